@@ -1,0 +1,1 @@
+"""Differentially private tables in which everything that must hold, holds exactly."""

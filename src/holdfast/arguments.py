@@ -1,0 +1,142 @@
+"""What public functions accept, and the one sentence with which they refuse.
+
+Every refusal names the argument, what was found and what is expected. Values that come from confidential
+data are never part of a message: functions that take such values describe only where the trouble is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: Whole numbers in tables stay strictly within ±2**62, so that a value plus its noise fits in 64 bits.
+LARGEST = 2**62
+
+
+class Refused(ValueError):
+    """The input cannot be used; nothing was drawn or released. The message is one sentence for the user."""
+
+
+def rational(name: str, value: Any) -> Fraction:
+    """Return a finite number as the exact rational it stands for."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Number, Decimal)):
+        raise Refused(f"{name} must be a number, found {value!r}")
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if not isinstance(value, (numbers.Real, Decimal)) or not math.isfinite(value):
+        raise Refused(f"{name} must be a finite number, found {value!r}")
+    return Fraction(value) if isinstance(value, Decimal) else Fraction(float(value))
+
+
+def positive(name: str, value: Any) -> Fraction:
+    """Return a finite number above zero as an exact rational."""
+    number = rational(name, value)
+    if number <= 0:
+        raise Refused(f"{name} must be above 0, found {value!r}")
+    return number
+
+
+def probability(name: str, value: Any) -> Fraction:
+    """Return a number strictly between 0 and 1 as an exact rational."""
+    number = rational(name, value)
+    if not 0 < number < 1:
+        raise Refused(f"{name} must lie strictly between 0 and 1, found {value!r}")
+    return number
+
+
+def whole(name: str, value: Any, at_least: int | None = None, at_most: int | None = None) -> int:
+    """Return a whole number within its limits as an int."""
+    number = rational(name, value)
+    if number.denominator != 1:
+        raise Refused(f"{name} must be a whole number, found {value!r}")
+    if at_least is not None and number < at_least:
+        raise Refused(f"{name} must be at least {at_least}, found {value!r}")
+    if at_most is not None and number > at_most:
+        raise Refused(f"{name} must be at most {at_most}, found {value!r}")
+    return int(number)
+
+
+def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
+    """Return the value if it is allowed; otherwise refuse, naming the nearest allowed one."""
+    options = list(allowed)
+    if any(isinstance(value, type(option)) and value == option for option in options):
+        return value
+    near = difflib.get_close_matches(str(value), [str(option) for option in options], n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    expected = ", ".join(repr(option) for option in options)
+    raise Refused(f"{name} must be one of {expected}, found {value!r}{hint}")
+
+
+def array(name: str, values: Any) -> npt.NDArray[Any]:
+    """Return the values as a numeric array, refusing anything ragged, textual or complex."""
+    try:
+        result = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        raise Refused(f"{name} must be an array of numbers, found values of unequal shape or kind") from None
+    if result.dtype == object:
+        try:
+            exact = [rational(name, value) for value in result.ravel()]
+        except Refused:
+            raise Refused(f"{name} must hold finite numbers only") from None
+        if any(abs(value) >= LARGEST for value in exact):
+            raise Refused(f"{name} must stay below 2**62 in size, found a larger entry")
+        if all(value.denominator == 1 for value in exact):
+            return np.array([int(value) for value in exact], dtype=np.int64).reshape(result.shape)
+        return np.array([float(value) for value in exact], dtype=np.float64).reshape(result.shape)
+    if result.dtype.kind not in "iuf":
+        raise Refused(f"{name} must hold numbers, found values of type {result.dtype}")
+    return result
+
+
+def _shape(name: str, result: npt.NDArray[Any], shape: Sequence[int] | None) -> None:
+    if shape is not None and result.shape != tuple(shape):
+        raise Refused(f"{name} must have shape {tuple(shape)}, found shape {result.shape}")
+
+
+def whole_numbers(name: str, values: Any, shape: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
+    """Return confidential or public whole numbers as int64; a refusal names a position, never a value."""
+    result = array(name, values)
+    _shape(name, result, shape)
+    if result.dtype.kind == "f":
+        reals(name, result)
+        bad = np.flatnonzero(result.ravel() != np.rint(result.ravel()))
+        if bad.size:
+            raise Refused(f"{name} must hold whole numbers, but the entry at position {bad[0]} is not whole")
+    flat = result.ravel()
+    bad = np.flatnonzero((flat >= LARGEST) | (flat <= -LARGEST))
+    if bad.size:
+        raise Refused(f"{name} must stay below 2**62 in size, but the entry at position {bad[0]} does not")
+    return result.astype(np.int64)
+
+
+def reals(name: str, values: Any, shape: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
+    """Return confidential or public finite numbers as float64; a refusal names a position, never a value."""
+    result = array(name, values)
+    _shape(name, result, shape)
+    converted = result.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(converted.ravel()))
+    if bad.size:
+        raise Refused(f"{name} must hold finite numbers, but the entry at position {bad[0]} is not finite")
+    return converted
+
+
+def positions(name: str, values: Any, n: int | None = None) -> npt.NDArray[np.int64]:
+    """Return distinct public positions 0 … n−1 (one number or a list) as an int64 array in the given order."""
+    result = np.atleast_1d(whole_numbers(name, values))
+    if result.ndim != 1 or result.size == 0:
+        raise Refused(f"{name} must be one position or a list of positions, found shape {result.shape}")
+    if result.min() < 0 or (n is not None and result.max() >= n):
+        limit = "0 or more" if n is None else f"between 0 and {n - 1}"
+        bad = result[(result < 0) | (result >= (n if n is not None else np.inf))][0]
+        raise Refused(f"{name} must hold positions {limit}, found {bad}")
+    if np.unique(result).size != result.size:
+        raise Refused(f"{name} must not name a position twice")
+    return result

@@ -1,0 +1,1 @@
+"""What must hold: linear systems with an origin, their null spaces and lattices."""

@@ -1,0 +1,1 @@
+"""The public shape of a table: hierarchies, cubes, names."""

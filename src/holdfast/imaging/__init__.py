@@ -1,0 +1,1 @@
+"""The ways to compute `onto`, and its privacy statement."""

@@ -1,0 +1,1 @@
+"""Laws of noise, with exact draws for the integer ones."""

@@ -1,0 +1,1 @@
+"""Guarantees: their words and numbers, calibration, composition."""
