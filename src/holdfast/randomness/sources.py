@@ -1,0 +1,31 @@
+"""The secure stream and the seeded streams."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.randomness.stream import KEY_BYTES, Stream
+
+
+def secure() -> Stream:
+    """Return a stream with a fresh key from the operating system, safe across fork and threads.
+
+    The key is known to nobody and kept nowhere but in the stream. This is the stream for releases.
+    """
+    return Stream(None)
+
+
+def seeded(seed: int) -> Stream:
+    """Return the stream of a seed: same seed, same words, on every machine. For tests and studies only.
+
+    The key is the BLAKE2b hash of the seed in decimal digits. Whoever guesses the seed can subtract the
+    noise, so a release made with such a stream promises nothing.
+    """
+    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, numbers.Integral) or seed < 0:
+        raise Refused(f"seed must be a whole number of at least 0, found {seed!r}")
+    digits = str(int(seed)).encode()
+    return Stream(hashlib.blake2b(digits, digest_size=KEY_BYTES, person=b"holdfast.seeded").digest())
