@@ -1,0 +1,181 @@
+"""Exact draws from a law on 0, 1, 2, … by comparing random bits with its cumulative probabilities.
+
+A uniform number U is known by its first `bits` binary digits, a whole number v: U lies in
+[v/2^bits, (v+1)/2^bits). The symbol of U is the number of cumulative probabilities F_1 ≤ F_2 ≤ … that are at
+most U. With thresholds T_k = floor(2^bits·F_k), computed with proof:
+
+- v < T_k: U < F_k for certain;  v > T_k: U > F_k for certain;
+- v = T_k: F_k lies in the interval of U; nothing is known, and more digits of U are drawn.
+
+No rounding error reaches the law (proof: docs/theory/exact-draws.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from flint import arb, fmpz
+
+from holdfast.noise.precision import MOST_BITS, working_precision
+from holdfast.randomness import Stream
+
+#: Digits of U in the first comparison. Undecided draws are then rarer than one in 2**50 for tables of 2**14.
+WORD_BITS = 64
+# Digits drawn when a comparison is undecided.
+_MORE_BITS = 64
+# Precision beyond the digits compared: the ball of F is then far narrower than the interval of U.
+_GUARD_BITS = 128
+# Most leading digits with which a lookup starts: 2**12 entries of 4 bytes stay in the first cache.
+_GUIDE_BITS = 12
+
+
+class Cumulative(Protocol):
+    """The cumulative probabilities of a law on 0, 1, 2, …: F_k = P(symbol < k)."""
+
+    @property
+    def size(self) -> int | None:
+        """Number of symbols, None for infinitely many (then every F_k is below 1)."""
+
+    def at(self, k: int) -> arb:
+        """Enclose F_k at the working precision, 0 ≤ k (and k ≤ size)."""
+
+    def run(self) -> Iterator[arb]:
+        """Enclose F_1, F_2, … in turn at the working precision, without F_size."""
+
+
+@numba.njit(cache=True)
+def _locate(
+    words: npt.NDArray[np.uint64],
+    shift: np.uint64,
+    thresholds: npt.NDArray[np.uint64],
+    guide: npt.NDArray[np.int32],
+    guide_shift: np.uint64,
+    symbols: npt.NDArray[np.int64],
+) -> int:
+    """Write the symbol k of each word, or −1−k where the word equals threshold k; return how many do.
+
+    `symbols` may be the memory of `words`: each entry is read before it is written.
+    """
+    undecided = 0
+    last = thresholds.size
+    for i in range(words.size):
+        value = words[i] >> shift
+        bucket = np.int64(value >> guide_shift)
+        low = np.int64(guide[bucket])
+        high = np.int64(guide[bucket + 1])
+        while low < high:
+            middle = (low + high) >> 1
+            if thresholds[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        if low < last and thresholds[low] == value:
+            symbols[i] = -1 - low
+            undecided += 1
+        else:
+            symbols[i] = low
+    return undecided
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A law on 0, 1, 2, … ready to be drawn from.
+
+    *Law:* exactly that of the cumulative probabilities, if the stream's bits are independent and uniform.
+    """
+
+    cumulative: Cumulative
+    bits: int
+    thresholds: npt.NDArray[np.uint64]
+    guide: npt.NDArray[np.int32]
+    guide_shift: int
+
+    @classmethod
+    def of(cls, cumulative: Cumulative, bits: int = WORD_BITS) -> Comparison:
+        """Compute thresholds with proof; `bits` below 64 is for tests of the undecided path."""
+        thresholds = np.array(_thresholds(cumulative, bits), dtype=np.uint64)
+        guide_bits = min(bits, _GUIDE_BITS, max(1, thresholds.size.bit_length() + 1))
+        guide_shift = bits - guide_bits
+        starts = np.arange(1 << guide_bits, dtype=np.uint64) << np.uint64(guide_shift)
+        guide = np.append(np.searchsorted(thresholds, starts), thresholds.size).astype(np.int32)
+        thresholds.setflags(write=False)
+        guide.setflags(write=False)
+        return cls(cumulative, bits, thresholds, guide, guide_shift)
+
+    def draw(self, count: int, stream: Stream) -> npt.NDArray[np.int64]:
+        """Draw `count` independent symbols."""
+        words = stream.words(count)
+        symbols = words.view(np.int64)
+        shift, guide_shift = np.uint64(64 - self.bits), np.uint64(self.guide_shift)
+        if _locate(words, shift, self.thresholds, self.guide, guide_shift, symbols):
+            for i in np.flatnonzero(symbols < 0):
+                value = int(self.thresholds[-1 - symbols[i]])
+                symbols[i] = self.decide(value, stream)
+        return symbols
+
+    def decide(self, value: int, stream: Stream) -> int:
+        """Return the symbol of U, given its first digits, drawing more of them while they do not decide."""
+        bits = self.bits
+        while bits <= MOST_BITS:
+            symbol = self.symbol(value, bits)
+            if symbol is not None:
+                return symbol
+            value = value << _MORE_BITS | stream.bits(_MORE_BITS)
+            bits += _MORE_BITS
+        raise ArithmeticError("a draw stayed undecided after a million bits")
+
+    def symbol(self, value: int, bits: int) -> int | None:
+        """Return the symbol that all U in [value, value + 1)/2^bits share, or None if not known to exist."""
+        with working_precision(bits + _GUARD_BITS):
+            unit = arb(2) ** bits
+
+            def side(k: int) -> int:
+                scaled = self.cumulative.at(k) * unit
+                if scaled <= arb(fmpz(value)):
+                    return -1
+                return 1 if scaled >= arb(fmpz(value + 1)) else 0
+
+            # Always F_low ≤ U, and U < F_high once the first loop has ended.
+            low, high = 0, self.cumulative.size
+            if high is None:
+                high = self.thresholds.size + 1
+                while (found := side(high)) < 0:
+                    low, high = high, 2 * high
+                if found == 0:
+                    return None
+            while high - low > 1:
+                middle = (low + high) // 2
+                found = side(middle)
+                if found == 0:
+                    return None
+                low, high = (middle, high) if found < 0 else (low, middle)
+            return low
+
+
+def _thresholds(cumulative: Cumulative, bits: int) -> list[int]:
+    """Return floor(2^bits·F_k) for k = 1, 2, … up to the first that is 2^bits − 1, or for all symbols.
+
+    Later cumulative probabilities of an infinite law lie in the same last interval and have the same floor.
+    """
+    precision = bits + _GUARD_BITS
+    top = (1 << bits) - 1
+    while precision <= MOST_BITS:
+        result: list[int] = []
+        with working_precision(precision):
+            unit = arb(2) ** bits
+            for probability in cumulative.run():
+                floor = (probability * unit).floor().unique_fmpz()
+                if floor is None:
+                    break
+                result.append(int(floor))
+                if result[-1] >= top:
+                    return result
+            else:
+                return result
+        precision *= 2
+    raise ArithmeticError("a threshold stayed undecided at the largest precision")
