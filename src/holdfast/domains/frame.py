@@ -1,0 +1,105 @@
+"""Reading the nodes of a hierarchy from a frame with one row per leaf."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+
+Ints = npt.NDArray[np.int64]
+
+
+def nodes_of_frame(
+    frame: Any, levels: Sequence[str], root: str | None
+) -> tuple[Ints, npt.NDArray[np.object_], tuple[str, ...]]:
+    """Return (parents, labels, level names), nodes breadth-first and in order of first appearance."""
+    names = _columns_asked(levels, root)
+    columns = _read(frame, names)
+    rows = columns[0][0].size
+    parents: list[Ints] = []
+    labels: list[npt.NDArray[np.object_]] = []
+    above = np.full(rows, -1, np.int64)  # the node of each row one level up
+    count = 0
+    if root is not None:
+        parents, labels, above, count = [above[:1]], [np.array([root], object)], np.zeros(rows, np.int64), 1
+    for code, distinct in columns:
+        _, first, inverse = np.unique(
+            (above + 1) * distinct.size + code, return_index=True, return_inverse=True
+        )
+        rank = np.argsort(np.argsort(first))  # position of each distinct path by first appearance
+        first = np.sort(first)
+        parents.append(above[first])
+        labels.append(distinct[code[first]])
+        above = count + rank[inverse]
+        count += first.size
+    if first.size < rows:
+        repeated = int(np.setdiff1d(np.arange(rows), first)[0])
+        path = " / ".join(str(distinct[code[repeated]]) for code, distinct in columns)
+        raise Refused(f"frame must have one row per leaf, but the path {path!r} occurs twice")
+    flat = np.concatenate(labels)
+    flat.flags.writeable = False
+    return np.concatenate(parents), flat, names if root is None else (root, *names)
+
+
+def _columns_asked(levels: Any, root: Any) -> tuple[str, ...]:
+    names = [levels] if isinstance(levels, str) else list(levels)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise Refused(f"levels must be a list of at least one column name, found {levels!r}")
+    if len(set(names)) < len(names):
+        raise Refused("levels must not name a column twice")
+    if root is not None and (not isinstance(root, str) or not root.strip()):
+        raise Refused(f"root must be a text that is not empty or None, found {root!r}")
+    if root in names:
+        raise Refused(f"root must differ from the levels, but {root!r} is also a level")
+    return tuple(names)
+
+
+def _read(frame: Any, names: tuple[str, ...]) -> list[tuple[Ints, npt.NDArray[np.object_]]]:
+    """Return for each column the codes of its rows and the distinct labels they stand for."""
+    try:
+        table = nw.from_native(frame)
+    except TypeError:
+        raise Refused(
+            f"frame must be a table that narwhals can read, found an object of type {type(frame).__name__}"
+        ) from None
+    available = table.collect_schema().names()
+    for name in names:
+        if name not in available:
+            near = difflib.get_close_matches(name, available, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise Refused(f"levels must name columns of the frame, but there is no column {name!r}{hint}")
+    chosen = table.select(*names)
+    eager: nw.DataFrame[Any] = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    if len(eager) == 0:
+        raise Refused("frame must have at least one row")
+    for name in names:
+        null = eager[name].is_null().to_numpy()
+        if null.any():
+            _refuse_nameless(name, int(np.argmax(null)))
+    return [_coded(name, eager[name].to_list()) for name in names]
+
+
+def _refuse_nameless(name: str, row: int) -> NoReturn:
+    raise Refused(f"frame must have a name in every row, but column {name!r} has none in row {row}")
+
+
+def _coded(name: str, values: list[Any]) -> tuple[Ints, npt.NDArray[np.object_]]:
+    numbered = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    code = np.fromiter(map(numbered.__getitem__, values), np.int64, len(values))
+    for value in numbered:
+        missing = value != value  # only a missing number differs from itself
+        if missing or (isinstance(value, str) and not value.strip()):
+            _refuse_nameless(name, int(np.argmax(code == numbered[value])))
+        if isinstance(value, (float, complex)):
+            raise Refused(f"frame must hold texts or whole numbers, but column {name!r} holds fractions")
+    labels = list(map(str, numbered))
+    distinct = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    if len(distinct) < len(labels):  # 1 and "1" are one name
+        code = np.fromiter(map(distinct.__getitem__, labels), np.int64, len(labels))[code]
+    return code, np.array(list(distinct), dtype=object)

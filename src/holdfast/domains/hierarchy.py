@@ -1,0 +1,259 @@
+"""A hierarchy: the nodes of a tree or forest as arrays, with no object per node."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import LARGEST, Refused, array, reals, whole_numbers
+from holdfast.domains.breadth_first import breadth_first, sum_towards_roots
+from holdfast.domains.frame import nodes_of_frame
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hierarchy:
+    """A tree or forest of n nodes, numbered 0 … n−1; build one with `from_parents` or `from_frame`.
+
+    `parents[v]` is v's parent or −1; `depth[v]` is 0 at a root; `order` lists the nodes breadth-first (roots
+    by increasing id, siblings together) and the nodes of depth d are
+    ``order[level_start[d]:level_start[d + 1]]``; the children of v, by increasing id, are
+    ``children[child_start[v]:child_start[v + 1]]``; `levels` names the depths. Leaves may lie at different
+    depths.
+    """
+
+    parents: Ints
+    depth: Ints
+    order: Ints
+    child_start: Ints
+    children: Ints
+    levels: tuple[str, ...]
+    given_names: npt.NDArray[np.object_] | None
+
+    @classmethod
+    def from_parents(
+        cls, parents: Any, names: Sequence[str] | None = None, levels: Sequence[str] | None = None
+    ) -> Hierarchy:
+        """Build from each node's parent (−1 for a root), nodes in any order, one root or several.
+
+        names: one label per node, different among the children of one node; without them a node is called by
+        its number. levels: one name per depth; without them "level 0", "level 1", ….
+        """
+        above = whole_numbers("parents", parents)
+        if above.ndim != 1 or above.size == 0:
+            raise Refused(f"parents must be a list of at least one parent, found shape {above.shape}")
+        n = above.size
+        _refuse_first(above < -1, "parents must be −1 or a node number, but the parent of node {} is less")
+        _refuse_first(above >= n, f"parents must be at most {n - 1}, but the parent of node {{}} is more")
+        _refuse_first(above == np.arange(n), "parents must not make a node its own parent, as node {} is")
+        start, children, order, depth, reached = breadth_first(above)
+        if reached < n:
+            node = int(np.flatnonzero(depth < 0)[0])
+            for _ in range(n):  # after n steps up, a walk that never ends is on the cycle itself
+                node = int(above[node])
+            raise Refused(f"parents must not form a cycle, but node {node} is its own ancestor")
+        result = cls._made(
+            above,
+            _level_names(levels, int(depth[order[-1]]) + 1),
+            None if names is None else _labels(names, n),
+            (start, children, order, depth),
+        )
+        if names is not None:
+            result._refuse_equal_siblings()
+        return result
+
+    @classmethod
+    def from_frame(cls, frame: Any, levels: Sequence[str], root: str | None = None) -> Hierarchy:
+        """Build from a frame of the public domain: one row per leaf, one column per level, top level first.
+
+        Any frame that narwhals reads will do (pandas, polars, pyarrow, …). A node is known by its whole path,
+        so equal names below different parents are different nodes. `root` adds one node above all others,
+        named so, and its level is named so; without it the first column's values are the roots of a forest.
+        Nodes are numbered breadth-first by level, within a level in the order of first appearance, so the
+        leaves are in the order of the rows.
+        """
+        parents, labels, names = nodes_of_frame(frame, levels, root)
+        return cls._made(parents, names, labels, breadth_first(parents)[:4])
+
+    @classmethod
+    def _made(
+        cls,
+        parents: Ints,
+        levels: tuple[str, ...],
+        names: npt.NDArray[np.object_] | None,
+        passed: tuple[Ints, Ints, Ints, Ints],
+    ) -> Hierarchy:
+        start, children, order, depth = map(_frozen, passed)
+        return cls(_frozen(parents), depth, order, start, children, levels, names)
+
+    @property
+    def n(self) -> int:
+        """The number of nodes."""
+        return int(self.parents.size)
+
+    @cached_property
+    def is_leaf(self) -> npt.NDArray[np.bool_]:
+        """Whether each node has no children."""
+        return _frozen(np.diff(self.child_start) == 0)
+
+    @cached_property
+    def leaves(self) -> Ints:
+        """The leaves' node numbers, increasing."""
+        return _frozen(np.flatnonzero(self.is_leaf))
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return int(self.leaves.size)
+
+    @cached_property
+    def roots(self) -> Ints:
+        """The roots' node numbers, increasing."""
+        return _frozen(np.flatnonzero(self.parents < 0))
+
+    @cached_property
+    def level_start(self) -> Ints:
+        """Where each depth begins in `order`, with n at the end."""
+        return _frozen(np.concatenate([[0], np.cumsum(np.bincount(self.depth))]).astype(np.int64))
+
+    @cached_property
+    def names(self) -> npt.NDArray[np.object_]:
+        """Each node's own label."""
+        if self.given_names is not None:
+            return self.given_names
+        return _frozen(np.array([str(v) for v in range(self.n)], dtype=object))
+
+    def children_of(self, node: int) -> Ints:
+        """Return the children of a node, by increasing number."""
+        v = self._node(node)
+        return self.children[self.child_start[v] : self.child_start[v + 1]]
+
+    def path(self, node: int) -> tuple[str, ...]:
+        """Return the labels from the root down to the node."""
+        v = self._node(node)
+        labels: list[str] = []
+        while v >= 0:
+            labels.append(self._label(v))
+            v = int(self.parents[v])
+        return tuple(reversed(labels))
+
+    def find(self, *path: Any) -> int:
+        """Return the node with this path of labels, root first."""
+        if not path:
+            raise Refused("find must be given a path of labels from a root down, found none")
+        node, among = -1, self.roots
+        for step, label in enumerate(path):
+            labels = {self._label(int(v)): int(v) for v in among}
+            if not isinstance(label, str) or label not in labels:
+                near = difflib.get_close_matches(str(label), labels, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                where = f"below {' / '.join(path[:step])!r}" if step else "among the roots"
+                raise Refused(f"path must name nodes of the hierarchy, but {label!r} is not {where}{hint}")
+            node = labels[label]
+            among = self.children_of(node)
+        return node
+
+    def depth_of_level(self, level: str | int) -> int:
+        """Return the depth meant by a level's name or by the depth itself."""
+        if isinstance(level, str) and level in self.levels:
+            return self.levels.index(level)
+        whole = isinstance(level, (int, np.integer)) and not isinstance(level, bool)
+        if whole and 0 <= int(level) < len(self.levels):
+            return int(level)
+        near = difflib.get_close_matches(str(level), self.levels, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise Refused(
+            f"level must be one of {', '.join(map(repr, self.levels))} "
+            f"or a depth up to {len(self.levels) - 1}, found {level!r}{hint}"
+        )
+
+    def nodes_at(self, level: str | int) -> Ints:
+        """Return the nodes of a level (its name or its depth), increasing."""
+        d = self.depth_of_level(level)
+        return np.sort(self.order[self.level_start[d] : self.level_start[d + 1]])
+
+    def sum_up(self, leaf_values: Any) -> npt.NDArray[Any]:
+        """Return every node's sum over the leaves below it, in node order.
+
+        leaf_values has shape (leaves,) or (leaves, k), in the order of `leaves`. Whole numbers are added
+        exactly in 64 bits (refused where a sum reaches 2**62), others as doubles.
+        """
+        values = array("leaf_values", leaf_values)
+        if values.ndim not in (1, 2) or values.shape[0] != self.n_leaves:
+            raise Refused(
+                f"leaf_values must have shape ({self.n_leaves},) or ({self.n_leaves}, k), "
+                f"found shape {values.shape}"
+            )
+        exact = values.dtype.kind in "iu"
+        checked: npt.NDArray[Any] = (whole_numbers if exact else reals)("leaf_values", values)
+        sums = np.zeros((self.n, int(np.prod(values.shape[1:]))), checked.dtype)
+        sums[self.leaves] = checked.reshape(self.n_leaves, -1)
+        limit = LARGEST if exact else np.inf
+        trouble = sum_towards_roots(self.parents, self.order, sums, limit)
+        if trouble >= 0:
+            raise Refused(f"leaf_values must have sums below 2**62 in size, unlike the one at node {trouble}")
+        return sums.reshape(self.n, *values.shape[1:])
+
+    def __repr__(self) -> str:
+        kind = "tree" if self.roots.size == 1 else f"forest of {self.roots.size} trees"
+        return f"Hierarchy({kind}, {self.n} nodes, {self.n_leaves} leaves, levels {', '.join(self.levels)})"
+
+    def _label(self, node: int) -> str:
+        return str(node) if self.given_names is None else str(self.given_names[node])
+
+    def _node(self, node: Any) -> int:
+        whole = isinstance(node, (int, np.integer)) and not isinstance(node, bool)
+        if not whole or not 0 <= node < self.n:
+            raise Refused(f"node must be a node number between 0 and {self.n - 1}, found {node!r}")
+        return int(node)
+
+    def _refuse_equal_siblings(self) -> None:
+        codes: dict[str, int] = {}
+        code = np.array([codes.setdefault(name, len(codes)) for name in self.names], dtype=np.int64)
+        key = (self.parents + 1) * len(codes) + code
+        _, first, count = np.unique(key, return_index=True, return_counts=True)
+        if (count > 1).any():
+            path = " / ".join(self.path(int(first[count > 1][0])))
+            raise Refused(f"names must give every node its own path, but {path!r} occurs twice")
+
+
+def _frozen(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    values.flags.writeable = False
+    return values
+
+
+def _refuse_first(bad: npt.NDArray[np.bool_], sentence: str) -> None:
+    if bad.any():
+        raise Refused(sentence.format(int(np.argmax(bad))))
+
+
+def _labels(names: Any, n: int) -> npt.NDArray[np.object_]:
+    labels = list(names)
+    if len(labels) != n:
+        raise Refused(f"names must give one label for each of the {n} nodes, found {len(labels)}")
+    for v, label in enumerate(labels):
+        if not isinstance(label, str) or not label.strip():
+            raise Refused(f"names must be texts that are not empty, but the name of node {v} is {label!r}")
+    result = np.empty(n, dtype=object)
+    result[:] = [str(label) for label in labels]
+    return _frozen(result)
+
+
+def _level_names(levels: Any, count: int) -> tuple[str, ...]:
+    if levels is None:
+        return tuple(f"level {d}" for d in range(count))
+    names = [levels] if isinstance(levels, str) else list(levels)
+    if not all(isinstance(name, str) and name.strip() for name in names):
+        raise Refused("levels must be texts that are not empty")
+    if len(names) != count:
+        raise Refused(f"levels must name each of the hierarchy's {count} depths, found {len(names)} names")
+    if len(set(names)) != count:
+        raise Refused("levels must be different from each other")
+    return tuple(str(name) for name in names)
