@@ -1,0 +1,224 @@
+"""The null space N of equality rows: projections, membership, whole-number projections, lattice bases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import linalg
+
+from holdfast.arguments import Refused, reals
+from holdfast.constraints.elimination import Elimination, eliminate
+from holdfast.constraints.lattice import lattice_basis, margin_basis, path_basis, rational_basis
+from holdfast.constraints.rows import TOLERANCE, products
+
+#: Columns handled at a time where a dense copy is needed.
+_BLOCK = 256
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeShape:
+    """The rows are exactly a tree's consistency: parents (−1 at roots), leaves, categories per node."""
+
+    parents: npt.NDArray[np.int64]
+    leaves: npt.NDArray[np.int64]
+    by: int
+
+
+def _solver(A: sparse.csr_array) -> Callable[[Floats], Floats]:
+    """Return the solution operator of A Aᵀ for independent rows A with entries near 1."""
+    gram = sparse.csc_array(A @ A.T)
+    gram.eliminate_zeros()
+    if gram.nnz == gram.shape[0]:
+        diagonal = gram.diagonal()
+        return lambda right: right / diagonal.reshape((-1,) + (1,) * (right.ndim - 1))
+    return linalg.splu(gram, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
+
+
+def _unit_rows(A: sparse.csr_array, weights: Floats | None = None) -> sparse.csr_array:
+    """Return A (columns times weights) with every row divided by its length: same null space, well scaled."""
+    scaled = A.astype(np.float64)
+    if weights is not None:
+        scaled = scaled @ sparse.diags_array(weights, format="csr")
+    lengths = linalg.norm(scaled, axis=1)
+    return sparse.csr_array(sparse.diags_array(1.0 / lengths, format="csr") @ scaled)
+
+
+@dataclass(frozen=True, eq=False)
+class NullSpace:
+    """The vectors v in Rⁿ with A v = 0, for independent whole-number rows A (`rows`).
+
+    `cube_margins` is (shape, keep) when the rows are exactly those margins of a cube's cells, otherwise None.
+    Projections are computed in doubles with one step of refinement: their relative error is a few units in
+    the last place times the condition of the rows; whoever derives a guarantee from them rounds outwards.
+    """
+
+    n: int
+    rows: sparse.csr_array
+    cube_margins: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] | None = None
+    tree: TreeShape | None = None
+
+    @classmethod
+    def of(cls, A: sparse.csr_array) -> NullSpace:
+        """Return the null space of whole-number rows, independent or not."""
+        found = eliminate(A)
+        rows = A if found.rank == A.shape[0] else sparse.csr_array(A[found.independent])
+        result = cls(int(A.shape[1]), rows)
+        result.__dict__["_elimination"] = found
+        return result
+
+    @property
+    def rank(self) -> int:
+        """The number of independent rows."""
+        return int(self.rows.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of N."""
+        return self.n - self.rank
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether N is all of Rⁿ."""
+        return self.rank == 0
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether N holds the zero vector only."""
+        return self.rank == self.n
+
+    @cached_property
+    def _elimination(self) -> Elimination:
+        return eliminate(self.rows)
+
+    @cached_property
+    def _lattice(self) -> sparse.csc_array:
+        if self.cube_margins is not None:
+            return margin_basis(*self.cube_margins)
+        if self.tree is not None:
+            paths = path_basis(self.tree.parents, self.tree.leaves, self.tree.by)
+            if paths is not None:
+                return paths
+        return lattice_basis(self._elimination)
+
+    @cached_property
+    def _basis(self) -> sparse.csc_array:
+        """Some basis of N with whole entries."""
+        if self.cube_margins is not None or self.tree is not None:
+            return self._lattice
+        return rational_basis(self._elimination)
+
+    def lattice_basis(self) -> sparse.csc_array:
+        """Return whole vectors (n, dimension) that make every whole vector of N in exactly one way."""
+        return self._lattice
+
+    @cached_property
+    def _plain(self) -> tuple[sparse.csr_array, Callable[[Floats], Floats]]:
+        A = _unit_rows(self.rows)
+        return A, _solver(A)
+
+    def _columns(self, columns: Any) -> Floats:
+        stored: bool = sparse.issparse(columns)
+        dense = columns.toarray() if stored else columns
+        values = reals("columns", dense)
+        if values.ndim not in (1, 2) or values.shape[0] != self.n:
+            raise Refused(f"columns must have shape ({self.n},) or ({self.n}, m), found shape {values.shape}")
+        return values
+
+    def project(self, columns: Any) -> Floats:
+        """Return the orthogonal projection Π_N of a vector (n,) or of each column of (n, m)."""
+        values = self._columns(columns)
+        if self.rank == 0 or values.size == 0:
+            return values
+        if self.is_zero:
+            return np.zeros_like(values)
+        A, solve = self._plain
+        for _ in range(2):  # the second pass removes the first one's rounding error from R
+            values = values - A.T @ solve(A @ values)
+        return values
+
+    def project_weighted(self, columns: Any, variances: Any) -> Floats:
+        """Return x − ΣAᵀ(AΣAᵀ)⁻¹A x for Σ = diag(variances): the nearest point of N in the norm of Σ⁻¹."""
+        values = self._columns(columns)
+        spread = reals("variances", variances, (self.n,))
+        bad = np.flatnonzero(spread <= 0)
+        if bad.size:
+            raise Refused(f"variances must be above 0, but the entry at position {bad[0]} is not")
+        if self.rank == 0 or values.size == 0:
+            return values
+        if self.is_zero:
+            return np.zeros_like(values)
+        root = np.sqrt(spread)
+        A = _unit_rows(self.rows, root)
+        solve = _solver(A)
+        wide = root.reshape((-1,) + (1,) * (values.ndim - 1))
+        values = values / wide
+        for _ in range(2):
+            values = values - A.T @ solve(A @ values)
+        return values * wide
+
+    def _blocks(self, columns: Any) -> Iterator[npt.NDArray[Any]]:
+        """Yield the columns as dense (n, at most 256) pieces."""
+        is_stored: bool = sparse.issparse(columns)
+        if is_stored:
+            stored = sparse.csc_array(columns if columns.ndim == 2 else columns.reshape(-1, 1))
+            if stored.shape[0] != self.n:
+                raise Refused(f"columns must have {self.n} rows, found shape {stored.shape}")
+            for start in range(0, stored.shape[1], _BLOCK):
+                yield stored[:, start : start + _BLOCK].toarray()
+            return
+        dense = np.asarray(columns)
+        if dense.ndim not in (1, 2) or dense.shape[0] != self.n or dense.dtype.kind not in "iuf":
+            raise Refused(
+                f"columns must be numbers of shape ({self.n},) or ({self.n}, m), found {dense.shape}"
+            )
+        wide = dense.reshape(self.n, -1)
+        for start in range(0, wide.shape[1], _BLOCK):
+            yield wide[:, start : start + _BLOCK]
+
+    def contains(self, columns: Any) -> Any:
+        """Tell whether a vector (a bool), or each column of a matrix (an array of bools), lies in N.
+
+        Whole numbers are tested exactly; reals within 1e-9 of the size of each row.
+        """
+        found = []
+        for block in self._blocks(columns):
+            if block.dtype.kind in "iu":
+                found.append((products(self.rows, block.astype(np.int64)) == 0).all(axis=0))
+            else:
+                A = self.rows.astype(np.float64)
+                size = np.maximum(abs(A) @ np.abs(block), 1.0)
+                found.append((np.abs(A @ block) <= TOLERANCE * size).all(axis=0))
+        result = np.concatenate(found).astype(bool) if found else np.zeros(0, dtype=bool)
+        return bool(result[0]) if np.ndim(columns) == 1 else result
+
+    def projects_integers(self, columns: Any) -> bool:
+        """Tell whether Π_N d is a whole vector for every whole-number column d; True is proved exactly.
+
+        The projection is rounded to r, and r ∈ N and d − r ⊥ N are verified in whole numbers: then r = Π_N d.
+        """
+        for block in self._blocks(columns):
+            if block.dtype.kind not in "iu":
+                raise Refused("columns must hold whole numbers to ask whether their projections are whole")
+            whole = block.astype(np.int64)
+            near = np.rint(self.project(whole)).astype(np.int64)
+            if products(self.rows, near).any():
+                return False
+            if products(sparse.csr_array(self._basis.T), whole - near).any():
+                return False
+        return True
+
+    def pinned_coordinates(self) -> npt.NDArray[np.bool_]:
+        """Tell for each coordinate whether the rows alone determine it (e_i lies in the row space)."""
+        return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
+
+    def spans(self, position: int) -> bool:
+        """Tell whether the rows alone determine the coordinate at this position."""
+        return bool(self.pinned_coordinates()[position])

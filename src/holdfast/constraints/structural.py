@@ -1,0 +1,204 @@
+"""What holds for every possible dataset: consistency, bounds, orders, fixed values, linear rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST, Refused, positions, whole
+from holdfast.constraints.constraint import Constraint, build
+from holdfast.constraints.null_space import TreeShape
+from holdfast.constraints.parts import Bounds, Part, listing
+from holdfast.constraints.rationals import ExactVector, numeric, read_matrix, read_vector, tidy
+from holdfast.constraints.rows import Names, Rows
+
+
+def _tree_shape(tree: Any, by: int) -> TreeShape:
+    parents = np.asarray(tree.parents, dtype=np.int64)
+    return TreeShape(parents, np.asarray(tree.leaves, dtype=np.int64), by)
+
+
+def _tree_rows(shape: TreeShape) -> Rows:
+    """Return for every inner node (and category) the row: node − sum of its children = 0."""
+    parents, by = shape.parents, shape.by
+    n = parents.size
+    children = np.flatnonzero(parents >= 0)
+    inner, place = np.unique(parents[children], return_inverse=True)
+    row = np.concatenate([np.arange(inner.size), place])
+    column = np.concatenate([inner, children])
+    value = np.concatenate([np.ones(inner.size, dtype=np.int64), -np.ones(children.size, dtype=np.int64)])
+    categories = np.arange(by)
+    rows = (row[:, None] * by + categories).ravel()
+    columns = (column[:, None] * by + categories).ravel()
+    A = sparse.csr_array((np.repeat(value, by), (rows, columns)), shape=(inner.size * by, n * by))
+    if by == 1:
+        names = Names.numbered("consistency at node {}", inner)
+    else:
+        labels = np.stack([np.repeat(inner, by), np.tile(categories, inner.size)], axis=1)
+        names = Names.numbered("consistency at node {}, category {}", labels)
+    return Rows(tidy(A), np.zeros(inner.size * by, dtype=np.int64), names)
+
+
+def consistent(tree_or_query: Any) -> Constraint:
+    """Require a table to add up: every inner node of a tree is the sum of its children.
+
+    For a query: every linear relation that holds between its outputs whatever the data are.
+    """
+    if all(hasattr(tree_or_query, name) for name in ("n", "parents", "leaves")):
+        shape = _tree_shape(tree_or_query, 1)
+        n = int(tree_or_query.n)
+        return build(
+            [Part(f"consistent({n} nodes)", "consistent", n, n, rows=_tree_rows(shape), source=shape)]
+        )
+    if not (hasattr(tree_or_query, "n") and hasattr(tree_or_query, "consistency")):
+        raise Refused(
+            "tree_or_query must be a Hierarchy or a query whose outputs are known, "
+            f"found {type(tree_or_query).__name__}"
+        )
+    n = whole("the number of outputs", tree_or_query.n, at_least=1)
+    A = tidy(tree_or_query.consistency())
+    if A.shape[1] != n:
+        raise Refused(f"the query's consistency rows must have {n} columns, found {A.shape[1]}")
+    rows = Rows(
+        A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("consistency row {}", range(A.shape[0]))
+    )
+    source: Any = tree_or_query
+    tree = getattr(tree_or_query, "tree", None)
+    if tree is not None and n % int(tree.n) == 0:
+        shape = _tree_shape(tree, n // int(tree.n))
+        known = _tree_rows(shape)
+        if known.A.shape == A.shape and abs(abs(known.A) - abs(A)).sum() == 0:
+            rows, source = known, shape
+    return build([Part(f"consistent({n} outputs)", "consistent", n, n, rows=rows, source=source)])
+
+
+def nonnegative(at: Any = None) -> Constraint:
+    """Require values of 0 or more: all of them, or those at the listed positions."""
+    where = None if at is None else positions("at", at)
+    low = np.zeros(1 if where is None else where.size, dtype=np.int64)
+    name = "nonnegative" if where is None else f"nonnegative(at={listing(where)})"
+    least = 1 if where is None else int(where.max()) + 1
+    return build([Part(name, "nonnegative", least, bounds=Bounds(where, low, np.full_like(low, LARGEST)))])
+
+
+def _one_side(name: str, given: Any, none: int, count: int | None) -> ExactVector:
+    """Return exact bounds; None and the infinity that bounds nothing become the mark for no bound."""
+    if given is None:
+        return np.full(count or 1, none, dtype=np.int64)
+    found = numeric(name, given)
+    flat = np.atleast_1d(found)
+    if flat.ndim != 1 or (count is not None and flat.size not in (1, count)) or flat.size == 0:
+        wanted = "one number or a list of numbers" if count is None else f"one number or {count} numbers"
+        raise Refused(f"{name} must be {wanted}, found shape {found.shape}")
+    open_end = np.array(
+        [value is None or value == (np.inf if none > 0 else -np.inf) for value in flat.tolist()]
+    )
+    filled = flat.copy()
+    filled[open_end] = 0
+    exact, _ = read_vector(name, filled, flat.size)
+    exact[open_end] = none
+    return np.broadcast_to(exact, (count,)).copy() if count is not None else exact
+
+
+def _short(given: Any, none: str) -> str:
+    if given is None:
+        return none
+    return str(given) if np.ndim(given) == 0 else "…"
+
+
+def between(low: Any, high: Any, at: Any = None) -> Constraint:
+    """Require low ≤ z ≤ high, both inclusive: everywhere, or at the listed positions.
+
+    `low` and `high` are numbers, or one number per position; None, −inf below and inf above mean no bound.
+    """
+    where = None if at is None else positions("at", at)
+    size: int | None = None if where is None else where.size
+    if size is None:
+        sizes = {np.size(side) for side in (low, high) if side is not None and np.ndim(side) > 0}
+        if len(sizes) > 1:
+            raise Refused(
+                f"low and high must have the same length, found {' and '.join(map(str, sorted(sizes)))}"
+            )
+        size = sizes.pop() if sizes else None
+    lower = _one_side("low", low, -LARGEST, size)
+    upper = _one_side("high", high, LARGEST, size)
+    if not ((lower > -LARGEST).any() or (upper < LARGEST).any()):
+        raise Refused("between needs a low or a high bound, found neither")
+    crossed = np.flatnonzero(np.asarray(lower > upper, dtype=bool))
+    if crossed.size:
+        place = (
+            f" at position {crossed[0] if where is None else where[crossed[0]]}" if size is not None else ""
+        )
+        raise Refused(f"low must not exceed high{place}, found {lower[crossed[0]]} and {upper[crossed[0]]}")
+    n = size if where is None else None
+    limits = f"{_short(low, '−inf')}, {_short(high, 'inf')}"
+    name = f"between({limits})" if where is None else f"between({limits}, at={listing(where)})"
+    least = int(where.max()) + 1 if where is not None else size or 1
+    return build([Part(name, "between", least, n, bounds=Bounds(where, lower, upper))])
+
+
+def ordered(indices: Any) -> Constraint:
+    """Require z[i₀] ≤ z[i₁] ≤ … for the listed positions, of which there are at least two."""
+    chain = positions("indices", indices)
+    if chain.size < 2:
+        raise Refused("indices must list at least two positions, found one")
+    steps = chain.size - 1
+    columns = np.stack([chain[:-1], chain[1:]], axis=1)
+    values = np.tile(np.array([-1, 1], dtype=np.int64), steps)
+    least = int(chain.max()) + 1
+    A = tidy(sparse.csr_array((values, columns.ravel(), 2 * np.arange(steps + 1)), shape=(steps, least)))
+    rows = Rows(A, np.zeros(steps, dtype=np.int64), Names.numbered("ordered {} ≤ {}", columns))
+    return build([Part(f"ordered({listing(chain)})", "ordered", least, rows=rows)])
+
+
+def fixed(at: Any, values: Any) -> Constraint:
+    """Require the listed positions to have these values, known by definition (impossible cells, say)."""
+    where = positions("at", at)
+    b, _ = read_vector("values", values, where.size)
+    least = int(where.max()) + 1
+    A = sparse.csr_array(
+        (np.ones(where.size, dtype=np.int64), where, np.arange(where.size + 1)), shape=(where.size, least)
+    )
+    rows = Rows(A, b, Names.numbered("fixed {}", where))
+    return build([Part(f"fixed(at={listing(where)})", "fixed", least, rows=rows)])
+
+
+def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, npt.NDArray[np.bool_]]:
+    matrix = read_matrix("A", A)
+    m, n = matrix.A.shape
+    side, _ = read_vector("b", b, m)
+    side = matrix.scaled(side)
+    if any(abs(value) >= LARGEST for value in side.tolist()):
+        raise Refused(
+            "b must stay below 2**62 in size once the denominators of A are cleared, found a larger number"
+        )
+    rows = Rows(matrix.A, side, Names.numbered(f"{kind} row {{}}", range(m)))
+    name = f"{kind}({m} row{'s' if m > 1 else ''})"
+    return Part(name, kind, n, n, rows=rows, rational=matrix.rational), rows.sizes == 0
+
+
+def equals(A: Any, b: Any) -> Constraint:
+    """Require A z = b: A a rational (m, n) matrix, dense or sparse, or one row; b one number per row."""
+    part, empty = _linear("equals", A, b)
+    assert part.rows is not None
+    bad = np.flatnonzero(empty & np.asarray(part.rows.b != 0, dtype=bool))
+    if bad.size:
+        raise Refused(
+            f"equals row {bad[0]} cannot hold: its coefficients are all zero, its right-hand side is not"
+        )
+    return build([part])
+
+
+def at_least(A: Any, b: Any) -> Constraint:
+    """Require A z ≥ b: A a rational (m, n) matrix, dense or sparse, or one row; b one number per row."""
+    part, empty = _linear("at_least", A, b)
+    assert part.rows is not None
+    bad = np.flatnonzero(empty & np.asarray(part.rows.b > 0, dtype=bool))
+    if bad.size:
+        raise Refused(
+            f"at_least row {bad[0]} cannot hold: its coefficients are all zero but it asks for more"
+        )
+    return build([part])
