@@ -1,1 +1,7 @@
 """The ways to compute `given`, and its privacy statement."""
+
+from holdfast.conditioning.choose import Plan, Way, choose, name_of, ways
+from holdfast.conditioning.problem import Problem
+from holdfast.conditioning.promise import promise
+
+__all__ = ["Plan", "Problem", "Way", "choose", "name_of", "promise", "ways"]

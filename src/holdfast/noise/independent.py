@@ -119,6 +119,28 @@ class Independent:
             result[:, at] = law.draw(size * len(at), stream).reshape(size, -1)
         return result
 
+    def measured_draw(self, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Draw the noise `size` times, with 0 at coordinates that are not measured."""
+        if all(law is not None for law, _ in self._parts()):
+            return self.draw(size, stream)
+        result = np.zeros((size, self.n), dtype=np.int64 if self.integer else np.float64)
+        for law, at in self._parts():
+            if law is not None:
+                result[:, at] = law.draw(size * len(at), stream).reshape(size, -1)
+        return result
+
+    def at(self, positions: npt.NDArray[np.int64]) -> Independent:
+        """Return the noise of some coordinates, in the given order (a coordinate may come more than once)."""
+        if self.which is None:
+            return Independent(self.laws, None, len(positions))
+        used, which = np.unique(self.which[positions], return_inverse=True)
+        laws = tuple(self.laws[k] for k in used)
+        if all(law is None for law in laws):
+            laws = (*laws, self._measured_law)  # so that the noise keeps its type
+        if len(laws) == 1:
+            return Independent(laws, None, len(positions))
+        return Independent(laws, which.astype(np.int32), len(positions))
+
     @property
     def variances(self) -> npt.NDArray[np.float64]:
         """The variance of each coordinate, infinite where it is not measured."""

@@ -1,0 +1,160 @@
+"""The ways to compute `given`, best first, and the choice among them.
+
+Outputs that no row connects are independent and are treated as problems of their own. The choice looks at the
+law and the system alone, never at the data. A new way is one new file and one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from holdfast.arguments import Refused, one_of
+from holdfast.conditioning import boxes, enumeration, free, gaussian, line, rejection, total
+from holdfast.conditioning.problem import Problem, Truth
+from holdfast.noise.spread import Spread
+from holdfast.randomness import Stream
+
+
+class Way(Protocol):
+    """One way to draw from a conditional law."""
+
+    __name__: str
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether this way can draw from the law of this problem, exactly."""
+
+    def draw(self, problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Draw noise, (size, n), such that truth + noise satisfies the system."""
+
+    def spread(self, problem: Problem) -> Spread | None:
+        """Errors known before data is seen; None where they depend on the data."""
+
+
+WAYS: tuple[ModuleType, ...] = (free, boxes, line, total, gaussian, enumeration, rejection)
+
+
+def ways() -> tuple[Way, ...]:
+    """All ways, best first."""
+    return cast("tuple[Way, ...]", WAYS)
+
+
+def name_of(way: Way) -> str:
+    """The name by which a user asks for a way."""
+    return way.__name__.rsplit(".", 1)[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Some outputs that are independent of the others, and the way that draws them."""
+
+    outputs: npt.NDArray[np.int64]
+    problem: Problem
+    way: Way
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a conditional law is drawn: one way for each independent share of the outputs."""
+
+    problem: Problem
+    shares: tuple[Share, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the ways in use."""
+        return tuple(sorted({name_of(share.way) for share in self.shares}))
+
+    def draw(self, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Draw noise for all outputs, (size, n)."""
+        if len(self.shares) == 1:
+            return self.shares[0].way.draw(self.problem, truth, size, stream)
+        integer = self.problem.law.integer
+        noise = np.empty((size, self.problem.law.n), dtype=np.int64 if integer else np.float64)
+        for share in self.shares:
+            part = None if truth is None else truth[share.outputs]
+            noise[:, share.outputs] = share.way.draw(share.problem, part, size, stream)
+        return noise
+
+    def spread(self) -> Spread | None:
+        """Errors of all outputs; None where some depend on the data."""
+        parts = [share.way.spread(share.problem) for share in self.shares]
+        if len(parts) == 1:
+            return parts[0]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+
+        def gathered(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+            result = np.empty(self.problem.law.n)
+            for share, piece in zip(self.shares, pieces, strict=True):
+                result[share.outputs] = piece
+            return result
+
+        def variance_of(weights: npt.NDArray[np.float64]) -> float:
+            pairs = zip(self.shares, known, strict=True)
+            return sum(part.variance_of(weights[share.outputs]) for share, part in pairs)
+
+        return Spread(
+            gathered([part.standard_errors for part in known]),
+            variance_of,
+            lambda p: gathered([part.quantiles(p) for part in known]),
+            measured=any(part.measured for part in known),
+        )
+
+
+def choose(problem: Problem, method: str | None = None) -> Plan:
+    """Return the best plan; `method` restricts it to one way. Refuse where no way is known."""
+    candidates = ways()
+    if method is not None:
+        one_of("method", method, [name_of(way) for way in candidates])
+        candidates = tuple(way for way in candidates if name_of(way) == method)
+    shares = []
+    for outputs, part in _independent(problem):
+        way = next((way for way in candidates if way.accepts(part)), None)
+        if way is None:
+            raise Refused(_no_way(problem, method))
+        shares.append(Share(outputs, part, way))
+    return Plan(problem, tuple(shares))
+
+
+def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]]:
+    """Split the outputs into independent shares; those in no row together form one share."""
+    system, n = problem.system, problem.law.n
+    everything = [(np.arange(n), problem)]
+    if system.branches:
+        return everything
+    rows = sparse.vstack([problem.space.rows, system.inequalities.A], format="csr")
+    single = np.diff(rows.indptr) <= 1
+    rows = rows[~single]
+    if rows.shape[0] == 0:
+        return everything
+    graph = sparse.block_array([[None, rows], [rows.T, None]], format="csr")
+    _, label = csgraph.connected_components(graph, directed=False)
+    label = label[rows.shape[0] :]
+    touched = np.zeros(n, dtype=bool)
+    touched[rows.indices] = True
+    label[~touched] = -1
+    names, member = np.unique(label, return_inverse=True)
+    if names.size == 1:
+        return everything
+    order = np.argsort(member, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(member[order])) + 1)
+    return [(outputs, Problem(problem.law.at(outputs), system.restricted(outputs), problem.unit)) for outputs in groups]
+
+
+def _no_way(problem: Problem, method: str | None) -> str:
+    law = ("integer " if problem.law.integer else "continuous ") + problem.law.kind.capitalize()
+    what = "a union" if problem.system.branches else "these equalities"
+    if problem.system.has_inequalities and not problem.system.branches:
+        what = "these equalities and inequalities" if problem.space.rank else "these inequalities"
+    asked = f"method {method!r} cannot draw" if method else "no exact way is known to draw"
+    if None in problem.law.laws:
+        what += " with outputs that are not measured"
+    return f"{asked} {law} noise given {what}: use onto(), or other noise"

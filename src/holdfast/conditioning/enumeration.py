@@ -1,0 +1,211 @@
+"""A tiny domain: list every table that may come out, and draw one of them exactly.
+
+Accepted for integer noise where bounds and equalities leave finitely many tables for every truth. The list is
+made by a depth-first search that cuts branches which no completion can save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.conditioning.problem import Problem, Truth
+from holdfast.constraints import Rows
+from holdfast.noise.comparison import Comparison
+from holdfast.noise.precision import ball
+from holdfast.noise.spread import Spread
+from holdfast.randomness import Stream
+
+#: Largest number of outputs, and of tables, that count as tiny.
+MOST_OUTPUTS = 16
+MOST_TABLES = 20_000
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether integer noise on few outputs is confined to finitely many tables."""
+    system = problem.system
+    if not problem.law.integer or problem.law.n > MOST_OUTPUTS or not problem.depends_on_data:
+        return False
+    branches = system.branches or (system,)
+    return all(_confined(Problem(problem.law, branch, problem.unit)) for branch in branches)
+
+
+def _confined(problem: Problem) -> bool:
+    """Whether no direction is free for ever: {v : A v = 0, G v ≥ 0, v ≥ 0 or ≤ 0 where bounded} is {0}."""
+    system, n = problem.system, problem.law.n
+    low, high = system.integer_bounds(problem.unit)
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    infinity = highspy.kHighsInf
+    at_least = np.where(low > -LARGEST, 0.0, -1.0)
+    at_most = np.where(high < LARGEST, 0.0, 1.0)
+    for i in range(n):
+        model.addVar(float(at_least[i]), float(at_most[i]))
+    for rows, bound in ((problem.space.rows, 0.0), (system.inequalities.A, infinity)):
+        for i in range(rows.shape[0]):
+            row = rows[[i]]
+            model.addRow(0.0, bound, row.nnz, row.indices.astype(np.int32), row.data.astype(np.float64))
+    for i in range(n):
+        for sense in (highspy.ObjSense.kMaximize, highspy.ObjSense.kMinimize):
+            model.changeObjectiveSense(sense)
+            model.changeColsCost(n, np.arange(n, dtype=np.int32), np.eye(n)[i])
+            model.run()
+            if abs(model.getInfo().objective_function_value) > 1e-6:
+                return False
+    return True
+
+
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    """Draw noise such that truth + noise is one of the listed tables, with its exact conditional probability."""
+    assert truth is not None
+    tables = possible_tables(problem, np.asarray(truth, dtype=np.int64))
+    comparison = Comparison.of(Choice(problem, tables - np.asarray(truth, dtype=np.int64)))
+    return np.asarray(tables[comparison.draw(size, stream)] - truth)
+
+
+def spread(problem: Problem) -> Spread | None:
+    """Not known before data is seen."""
+    del problem
+
+
+def possible_tables(problem: Problem, truth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """List every whole table that satisfies the system and shares the truth's invariants."""
+    branches = problem.system.branches or (problem.system,)
+    found: list[tuple[int, ...]] = []
+    for branch in branches:
+        part = Problem(problem.law, branch, problem.unit)
+        for table in _search(part, truth, in_branch=bool(problem.system.branches)):
+            found.append(table)
+            if len(found) > MOST_TABLES:
+                raise Refused(f"more than {MOST_TABLES} tables are possible: too many to list them all")
+    return np.array(found, dtype=np.int64).reshape(len(found), problem.law.n)
+
+
+def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) -> Iterator[tuple[int, ...]]:
+    """Depth first over outputs; a row's remaining range tells whether it can still be met."""
+    system, n = problem.system, problem.law.n
+    low, high = (bounds.tolist() for bounds in system.integer_bounds(problem.unit))
+    equal = problem.space.rows
+    # A branch of a union may not hold the truth: its right-hand sides are its own.
+    if in_branch:
+        rows = [(*_row(system.equalities, i, problem.unit), True) for i in range(system.equalities.count)]
+    else:
+        rows = [
+            (dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), Fraction(int((row @ truth)[0])), True)
+            for row in (equal[[i]] for i in range(equal.shape[0]))
+        ]
+    rows += [(*_row(system.inequalities, i, problem.unit), False) for i in range(system.inequalities.count)]
+    _tighten(rows, low, high)
+    values = [0] * n
+
+    def reachable(depth: int) -> bool:
+        for coefficients, right, equality in rows:
+            least = most = -right
+            for j, a in coefficients.items():
+                if j < depth:
+                    least, most = least + a * values[j], most + a * values[j]
+                else:
+                    ends = sorted((a * low[j], a * high[j]))
+                    least, most = least + ends[0], most + ends[1]
+            if most < 0 or (equality and least > 0):
+                return False
+        return True
+
+    def descend(depth: int) -> Iterator[tuple[int, ...]]:
+        if depth == n:
+            yield tuple(values)
+            return
+        for value in range(low[depth], high[depth] + 1):
+            values[depth] = value
+            if reachable(depth + 1):
+                yield from descend(depth + 1)
+
+    if reachable(0):
+        yield from descend(0)
+
+
+def _row(rows: Rows, i: int, unit: Fraction) -> tuple[dict[int, int], Fraction]:
+    row = rows.A[[i]]
+    return dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), Fraction(rows.b[i]) / unit
+
+
+def _tighten(rows: list[tuple[dict[int, int], Fraction, bool]], low: list[int], high: list[int]) -> None:
+    """Narrow the bounds by what each row leaves to each output, until nothing changes."""
+    changed, rounds = True, 0
+    while changed and rounds < 200:
+        changed, rounds = False, rounds + 1
+        for coefficients, right, equality in rows:
+            for sign in (1, -1) if equality else (1,):
+                # sign·(Σ a_j z_j − right) ≥ 0 bounds each z_j by the most the others can give.
+                most = {j: max(sign * a * low[j], sign * a * high[j]) for j, a in coefficients.items()}
+                unbounded = [j for j in most if _open(sign * coefficients[j], j, low, high)]
+                total = sum(most.values())
+                for j, a in coefficients.items():
+                    if any(other != j for other in unbounded):
+                        continue
+                    slack = (sign * right - (total - most[j])) / (sign * a)
+                    if sign * a > 0 and (bound := -((-slack) // 1)) > low[j]:
+                        low[j], changed = int(bound), True
+                    elif sign * a < 0 and (bound := slack // 1) < high[j]:
+                        high[j], changed = int(bound), True
+    if any(h - l > 10 * MOST_TABLES for l, h in zip(low, high, strict=True)):
+        raise Refused(f"more than {MOST_TABLES} tables are possible: too many to list them all")
+
+
+def _open(signed: int, j: int, low: list[int], high: list[int]) -> bool:
+    return high[j] >= LARGEST if signed > 0 else low[j] <= -LARGEST
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Finitely many noise vectors with weights e^{−Σ|u_i|/λ_i} or e^{−Σu_i²/2σ_i²}, as exact exponents."""
+
+    problem: Problem
+    noise: npt.NDArray[np.int64]
+    _sums: dict[int, list[arb]] = field(default_factory=dict, repr=False)
+
+    @property
+    def size(self) -> int | None:
+        """Number of vectors."""
+        return len(self.noise)
+
+    def at(self, k: int) -> arb:
+        """Enclose the probability of the first k vectors."""
+        sums = self._partial()
+        return arb(0) if k == 0 else arb(1) if k == len(sums) else sums[k - 1] / sums[-1]
+
+    def run(self) -> Iterator[arb]:
+        """Enclose the cumulative probabilities in turn, without the last."""
+        sums = self._partial()
+        for partial in sums[:-1]:
+            yield partial / sums[-1]
+
+    def _partial(self) -> list[arb]:
+        bits = int(ctx.prec)
+        if bits not in self._sums:
+            exponents = self._exponents()
+            least = min(exponents)
+            running, sums = arb(0), []
+            for exponent in exponents:
+                running = running + (-ball(exponent - least)).exp()
+                sums.append(running)
+            self._sums[bits] = sums
+        return self._sums[bits]
+
+    def _exponents(self) -> list[Fraction]:
+        law = self.problem.law
+        which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+        power, factor = (1, Fraction(1)) if law.kind == "laplace" else (2, Fraction(1, 2))
+        rates = [Fraction(0) if scale is None else factor / scale for scale in law.scale_values]
+        sizes = np.zeros((len(self.noise), len(rates)), dtype=object)
+        for i in range(law.n):
+            sizes[:, which[i]] += np.abs(self.noise[:, i].astype(object)) ** power
+        return [sum((rate * int(s) for rate, s in zip(rates, row, strict=True)), Fraction(0)) for row in sizes]

@@ -1,0 +1,124 @@
+"""What `given` promises: computed once per problem, whatever way draws it (THEORY §2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from holdfast.conditioning.price import box_price
+from holdfast.constraints import System
+from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.invariants import possible, projected_loss, sharing, subspace_words
+
+#: Differences are tested for staying whole under projection up to so many cells.
+MOST_CELLS = 20_000
+
+EQUALITIES = {
+    "laplace": "conditioning on equalities keeps pure ε (TV Lemma 10)",
+    "gaussian": "conditioning Gaussian noise on equalities keeps μ (THEORY §2)",
+    "integer gaussian": "integer Gaussian noise on the lattice of the equalities keeps ρ (Poisson summation, "
+    "THEORY §2); ε is converted from ρ",
+}
+TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
+FREE = "Gaussian noise conditioned on a convex set keeps μ (THEORY H6: Prékopa; Gopi–Lee–Liu 2022)"
+NO_CLAIM = (
+    "no privacy statement is known for integer Gaussian noise given these inequalities: "
+    "use integer=False, Laplace noise, or onto()"
+)
+
+
+def promise(base: Additive, system: System) -> Promise:
+    """Return every statement that holds for the mechanism conditioned on the system."""
+    if system.branches:
+        return _union(base, system)
+    if system.invariants.count:
+        return _invariants(base, system)
+    differences, unprotected = possible(base, system)
+    statements = _revised(base, system, differences, unprotected=unprotected)
+    return Promise.of(statements, NO_CLAIM)
+
+
+def _revised(base: Additive, system: System, differences: Differences, **words: Any) -> list[Guarantee]:
+    """Statements for differences that keep every equality of the system."""
+    kind, integer = base.law.kind, base.law.integer
+    loss = base.loss(differences)
+    words = {"neighbours": differences.neighbours, "exact": differences.exact} | words
+    if not system.has_inequalities:
+        if kind == "laplace":
+            return [base.pure(loss, because=EQUALITIES["laplace"], **words)]
+        if integer:
+            because = EQUALITIES["integer gaussian"]
+            return [base.integer_gaussian(loss, None, because=because, **words)]
+        return [base.continuous_gaussian(loss, because=EQUALITIES["gaussian"], **words)]
+    words["exact"] = False
+    price = box_price(base, system)
+    if kind == "laplace":
+        if price is not None:
+            return [price]
+        return [base.pure(2 * loss, because=TWICE, **words)]
+    if not integer:
+        return [base.continuous_gaussian(loss, because=FREE, **words)]
+    return [] if price is None else [price]
+
+
+def _invariants(base: Additive, system: System) -> Promise:
+    def state(differences: Differences, **words: Any) -> Guarantee:
+        revised = _revised(base, system, differences, **words)
+        if revised:
+            return revised[0]
+        return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
+
+    statements = sharing(base, system, state)
+    if system.has_inequalities or any(statement.scope == "all" for statement in statements):
+        return Promise.of(statements, NO_CLAIM)
+    return Promise.of(
+        [*statements, *_subspace(base, system)],
+        "no change of a few records keeps these invariants, so no statement holds: publish fewer exact figures",
+    )
+
+
+def _subspace(base: Additive, system: System) -> list[Guarantee]:
+    """All neighbours, about the part of the output in N (THEORY §2, 2)."""
+    space = system.null_space()
+    words = subspace_words(system) | {"neighbours": base.neighbours}
+    if base.law.integer and not _stays_whole(base, system):
+        void = "supports are disjoint: Π_N d is not a whole vector for some neighbours (THEORY §2, 2)"
+        return [Guarantee(epsilon=np.inf, because=void, **words)]
+    loss = projected_loss(base, space)
+    if loss is None:
+        return []
+    if base.law.kind == "laplace":
+        return [base.pure(loss, because="max ‖Π_N d‖₁/λ over all neighbours (THEORY §2, 2)", **words)]
+    because = "max ‖Σ^(−1/2) Π_N d‖ over all neighbours (THEORY §2, 2)"
+    if base.law.integer:
+        return [base.integer_gaussian(loss, None, because=because, **words)]
+    return [base.continuous_gaussian(loss, because=because, **words)]
+
+
+def _stays_whole(base: Additive, system: System) -> bool:
+    """Whether Π_N d is a whole vector for every difference d: otherwise output supports are disjoint."""
+    if base.query.cells is None or base.query.cells > MOST_CELLS:
+        return False
+    columns = base.query.columns
+    if base.neighbours.kind == "replace-one":
+        first = columns[:, [0]]
+        columns = sparse.csc_array(columns - sparse.hstack([first] * columns.shape[1], format="csc"))
+    return system.null_space().projects_integers(columns)
+
+
+def _union(base: Additive, system: System) -> Promise:
+    """A disjoint union is one event: c_x′/c_x ≤ e^ε for pure ε, so at most 2ε (THEORY §2, Unions).
+
+    TV Thm 12 part 2 as printed does not hold: the weights of the branches depend on the data.
+    """
+    if system.invariants.count:
+        return Promise.of([], "no privacy statement is known for a union together with invariants: drop one of them")
+    if base.law.kind != "laplace":
+        return Promise.of([], "no privacy statement is known for Gaussian noise given a union: use Laplace noise or onto()")
+    if not base.law.integer and any(branch.equalities.count for branch in system.branches):
+        return Promise.of([], "a union of equalities has no defined weights under continuous noise: use integer=True")
+    return Promise.of(
+        [base.pure(2 * base.loss(base.everything()), because=TWICE, neighbours=base.neighbours, exact=False)]
+    )

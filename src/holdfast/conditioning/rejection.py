@@ -1,0 +1,87 @@
+"""Draw, look, draw again: where what must hold has positive probability.
+
+Law: the conditional law, exact for integer noise. The work is bounded, and a problem whose equalities alone make
+success too rare is not accepted at all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.conditioning.problem import Problem, Truth
+from holdfast.noise.spread import Spread, simulated_quantiles
+from holdfast.randomness import Stream, seeded
+
+#: A problem is accepted if its equalities alone would let through at least this share of draws.
+LEAST_SHARE = 2e-5
+#: Whole vectors tried for one draw before giving up; e^-20 of the problems at LEAST_SHARE would need more.
+MOST_TRIES = 1_000_000
+#: Numbers drawn at once.
+BATCH = 1 << 20
+#: Simulated draws behind standard errors and quantiles.
+STUDY = 20_000
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether success has positive probability, and equalities do not make it too rare."""
+    system = problem.system
+    if None in problem.law.laws:
+        return False
+    if system.branches:
+        return all(accepts(Problem(problem.law, branch, problem.unit)) for branch in system.branches)
+    if problem.space.rank == 0:
+        return True
+    return problem.law.integer and equality_share(problem) >= LEAST_SHARE
+
+
+def equality_share(problem: Problem) -> float:
+    """About the probability that integer noise satisfies the equalities: one cell of a normal law on A·Zⁿ."""
+    rows = problem.space.rows
+    if rows.shape[0] > 60:
+        return 0.0
+    # The normal law counts noise of at least one unit's variance; narrower noise is counted by its mass at zero.
+    variances = np.maximum(problem.law.variances, 1 / (2 * math.pi))
+    covariance = (rows * variances) @ rows.T
+    sign, log_volume = np.linalg.slogdet(2 * math.pi * np.asarray(covariance.todense(), dtype=np.float64))
+    return math.exp(-0.5 * float(log_volume)) if sign > 0 else 0.0
+
+
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    """Draw noise that makes truth + noise satisfy the system, (size, n)."""
+    n = problem.law.n
+    kept: list[npt.NDArray[Any]] = []
+    found, tried, batch = 0, 0, 16
+    while found < size:
+        if tried > MOST_TRIES * (found + 1):
+            raise Refused("what must hold is too rare under this noise: drawing did not end; use onto() or more noise")
+        noise = problem.law.draw(batch, stream)
+        good = noise[_holds(problem, noise, truth)]
+        kept.append(good)
+        found += len(good)
+        tried += batch
+        batch = min(2 * batch, max(16, BATCH // n))
+    return np.concatenate(kept)[:size]
+
+
+def _holds(problem: Problem, noise: npt.NDArray[Any], truth: Truth) -> npt.NDArray[np.bool_]:
+    if problem.system.branches:
+        return np.asarray(problem.system.holds(noise + truth, problem.unit))
+    kept = problem.space.contains(noise.T) if problem.space.rank else np.ones(len(noise), dtype=np.bool_)
+    if problem.system.has_inequalities:
+        kept[kept] = problem.system.holds(noise[kept] + truth, problem.unit)
+    return np.asarray(kept)
+
+
+def spread(problem: Problem) -> Spread | None:
+    """Measured on simulated draws where the law does not depend on the data."""
+    if problem.depends_on_data:
+        return None
+    study = draw(problem, None, STUDY, seeded(0)).astype(np.float64)
+    return Spread(
+        study.std(axis=0), lambda weights: float((study @ weights).var()), simulated_quantiles(lambda: study), measured=True
+    )

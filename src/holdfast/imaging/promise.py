@@ -1,0 +1,81 @@
+"""What `onto` promises: computed once per problem, whatever way moves the values (THEORY §3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.imaging.oblique import oblique_loss
+from holdfast.imaging.problem import Problem
+from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.invariants import projected_loss, sharing, subspace_words
+
+PASSES = "moving to the nearest allowed point is post-processing (TV Lemma 14)"
+DOWNGRADED = "after exact figures, moving keeps only the invariant-sharing statement (THEORY §3)"
+
+
+def promise(base: Additive, before: Promise, problem: Problem, *, conditioned: bool) -> Promise:
+    """Return every statement that holds after the move.
+
+    `before` is what the mechanism promised before it; `conditioned` says that it was a `given` mechanism.
+    """
+    if problem.system.invariants.count == 0:
+        kept = [_passed(statement) for statement in before.statements if statement.scope != "subspace"]
+        return Promise.of(kept, before.refusal or "no statement is left after the move")
+    if conditioned:
+        return Promise.of([], "given() and then onto() new exact figures has no known guarantee: give them to given()")
+    return _invariants(base, problem)
+
+
+def _passed(statement: Guarantee) -> Guarantee:
+    return statement.with_(because=f"{statement.because}; {PASSES}")
+
+
+def _invariants(base: Additive, problem: Problem) -> Promise:
+    def state(differences: Differences, **words: Any) -> Guarantee:
+        because = "a function of the noisy answer and of the published figures (THEORY §3)"
+        return base.statement(differences, because=because, **words)
+
+    statements = sharing(base, problem.system, state)
+    refusal = "no change of a few records keeps these invariants, so no statement holds: publish fewer exact figures"
+    linear = not problem.system.has_inequalities and not problem.integer and problem.norm == "l2"
+    if linear and not any(statement.scope == "all" for statement in statements):
+        statements += _subspace(base, problem)
+    return Promise.of(statements, refusal)
+
+
+def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
+    """All neighbours, about the part of the output in N.
+
+    Guarantee: the orthogonal projection keeps the base's (ε, δ) (SDP Thm 10). Gaussian noise, projected
+    orthogonally or by its own variances, has μ = max‖Σ^{−1/2}Π_N d‖. An oblique projection of Laplace noise costs
+    max_d min{Σ|t_i|/λ_i : P t = Π_N d} (THEORY §3).
+    """
+    words = subspace_words(problem.system) | {"neighbours": base.neighbours}
+    gaussian, integer = base.law.kind == "gaussian", base.law.integer
+    own_weights = np.allclose(problem.spreads, base.law.variances, rtol=1e-12) if gaussian else False
+    if gaussian and not integer and (problem.orthogonal and _equal(base.law.variances) or own_weights):
+        loss = projected_loss(base, problem.space)
+        if loss is not None:
+            because = "projected Gaussian noise: max ‖Σ^(−1/2) Π_N d‖ (SDP Thm 10, Cor 14; THEORY §3)"
+            return [base.continuous_gaussian(loss, because=because, **words)]
+    if problem.orthogonal:
+        return [base.statement(because="orthogonal projection of the noise (SDP Thm 10, Cor 11)", **words)]
+    if integer:
+        return []
+    oblique = oblique_loss(base, problem)
+    if oblique is None:
+        return []
+    if gaussian:
+        because = "oblique projection: max over d of min{‖Σ^(−1/2) t‖ : Pt = Π_N d} (THEORY §3)"
+        return [base.continuous_gaussian(oblique, because=because, **words)]
+    because = "oblique projection: max over d of min{Σ|t|/λ : Pt = Π_N d} (THEORY §3)"
+    return [base.pure(oblique, because=because, **words)]
+
+
+def _equal(values: npt.NDArray[np.float64]) -> bool:
+    return bool((values == values[0]).all())
+
+

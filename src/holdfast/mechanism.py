@@ -1,0 +1,435 @@
+"""Mechanisms: noise for a query, and the two verbs that change the belief it expresses.
+
+`given` keeps the possible worlds and renormalises (revision); `onto` moves each world to the nearest one that is
+allowed (update). Both only build an expression: nothing is drawn before `release`, `noise` or `simulate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import conditioning, imaging
+from holdfast.arguments import LARGEST, Refused, one_of, positive, probability, reals, whole, whole_numbers
+from holdfast.constraints import Constraint, System
+from holdfast.noise.spread import Spread, independent_spread
+from holdfast.privacy import Additive, Guarantee, Promise, Target
+from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
+from holdfast.published import Release
+from holdfast.queries import Neighbours, Query
+from holdfast.randomness import Stream, secure
+
+NORMS = ("l2", "l1")
+#: `calibrated` meets its target from below within this relative distance.
+NEARNESS = 1e-10
+NOT_SECRET = "made with a reproducible stream: whoever knows the seed can remove the noise"
+UNMEASURED = "some outputs are not measured: use given() or onto() with what determines them"
+DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
+
+
+@dataclass(frozen=True, eq=False)
+class _Condition:
+    """What the noise is conditioned on."""
+
+    constraint: Constraint
+    system: System
+    method: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Move:
+    """What noisy values are moved onto, and how."""
+
+    problem: imaging.Problem
+    method: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A query's answer plus noise, perhaps conditioned, perhaps moved. Made by `laplace`, `gaussian` and the verbs."""
+
+    base: Additive
+    condition: _Condition | None = None
+    moves: tuple[_Move, ...] = ()
+
+    # --- the two verbs -----------------------------------------------------------------------------------------
+
+    def given(self, constraint: Constraint, method: str | None = None) -> Mechanism:
+        """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b)."""
+        _constraint(constraint)
+        if self.moves:
+            raise Refused("given() after onto() has no known law: condition first, then move")
+        if method is not None:
+            one_of("method", method, [conditioning.name_of(way) for way in conditioning.ways()])
+        joint = constraint if self.condition is None else self.condition.constraint & constraint
+        return replace(self, condition=_Condition(joint, self._system(joint), method))
+
+    def onto(
+        self,
+        constraint: Constraint,
+        norm: str = "l2",
+        weights: Any = "noise",
+        integer: bool | None = None,
+        method: str | None = None,
+    ) -> Mechanism:
+        """Belief update: every noisy answer is moved to the nearest point that satisfies the constraint.
+
+        `weights`: "noise" weighs each output by its noise variance, None weighs all the same, an array weighs as it
+        says. `integer`: None is as the base, and real for an invariant.
+        """
+        _constraint(constraint)
+        one_of("norm", norm, NORMS)
+        if method is not None:
+            one_of("method", method, [imaging.name_of(way) for way in imaging.ways()])
+        if integer is None:
+            integer = self.base.law.integer and not constraint.has_invariants
+        elif not isinstance(integer, (bool, np.bool_)):
+            raise Refused(f"integer must be True, False or None, found {integer!r}")
+        if integer and not self.base.law.integer:
+            raise Refused("whole numbers come from integer noise: make the mechanism with integer=True")
+        system = self._system(constraint) if integer else constraint.system(self.base.query.n)
+        problem = imaging.Problem(
+            self.base.query.n, system, norm, self._spreads(weights), bool(integer), self.base.unit
+        )
+        return replace(self, moves=(*self.moves, _Move(problem, method)))
+
+    def calibrated(self, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Mechanism:
+        """The same mechanism with its noise rescaled so that the *total* guarantee is this, met from below.
+
+        The guarantee that counts is the first one (`guarantee`), whatever its scope.
+        """
+        if one_budget(epsilon=epsilon, rho=rho) == "rho":
+            target = positive("rho", rho)
+            if delta is not None:
+                raise Refused("delta goes with epsilon: give both, or rho alone")
+            return self._rescaled(target, lambda statement: statement.rho, "rho")
+        target = positive("epsilon", epsilon)
+        if delta is None:
+            return self._rescaled(target, lambda statement: statement.epsilon if statement.pure else None, "epsilon")
+        limit = probability("delta", delta)
+        start = replace(self, base=replace(self.base, target=Target(target, limit)))
+        return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta")
+
+    # --- what it promises --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _promise(self) -> Promise:
+        if self.condition is None:
+            promise = Promise.of([self.base.statement()])
+        else:
+            promise = conditioning.promise(self.base, self.condition.system)
+        for move in self.moves:
+            promise = imaging.promise(self.base, promise, move.problem, conditioned=self.condition is not None)
+        return promise
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """Every statement that holds, best first; void ones (ε infinite) last."""
+        return self._promise.statements
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The best statement that holds; refused where none does."""
+        if self._promise.refusal:
+            raise Refused(self._promise.refusal)
+        return self._promise.statements[0]
+
+    # --- what it draws -----------------------------------------------------------------------------------------
+
+    @property
+    def query(self) -> Query:
+        """What is asked."""
+        return self.base.query
+
+    @property
+    def method(self) -> str:
+        """The names of the ways in use."""
+        names = [] if self.condition is None else list(self._plan.names)
+        names += [imaging.name_of(self._way(move)) for move in self.moves]
+        return ", ".join(names) if names else "independent noise"
+
+    def noise(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
+        """Draw the noise, (size, n), where its law does not depend on the data; refused otherwise."""
+        count = whole("size", size, at_least=1)
+        if self._depends_on_data:
+            raise Refused(DATA_DEPENDENT)
+        stream = _stream(rng)
+        if self.condition is not None:
+            noise = self._plan.draw(None, count, stream)
+        else:
+            noise = self._measured_draw(count, stream)
+        for move in self.moves:
+            rows = move.problem.space.rows.shape[0]
+            noise = self._way(move).image(move.problem, noise, np.zeros(rows, dtype=np.int64))
+        return self._in_units(noise)
+
+    def standard_error(self) -> npt.NDArray[np.float64]:
+        """Standard error of every output, before any data is touched; refused where it depends on the data."""
+        if self._spread is None:
+            raise Refused(DATA_DEPENDENT)
+        return self._spread.standard_errors * float(self.base.unit)
+
+    def image(self, noisy: Any) -> npt.NDArray[Any]:
+        """The map itself of an `onto` mechanism with structural constraints: noisy values (n,) or (size, n)."""
+        if not self.moves:
+            raise Refused("image() is the map of onto(): this mechanism has none")
+        if any(move.problem.system.invariants.count for move in self.moves):
+            raise Refused("the map onto invariants reads the confidential data: only structural constraints have an image()")
+        values = np.atleast_2d(self._from_units("noisy", noisy, None))
+        if values.ndim != 2 or values.shape[1] != self.query.n:
+            raise Refused(f"noisy must have shape ({self.query.n},) or (size, {self.query.n}), found {np.shape(noisy)}")
+        for move in self.moves:
+            right = move.problem.system.right_hand_sides(self.base.unit)
+            values = self._way(move).image(move.problem, values, right)
+        result = self._in_units(values)
+        return result[0] if np.ndim(noisy) == 1 else result
+
+    def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
+        """The values of `size` independent releases of this truth, (size, n): for planning, tests and studies.
+
+        It promises nothing: many releases of one truth spend many budgets.
+        """
+        count = whole("size", size, at_least=1)
+        checked = self._truth(truth)
+        return self._in_units(self._values(checked, count, _stream(rng)))
+
+    def release(self, truth: Any, rng: Stream | None = None) -> Release:
+        """Release one table. `rng=None` draws from the secure stream; refused when no statement holds.
+
+        Law: the one the verbs describe. Guarantee: `guarantees`. What must hold is checked again on the values
+        themselves before they leave.
+        """
+        statements = (self.guarantee, *self.guarantees[1:])
+        checked = self._truth(truth)
+        stream = _stream(rng)
+        values = self._values(checked, 1, stream)[0]
+        self._check(values, checked)
+        if stream.reproducible:
+            statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
+        spread = self._spread
+        return Release(self._in_units(values), statements, self.query.labels, self._unit_spread(spread), self.method)
+
+    # --- within ------------------------------------------------------------------------------------------------
+
+    def _system(self, constraint: Constraint) -> System:
+        """Write the constraint out for this query; integer noise asks for rational rows and whole solutions."""
+        system = constraint.system(self.base.query.n)
+        if self.base.law.integer:
+            for part in constraint.parts:
+                sentence = part.irrational_sentence()
+                if sentence:
+                    raise Refused(sentence)
+            obstacle = system.integer_obstacle() if self.base.unit == 1 else None
+            if obstacle:
+                raise Refused(f"integer noise cannot satisfy the constraint: {obstacle}")
+        return system
+
+    def _spreads(self, weights: Any) -> npt.NDArray[np.float64]:
+        n = self.base.query.n
+        if weights is None:
+            return np.where(np.isinf(self.base.law.variances), np.inf, 1.0)
+        if isinstance(weights, str):
+            one_of("weights", weights, ["noise"])
+            return self.base.law.variances
+        checked = reals("weights", weights, (n,))
+        if (checked <= 0).any():
+            raise Refused(f"weights must be above 0, but the entry at position {np.flatnonzero(checked <= 0)[0]} is not")
+        return np.where(np.isinf(self.base.law.variances), np.inf, 1 / checked)
+
+    @cached_property
+    def _plan(self) -> conditioning.Plan:
+        assert self.condition is not None
+        problem = conditioning.Problem(self.base.law, self.condition.system, self.base.unit)
+        return conditioning.choose(problem, self.condition.method)
+
+    def _way(self, move: _Move) -> imaging.Way:
+        return imaging.choose(move.problem, move.method)
+
+    @property
+    def _depends_on_data(self) -> bool:
+        if self.condition is not None and self._plan.problem.depends_on_data:
+            return True
+        return any(move.problem.system.has_inequalities for move in self.moves)
+
+    @cached_property
+    def _spread(self) -> Spread | None:
+        """Errors in units of the grid, where they are known before data is seen."""
+        if self._depends_on_data or (self.condition is not None and self.moves) or len(self.moves) > 1:
+            return None
+        if self.condition is not None:
+            return self._plan.spread()
+        if self.moves:
+            return self._way(self.moves[0]).spread(self.moves[0].problem, self.base.law)
+        if None in self.base.law.laws:
+            raise Refused(UNMEASURED)
+        return independent_spread(self.base.law)
+
+    def _unit_spread(self, spread: Spread | None) -> Spread | None:
+        unit = float(self.base.unit)
+        if spread is None or unit == 1:
+            return spread
+        return Spread(
+            spread.standard_errors * unit,
+            lambda weights: spread.variance_of(weights) * unit**2,
+            lambda p: spread.quantiles(p) * unit,
+            spread.measured,
+        )
+
+    def _from_units(self, name: str, values: Any, shape: tuple[int, ...] | None) -> npt.NDArray[Any]:
+        """Read values in the query's units as whole steps (integer noise) or doubles."""
+        if not self.base.law.integer:
+            return reals(name, values, shape)
+        if self.base.unit == 1:
+            return whole_numbers(name, values, shape)
+        steps = reals(name, values, shape) / float(self.base.unit)
+        near = np.rint(steps)
+        far = np.flatnonzero((np.abs(steps - near) > 1e-6).ravel() | (np.abs(near).ravel() >= LARGEST))
+        if far.size:
+            raise Refused(f"{name} must lie on the query's grid, but the entry at position {far[0]} does not")
+        return near.astype(np.int64)
+
+    def _in_units(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return values if self.base.unit == 1 else values * float(self.base.unit)
+
+    def _truth(self, truth: Any) -> npt.NDArray[Any]:
+        """Check the confidential answer; a refusal names a row or a position, never a value."""
+        checked = self._from_units("truth", truth, (self.query.n,))
+        systems = [] if self.condition is None else [self.condition.system]
+        for system in systems + [move.problem.system for move in self.moves]:
+            missed = system.violation(checked, self.base.unit)
+            if missed is not None:
+                raise Refused(f"truth violates what must hold: {missed}")
+        return checked
+
+    def _measured_draw(self, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Independent noise; 0 at outputs that are not measured, which only a move can then determine."""
+        if None in self.base.law.laws and not self.moves:
+            raise Refused(UNMEASURED)
+        return self.base.law.measured_draw(size, stream)
+
+    def _values(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
+        if self.condition is not None:
+            values = self._plan.draw(truth, size, stream)
+            values += truth
+        else:
+            values = self._measured_draw(size, stream)
+            # An unmeasured output starts from 0 and not from its true value.
+            values += np.where(np.isinf(self.base.law.variances), np.zeros_like(truth), truth)
+        for move in self.moves:
+            right = move.problem.space.rows @ truth
+            values = self._way(move).image(move.problem, values, right)
+        return values
+
+    def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
+        """Test on the values themselves that everything asked for holds; exact for whole numbers."""
+        last = self.moves[-1].problem.system if self.moves else self.condition.system if self.condition else None
+        if last is None:
+            return
+        missed = last.violation(values, self.base.unit)
+        if missed is None and last.invariants.count:
+            change = values - truth
+            kept = last.null_space(structural=False).contains(change if change.dtype.kind == "i" else np.asarray(change))
+            missed = None if kept else "an invariant"
+        if missed is not None:
+            raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
+
+    def _rescaled(self, target: Fraction, measure: Callable[[Guarantee], float | None], what: str) -> Mechanism:
+        """Find by bisection the factor on all scales at which the total guarantee meets the target."""
+
+        def at(factor: Fraction) -> Mechanism:
+            return replace(self, base=self.base.rescaled(factor))
+
+        def met(factor: Fraction) -> float:
+            found = measure(at(factor).guarantee)
+            if found is None:
+                raise Refused(f"this mechanism promises no {what}: calibrate to what it does promise")
+            return found
+
+        limit = float(target)
+        # Where the guarantee is proportional to 1/scale, or to its square, this first guess is the answer.
+        ratio = met(Fraction(1)) / limit
+        guess = Fraction(max(ratio if what == "epsilon" else math.sqrt(ratio), 2.0**-40)) * (1 + Fraction(1, 2**44))
+        low, high, step = guess, guess, Fraction(1, 2**20)
+        while met(high) > limit:
+            low, high, step = high, high * (1 + step), 4 * step
+        step = Fraction(1, 2**20)
+        while met(high) < limit * (1 - NEARNESS) and met(low) <= limit:
+            low, step = low / (1 + step), 4 * step
+            if low < Fraction(1, 2**80):
+                raise Refused(f"this mechanism promises less {what} than asked at any scale: ask for less")
+        for _ in range(200):
+            if met(high) >= limit * (1 - NEARNESS):
+                break
+            middle = Fraction(float((low + high) / 2))
+            if middle in (low, high):
+                break
+            low, high = (middle, high) if met(middle) > limit else (low, middle)
+        return at(high)
+
+
+def _constraint(value: Any) -> None:
+    if not isinstance(value, Constraint):
+        raise Refused(f"a constraint is expected, made by consistent(), nonnegative(), equals() and the like; found {type(value).__name__}")
+
+
+def _stream(rng: Any) -> Stream:
+    if rng is None:
+        return secure()
+    if not isinstance(rng, Stream):
+        raise Refused(f"rng must be a stream such as seeded(7), or None for the secure one; found {type(rng).__name__}")
+    return rng
+
+
+def laplace(
+    query: Query,
+    *,
+    epsilon: Any = None,
+    scale: Any = None,
+    neighbours: str | Neighbours = "add-remove",
+    integer: bool = True,
+    shares: Mapping[Any, Any] | None = None,
+) -> Mechanism:
+    """Laplace noise for a query, by exactly one of epsilon and scale.
+
+    Law: q(x) + U, U_i independent with weights e^{−|u|/λ_i} on the whole numbers (or the reals).
+    Guarantee: pure ε = max Σ|d_i|/λ_i (THEORY §1; TV Prop 7, SDP Lemma 16).
+    """
+    relation = Neighbours.of(neighbours)
+    return Mechanism(laplace_base(_query(query), relation, integer, epsilon, scale, shares))
+
+
+def gaussian(
+    query: Query,
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    rho: Any = None,
+    scale: Any = None,
+    neighbours: str | Neighbours = "add-remove",
+    integer: bool = True,
+    shares: Mapping[Any, Any] | None = None,
+    calibration: str | None = None,
+) -> Mechanism:
+    """Gaussian noise for a query, by exactly one of (epsilon, delta), rho and scale.
+
+    Law: q(x) + U, U_i independent with weights e^{−u²/2σ_i²} on the whole numbers (or the reals).
+    Guarantee: μ-GDP (continuous; Balle–Wang 2018) or ρ-zCDP with the exact δ(ε) of the loss law (integer;
+    Canonne–Kamath–Steinke 2020). `calibration="classical"` is the papers' formula, with its true δ printed.
+    """
+    relation = Neighbours.of(neighbours)
+    return Mechanism(
+        gaussian_base(_query(query), relation, integer, epsilon, delta, rho, scale, shares, calibration)
+    )
+
+
+def _query(value: Any) -> Query:
+    if not isinstance(value, Query):
+        raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(value).__name__}")
+    return value

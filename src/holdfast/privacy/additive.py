@@ -1,0 +1,232 @@
+"""The answer plus independent noise: the mechanism every other one is made from, and what it promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.noise import Independent
+from holdfast.privacy.calibration import (
+    gaussian_delta,
+    gaussian_epsilon,
+    integer_gaussian_delta,
+    integer_gaussian_epsilon,
+)
+from holdfast.privacy.conversion import rho_to_epsilon
+from holdfast.privacy.guarantee import Guarantee, outward
+from holdfast.queries import Neighbours, Query
+
+#: Printed with every continuous law (THEORY §1; Mironov 2012).
+REAL_ARITHMETIC = "proved in real arithmetic: doubles can leak through their low bits, integer noise does not have this fault"
+
+
+class Differences(Protocol):
+    """Some of the ways in which neighbouring data change the answer."""
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation, and the number of records that change together."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether `largest` is attained; otherwise it is an upper bound."""
+
+    def largest(self, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int) -> Fraction:
+        """Largest Σ values[which[i]]·|d_i|^p over these differences."""
+
+    def kinds(self, which: npt.NDArray[np.int32] | None) -> list[Counter[tuple[int, int]]]:
+        """The maximal multisets of (|d_i|, which[i]) over these differences."""
+
+
+@dataclass(frozen=True, eq=False)
+class AllDifferences:
+    """The whole difference set of a query."""
+
+    query: Query
+    neighbours: Neighbours
+
+    @property
+    def exact(self) -> bool:
+        """Whether the query knows its largest difference exactly."""
+        return self.query.is_exact(self.neighbours)
+
+    def largest(self, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int) -> Fraction:
+        """Largest Σ values[which[i]]·|d_i|^p over the difference set."""
+        return self.query.largest(values, which, p, self.neighbours)
+
+    def kinds(self, which: npt.NDArray[np.int32] | None) -> list[Counter[tuple[int, int]]]:
+        """The maximal multisets of (|d_i|, which[i]) over the difference set."""
+        return self.query.kinds(which, self.neighbours)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The (ε, δ) that was asked for; Gaussian statements are also given at this δ."""
+
+    epsilon: Fraction
+    delta: Fraction
+    classical: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """A query's answer plus independent noise.
+
+    `law` counts in steps of `unit`, the query's grid for integer noise and 1 otherwise. Law: q(x) + unit·U.
+    Guarantee: `statement` (THEORY §1).
+    """
+
+    query: Query
+    law: Independent
+    neighbours: Neighbours
+    target: Target | None = None
+    unit: Fraction = Fraction(1)
+
+    @property
+    def inverse_scales(self) -> tuple[Fraction, ...]:
+        """1/λ or 1/σ² per distinct law, in the query's own units; 0 where an output is not measured."""
+        step = self.unit if self.law.kind == "laplace" else self.unit**2
+        return tuple(Fraction(0) if value is None else 1 / (value * step) for value in self.law.scale_values)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader must know about this law of noise."""
+        return () if self.law.integer else (REAL_ARITHMETIC,)
+
+    def everything(self) -> AllDifferences:
+        """The whole difference set under this mechanism's neighbours."""
+        return AllDifferences(self.query, self.neighbours)
+
+    def loss(self, differences: Differences) -> Fraction:
+        """Largest Σ|d_i|/λ_i (Laplace) or Σ d_i²/σ_i² (Gaussian) over the differences."""
+        power = 1 if self.law.kind == "laplace" else 2
+        return differences.largest(self.inverse_scales, self.law.which, power)
+
+    def rescaled(self, factor: Fraction) -> Additive:
+        """The same mechanism with every scale multiplied by the factor."""
+        return replace(self, law=self.law.times(factor))
+
+    def statement(self, differences: Differences | None = None, **words: Any) -> Guarantee:
+        """What independent noise promises for these differences (THEORY §1).
+
+        Guarantee: Laplace: pure ε = max Σ|d_i|/λ_i, exact (TV Prop 7, SDP Lemma 16). Continuous Gaussian:
+        μ-GDP with μ = max‖Σ^{−1/2}d‖ (Balle–Wang 2018). Integer Gaussian: ρ = μ²/2 (Canonne–Kamath–Steinke
+        2020), and δ(ε) by its own loss law.
+        """
+        chosen = self.everything() if differences is None else differences
+        loss = self.loss(chosen)
+        settings: dict[str, Any] = {"neighbours": chosen.neighbours, "exact": chosen.exact} | words
+        if self.law.kind == "laplace":
+            settings.setdefault(
+                "because", "independent Laplace noise: ε is the largest Σ|d|/λ (TV Prop 7, SDP Lemma 16)"
+            )
+            return self.pure(loss, **settings)
+        if not self.law.integer:
+            settings.setdefault(
+                "because", "independent Gaussian noise: μ is the largest ‖Σ^(−1/2)d‖ (Balle–Wang 2018)"
+            )
+            return self.continuous_gaussian(loss, **settings)
+        settings.setdefault(
+            "because",
+            "independent integer Gaussian noise: ρ = μ²/2 (Canonne–Kamath–Steinke 2020), δ(ε) by its loss law",
+        )
+        return self.integer_gaussian(loss, chosen, **settings)
+
+    def pure(self, epsilon: Any, **words: Any) -> Guarantee:
+        """A pure ε statement, rounded outwards."""
+        words["caveats"] = self.caveats + tuple(words.get("caveats", ()))
+        return Guarantee(epsilon=outward(epsilon), delta=0.0, **words)
+
+    def continuous_gaussian(self, mu_squared: Fraction, **words: Any) -> Guarantee:
+        """A statement of Gaussian privacy, with its ρ and, where a δ was asked for, its ε."""
+        words["caveats"] = self.caveats + tuple(words.get("caveats", ()))
+        mu = outward_root(mu_squared)
+        rho = outward(mu_squared / 2)
+        return self._at_target(
+            mu_squared,
+            lambda delta: gaussian_epsilon(mu, delta),
+            lambda epsilon: gaussian_delta(mu, epsilon),
+            rho=rho,
+            mu=mu,
+            **words,
+        )
+
+    def integer_gaussian(
+        self, mu_squared: Fraction, differences: Differences | None, **words: Any
+    ) -> Guarantee:
+        """A statement of concentrated privacy; with `differences`, (ε, δ) comes from the loss law itself.
+
+        Without them (conditioned laws, whose loss law is another one) (ε, δ) is converted from ρ.
+        """
+        words["caveats"] = self.caveats + tuple(words.get("caveats", ()))
+        rho = outward(mu_squared / 2)
+        kinds = self.loss_kinds(differences) if differences is not None and self.target else None
+        if kinds is not None:
+            return self._at_target(
+                mu_squared,
+                lambda delta: max(integer_gaussian_epsilon(kind, delta) for kind in kinds),
+                lambda epsilon: max(integer_gaussian_delta(kind, epsilon) for kind in kinds),
+                rho=rho,
+                **words,
+            )
+        orders = words.get("orders", "all")
+        return self._at_target(
+            mu_squared, lambda delta: rho_to_epsilon(rho, delta, orders), None, rho=rho, **words
+        )
+
+    def loss_kinds(self, differences: Differences | None = None) -> list[Counter[tuple[int, Fraction]]]:
+        """The maximal multisets of (|d_i|, σ_i²) over the differences, unmeasured outputs left out."""
+        kinds = (self.everything() if differences is None else differences).kinds(self.law.which)
+        variances = self.law.scale_values
+        measured: list[Counter[tuple[int, Fraction]]] = []
+        for kind in kinds:
+            counted: Counter[tuple[int, Fraction]] = Counter()
+            for (size, group), count in kind.items():
+                variance = variances[group]
+                if variance is not None:
+                    counted[int(size / self.unit), variance] += count
+            measured.append(counted)
+        return [kind for kind in measured if kind]
+
+    def _at_target(
+        self,
+        mu_squared: Fraction,
+        epsilon_at: Callable[[float], float],
+        delta_at: Callable[[float], float] | None,
+        **words: Any,
+    ) -> Guarantee:
+        if self.target is None or mu_squared == 0:
+            return Guarantee(epsilon=None if mu_squared else 0.0, delta=0.0, **words)
+        asked, delta = outward(self.target.epsilon), _inward(self.target.delta)
+        if self.target.classical and delta_at is not None:
+            true_delta = delta_at(asked)
+            note = f"the classical formula claims δ = {delta:.6g}; the δ printed here is the true one"
+            words["caveats"] = (*words["caveats"], note)
+            return Guarantee(epsilon=asked, delta=true_delta, **words)
+        epsilon = epsilon_at(delta)
+        # A base calibrated to (ε, δ) meets it up to the rounding of its scale: then the asked ε is printed.
+        if asked * (1 - 1e-9) <= epsilon <= asked:
+            epsilon = asked
+        return Guarantee(epsilon=epsilon, delta=delta, **words)
+
+
+def outward_root(square: Fraction) -> float:
+    """The smallest double whose square is at least the given rational."""
+    root = float(np.sqrt(float(square)))
+    while Fraction(root) ** 2 < square:
+        root = float(np.nextafter(root, np.inf))
+    while root > 0 and Fraction(float(np.nextafter(root, 0.0))) ** 2 >= square:
+        root = float(np.nextafter(root, 0.0))
+    return root
+
+
+def _inward(value: Fraction) -> float:
+    """The largest double that is at most the value."""
+    result = float(value)
+    return float(np.nextafter(result, -np.inf)) if Fraction(result) > value else result

@@ -1,0 +1,208 @@
+"""From what a user says about how much noise, or how much privacy, to a law of noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, array, one_of, positive, probability, rational
+from holdfast.noise import Gaussian, Independent, IntegerGaussian, IntegerLaplace, Laplace
+from holdfast.privacy.additive import Additive, Target
+from holdfast.privacy.calibration import classical_sigma, gaussian_mu, integer_gaussian_sigma2
+from holdfast.privacy.conversion import rho_for
+from holdfast.queries import Neighbours, Query
+
+#: None is the tightest proved calibration of the law; "concentrated" goes through ρ; "classical" is the papers'.
+CALIBRATIONS = ("classical", "concentrated")
+
+_LAWS: dict[tuple[str, bool], Any] = {
+    ("laplace", True): IntegerLaplace,
+    ("laplace", False): Laplace,
+    ("gaussian", True): IntegerGaussian,
+    ("gaussian", False): Gaussian,
+}
+
+#: Weights of the outputs: distinct values (None: not measured) and which output has which.
+Weights = tuple[tuple[Fraction | None, ...], npt.NDArray[np.int32] | None]
+
+
+def one_budget(**budgets: Any) -> str:
+    """Return the name of the only budget that is given; refuse none or several."""
+    given = [name for name, value in budgets.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) if given else "none of them"
+        raise Refused(f"say how much in exactly one way ({', '.join(budgets)}), found {found}")
+    return given[0]
+
+
+def integer_units(query: Query, integer: Any) -> Fraction:
+    """The step in which the noise counts: the query's grid for integer noise, otherwise 1."""
+    if not isinstance(integer, (bool, np.bool_)):
+        raise Refused(f"integer must be True or False, found {integer!r}")
+    if integer and not query.integer:
+        raise Refused("integer noise needs whole answers: give the workload a grid, or use integer=False")
+    return query.grid if integer and query.grid is not None else Fraction(1)
+
+
+def by_level(query: Query, name: str, given: Mapping[Any, Any], missing: Any) -> tuple[list[Any], npt.NDArray[np.int32]]:
+    """Spread values per level (by name or depth) over the outputs; levels that are not named get `missing`."""
+    levels = query.levels
+    if levels is None or query.level_of is None:
+        raise Refused(f"{name} per level needs a query with levels (counts of a hierarchy, or margins)")
+    if not given:
+        raise Refused(f"{name} must name at least one level, found none")
+    values: list[Any] = [missing] * len(levels)
+    seen: set[int] = set()
+    for key, value in given.items():
+        if isinstance(key, str):
+            place = levels[one_of(f"a level of {name}", key, list(levels))]
+        else:
+            place = one_of(f"a level of {name}", int(key) if isinstance(key, np.integer) else key, range(len(levels)))
+        if place in seen:
+            raise Refused(f"{name} names the level {key!r} twice")
+        seen.add(place)
+        values[place] = value
+    return values, np.asarray(query.level_of, dtype=np.int32)
+
+
+def scales_as_given(query: Query, scale: Any) -> Weights:
+    """Read `scale`: a number, a mapping from levels to numbers, or one per output; infinity = not measured."""
+    if isinstance(scale, Mapping):
+        values, which = by_level(query, "scale", scale, None)
+        return tuple(_scale(value) for value in values), which
+    if np.ndim(scale) == 0:
+        return (_scale(scale),), None
+    found = array("scale", scale) if not _has_infinity(scale) else np.asarray(scale, dtype=np.float64)
+    if found.shape != (query.n,):
+        raise Refused(f"scale must have one entry per output, shape ({query.n},), found shape {found.shape}")
+    if np.isnan(found).any():
+        raise Refused(f"scale must hold numbers above 0, but the entry at position {np.flatnonzero(np.isnan(found))[0]} is not a number")
+    distinct, which = np.unique(found, return_inverse=True)
+    return tuple(_scale(value) for value in distinct.tolist()), which.astype(np.int32)
+
+
+def _has_infinity(scale: Any) -> bool:
+    return any(isinstance(value, float) and math.isinf(value) for value in np.asarray(scale, dtype=object).ravel())
+
+
+def _scale(value: Any) -> Fraction | None:
+    if value is None or (isinstance(value, (float, np.floating)) and value == math.inf):
+        return None
+    return positive("scale", value)
+
+
+def relative_scales(query: Query, shares: Mapping[Any, Any] | None) -> Weights:
+    """Scales up to a common factor: 1 everywhere, or one over each level's share of the budget."""
+    if shares is None:
+        return (Fraction(1),), None
+    if not isinstance(shares, Mapping):
+        raise Refused(f"shares must map levels to numbers, found {type(shares).__name__}")
+    values, which = by_level(query, "shares", shares, 0)
+    exact = [rational("a share", value) for value in values]
+    if min(exact) < 0:
+        raise Refused(f"a share must not be negative, found {float(min(exact))!r}")
+    if max(exact) == 0:
+        raise Refused("shares must give at least one level more than 0")
+    return tuple(1 / share if share else None for share in exact), which
+
+
+def build(query: Query, kind: str, integer: bool, scales: Weights, factor: Fraction, unit: Fraction) -> Independent:
+    """The law whose scale values (λ or σ²) are the given ones times a factor, in steps of `unit`."""
+    step = unit if kind == "laplace" else unit**2
+    law = _LAWS[kind, integer]
+    laws = tuple(None if value is None else law(value * factor / step) for value in scales[0])
+    if all(value is None for value in laws):
+        raise Refused("scale must be finite for at least one output")
+    return Independent(laws, scales[1], query.n)
+
+
+def laplace_base(
+    query: Query, neighbours: Neighbours, integer: bool, epsilon: Any, scale: Any, shares: Any
+) -> Additive:
+    """Laplace noise for a query; ε is met exactly."""
+    unit = integer_units(query, integer)
+    if one_budget(epsilon=epsilon, scale=scale) == "scale":
+        _no_shares(shares)
+        return Additive(query, build(query, "laplace", integer, scales_as_given(query, scale), Fraction(1), unit), neighbours, unit=unit)
+    budget = positive("epsilon", epsilon)
+    scales = relative_scales(query, shares)
+    loss = _largest(query, neighbours, scales, 1)
+    return Additive(query, build(query, "laplace", integer, scales, loss / budget, unit), neighbours, unit=unit)
+
+
+def gaussian_base(
+    query: Query,
+    neighbours: Neighbours,
+    integer: bool,
+    epsilon: Any,
+    delta: Any,
+    rho: Any,
+    scale: Any,
+    shares: Any,
+    calibration: Any,
+) -> Additive:
+    """Gaussian noise for a query, by (ε, δ), ρ or scale."""
+    unit = integer_units(query, integer)
+    way = one_budget(epsilon=epsilon, rho=rho, scale=scale)
+    if calibration is not None:
+        one_of("calibration", calibration, CALIBRATIONS)
+        if way != "epsilon":
+            raise Refused(f"calibration goes with epsilon and delta, found {way}")
+    if (delta is not None) != (way == "epsilon"):
+        raise Refused("delta goes with epsilon: give both, or rho or scale alone")
+    if way == "scale":
+        _no_shares(shares)
+        values, which = scales_as_given(query, scale)
+        squares = tuple(None if value is None else value**2 for value in values), which
+        return Additive(query, build(query, "gaussian", integer, squares, Fraction(1), unit), neighbours, unit=unit)
+    scales = relative_scales(query, shares)
+    square = _largest(query, neighbours, scales, 2)  # of d in the metric of the relative variances
+    if way == "rho":
+        factor = square / (2 * positive("rho", rho))
+        return Additive(query, build(query, "gaussian", integer, scales, factor, unit), neighbours, unit=unit)
+    target = Target(positive("epsilon", epsilon), probability("delta", delta), classical=calibration == "classical")
+    if calibration == "classical":
+        factor = square * Fraction(classical_sigma(1, target.epsilon, target.delta)) ** 2
+    elif calibration == "concentrated":
+        factor = square / (2 * Fraction(_positive_rho(target)))
+    elif integer:
+        factor = _integer_factor(query, neighbours, scales, unit, target, square)
+    else:
+        factor = square / Fraction(gaussian_mu(target.epsilon, target.delta)) ** 2
+    return Additive(query, build(query, "gaussian", integer, scales, factor, unit), neighbours, target, unit)
+
+
+def _integer_factor(
+    query: Query, neighbours: Neighbours, scales: Weights, unit: Fraction, target: Target, square: Fraction
+) -> Fraction:
+    """The factor at which integer Gaussian noise meets (ε, δ) by its own loss law, or through ρ without one."""
+    if query.cells is None:
+        return square / (2 * Fraction(_positive_rho(target)))
+    relative = build(query, "gaussian", True, scales, Fraction(1), unit)
+    kinds = Additive(query, relative, neighbours, unit=unit).loss_kinds()
+    return integer_gaussian_sigma2(kinds, target.epsilon, target.delta)
+
+
+def _positive_rho(target: Target) -> float:
+    rho = rho_for(target.epsilon, target.delta)
+    if rho <= 0:
+        raise Refused("epsilon and delta are too small to be met through rho")
+    return rho
+
+
+def _largest(query: Query, neighbours: Neighbours, scales: Weights, power: int) -> Fraction:
+    inverse = tuple(Fraction(0) if value is None else 1 / value for value in scales[0])
+    loss = query.largest(inverse, scales[1], power, neighbours)
+    if loss == 0:
+        raise Refused("no neighbouring data change a measured output: say how much noise by scale")
+    return loss
+
+
+def _no_shares(shares: Any) -> None:
+    if shares is not None:
+        raise Refused("shares divide a budget: they go with epsilon or rho, not with scale")

@@ -1,0 +1,160 @@
+"""What can be promised when some figures are published exactly (THEORY §2, "Invariants by conditioning").
+
+Two statements are possible. *Invariant-sharing*: for data that agree in every published figure. *Subspace*
+(SDP Def 5): for all neighbours, about the part of the output that the published figures leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.constraints import NullSpace, System
+from holdfast.privacy.additive import Additive, AllDifferences, Differences
+from holdfast.privacy.guarantee import Guarantee
+from holdfast.queries import Moves, shared_moves
+
+#: So many rows or outputs are named one by one in a statement; the rest are counted.
+NAMED = 6
+
+#: Up to so many records are tried when some outputs stay frozen.
+MOST_RECORDS = 4
+
+
+def named(items: list[str]) -> str:
+    """Join some names, counting those past the first few."""
+    rest = len(items) - NAMED
+    listed = ", ".join(items[:NAMED])
+    return f"{listed} and {rest} more" if rest > 0 else listed
+
+
+def published(system: System) -> tuple[str, ...]:
+    """Say which figures are published exactly."""
+    rows = system.invariants
+    if rows.count == 0:
+        return ()
+    listed = named([rows.names[i] for i in range(min(rows.count, NAMED + 1))])
+    if rows.count > NAMED + 1:
+        listed = named([rows.names[i] for i in range(NAMED)] + [""] * (rows.count - NAMED))
+    return (f"published exactly: {listed}",)
+
+
+def frozen_words(base: Additive, frozen: npt.NDArray[np.int64]) -> tuple[str, ...]:
+    """Name the outputs that no allowed change of records can alter: they are not protected at all."""
+    if frozen.size == 0:
+        return ()
+    labels = base.query.labels
+    shown = [str(labels[i]) for i in frozen[:NAMED]]
+    return (
+        f"not protected, since no allowed change alters them: {named(shown + [''] * (frozen.size - len(shown)))}",
+    )
+
+
+def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) -> Moves:
+    """The smallest changes of records that keep every equality."""
+    return shared_moves(
+        base.query,
+        space.rows,
+        base.neighbours,
+        cube_margins=space.cube_margins,
+        records_at_least=records_at_least,
+    )
+
+
+def possible(base: Additive, system: System) -> tuple[Differences, tuple[str, ...]]:
+    """The differences that data obeying the structural equalities can show, and what they leave unprotected."""
+    space = system.null_space(invariants=False)
+    if space.rank == 0 or base.query.cells is None:
+        return AllDifferences(base.query, base.neighbours), ()
+    moves = moves_within(base, space)
+    if moves.everything:
+        return AllDifferences(base.query, base.neighbours), ()
+    pinned = space.pinned_coordinates()
+    return moves, frozen_words(base, moves.frozen[~pinned[moves.frozen]])
+
+
+def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> list[Guarantee]:
+    """Invariant-sharing statements; `state(differences, **words)` turns differences into a statement.
+
+    When every neighbour keeps the invariants the scope is "all". When no single record can change alone, the
+    statement is about the smallest number of records that can change together (THEORY §2, 1).
+    """
+    figures = published(system)
+    if base.query.cells is None:
+        assumed = (
+            "the query is known by its sensitivities only: which neighbours share the invariants is not known"
+        )
+        return [
+            state(
+                base.everything(),
+                scope="invariant-sharing",
+                unprotected=figures,
+                caveats=(assumed,),
+                exact=False,
+            )
+        ]
+    space = system.null_space()
+    always = system.null_space(invariants=False).pinned_coordinates()
+    statements = []
+    records, frozen_before = 1, None
+    while records <= MOST_RECORDS:
+        moves = moves_within(base, space, records)
+        if moves.empty:
+            break
+        if moves.everything:
+            return [state(base.everything(), scope="all", unprotected=figures)]
+        frozen = moves.frozen[~always[moves.frozen]]
+        if frozen_before is not None and frozen.size >= frozen_before:
+            break
+        statements.append(
+            state(moves, scope="invariant-sharing", unprotected=figures + frozen_words(base, frozen))
+        )
+        if frozen.size == 0:
+            break
+        frozen_before, records = frozen.size, moves.records + 1
+    return statements
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighted:
+    """A projector followed by a division of each coordinate by its scale."""
+
+    space: NullSpace
+    divisors: npt.NDArray[np.float64]
+
+    def project(self, columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Project, then divide."""
+        return self.space.project(columns) / self.divisors[:, None]
+
+
+def projected_loss(base: Additive, space: NullSpace) -> Fraction | None:
+    """Largest Σ|(Π_N d)_i|/λ_i, or Σ(Π_N d)_i²/σ_i², over the whole difference set, rounded up.
+
+    None where the query does not know its columns or has too many to project.
+    """
+    if base.query.cells is None or None in base.law.scale_values:
+        return None
+    power = 1 if base.law.kind == "laplace" else 2
+    scales = base.law.scale_values
+    try:
+        if len(scales) == 1:
+            norm = Fraction(base.query.sensitivity(power, base.neighbours, within=space))
+            return norm**power / scales[0]  # type: ignore[operator]
+        per_law = np.array([float(value) for value in scales], dtype=np.float64)  # type: ignore[arg-type]
+        divisors = (per_law if power == 1 else np.sqrt(per_law))[base.law.which]
+        norm = Fraction(base.query.sensitivity(power, base.neighbours, within=_Weighted(space, divisors)))
+    except Refused:
+        return None
+    # The divisors are doubles of exact scales: a part in 2**50 covers their rounding.
+    return norm**power * (1 + Fraction(1, 2**50))
+
+
+def subspace_words(system: System) -> dict[str, Any]:
+    """The words that every subspace statement carries."""
+    return {"scope": "subspace", "unprotected": published(system), "exact": False}

@@ -1,0 +1,26 @@
+"""A promise: every statement that holds for a mechanism, best first, or the sentence why none does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class Promise:
+    """All statements about one mechanism, best first; void ones last.
+
+    `refusal` says why nothing can be promised; it is empty when some statement holds.
+    """
+
+    statements: tuple[Guarantee, ...]
+    refusal: str = ""
+
+    @classmethod
+    def of(cls, statements: Iterable[Guarantee], refusal: str = "") -> Promise:
+        """Sort the statements; the refusal is kept only when all of them are void."""
+        ordered = tuple(sorted(statements, key=lambda statement: statement.rank))
+        holds = any(not statement.void for statement in ordered)
+        return cls(ordered, "" if holds else refusal)

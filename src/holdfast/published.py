@@ -1,0 +1,94 @@
+"""What leaves the house: the released values, their guarantee and their error bars. It holds no confidential value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, one_of, probability, reals
+from holdfast.noise.spread import Spread
+from holdfast.privacy import Guarantee
+
+#: Data frames that `to_frame` can make, in the order in which they are looked for.
+BACKENDS = ("polars", "pandas", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A weighted sum of released values and its standard error (None where the error depends on the data)."""
+
+    value: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A released table.
+
+    `values` are in output order: int64 where whole numbers were promised, otherwise float64. `guarantee` is the best
+    statement that holds; `guarantees` are all of them.
+    """
+
+    values: npt.NDArray[Any]
+    guarantees: tuple[Guarantee, ...]
+    labels: Sequence[str]
+    spread: Spread | None
+    method: str
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The best statement that holds."""
+        return self.guarantees[0]
+
+    @cached_property
+    def standard_errors(self) -> npt.NDArray[np.float64]:
+        """Standard error of every value."""
+        return self._known().standard_errors
+
+    def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
+        """Return lower and upper ends, shape (n, 2), that cover each true value with at least this probability.
+
+        The ends come from the law of the errors, which does not depend on the data; refused where it does.
+        """
+        tail = (1 - float(probability("confidence", confidence))) / 2
+        spread = self._known()
+        # Errors are symmetric, so truth = value − error lies between value − q(1−tail) and value + q(1−tail).
+        reach = np.maximum(np.abs(spread.quantiles(tail)), np.abs(spread.quantiles(1 - tail)))
+        return np.column_stack([self.values - reach, self.values + reach])
+
+    def estimate(self, weights: Any) -> Estimate:
+        """Estimate a weighted sum of the table's values."""
+        checked = reals("weights", weights, (self.values.size,))
+        value = float(checked @ self.values)
+        if self.spread is None:
+            return Estimate(value, None)
+        return Estimate(value, float(np.sqrt(max(0.0, self.spread.variance_of(checked)))))
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with the columns name, value and, where known, standard_error.
+
+        `backend` is "polars", "pandas" or "pyarrow"; None takes the first that is installed.
+        """
+        if backend is not None:
+            one_of("backend", backend, BACKENDS)
+        columns: dict[str, Any] = {"name": list(self.labels), "value": self.values}
+        if self.spread is not None:
+            columns["standard_error"] = self.spread.standard_errors
+        for name in BACKENDS if backend is None else (backend,):
+            try:
+                return nw.from_dict(columns, backend=name).to_native()
+            except ImportError:
+                continue
+        wanted = "polars, pandas or pyarrow" if backend is None else backend
+        raise Refused(f"to_frame needs {wanted}, which is not installed")
+
+    def _known(self) -> Spread:
+        if self.spread is None:
+            raise Refused("the law of the errors depends on the data here, so error bars would leak: use simulate() on public guesses")
+        return self.spread
