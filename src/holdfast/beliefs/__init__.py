@@ -1,1 +1,38 @@
 """The two views on finite worlds in exact fractions, and the enumeration oracle of the tests."""
+
+from holdfast.beliefs.change import belief, condition, image, kl, mixture, push, total_variation
+from holdfast.beliefs.grid import Grid
+from holdfast.beliefs.noise_tables import reach_for, weights
+from holdfast.beliefs.oracle import (
+    Law,
+    base,
+    given,
+    hockey_stick,
+    log_ratio,
+    onto,
+    renyi,
+    window_for,
+    worst,
+)
+
+__all__ = [
+    "Grid",
+    "Law",
+    "base",
+    "belief",
+    "condition",
+    "given",
+    "hockey_stick",
+    "image",
+    "kl",
+    "log_ratio",
+    "mixture",
+    "onto",
+    "push",
+    "reach_for",
+    "renyi",
+    "total_variation",
+    "weights",
+    "window_for",
+    "worst",
+]

@@ -1,1 +1,41 @@
 """Guarantees: their words and numbers, calibration, composition."""
+
+from holdfast.privacy.calibration import (
+    classical_delta,
+    classical_sigma,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    integer_gaussian_delta,
+    integer_gaussian_epsilon,
+    integer_gaussian_rho,
+    integer_gaussian_sigma2,
+)
+from holdfast.privacy.composition import compose, for_records
+from holdfast.privacy.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
+from holdfast.privacy.guarantee import Guarantee, best_first
+from holdfast.privacy.renyi import RenyiCurve
+from holdfast.privacy.rounding import inward, outward
+
+__all__ = [
+    "Guarantee",
+    "RenyiCurve",
+    "best_first",
+    "classical_delta",
+    "classical_sigma",
+    "compose",
+    "for_records",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "integer_gaussian_delta",
+    "integer_gaussian_epsilon",
+    "integer_gaussian_rho",
+    "integer_gaussian_sigma2",
+    "inward",
+    "outward",
+    "pure_rho",
+    "rho_for",
+    "rho_to_delta",
+    "rho_to_epsilon",
+]

@@ -1,0 +1,313 @@
+"""Several releases about the same people: what they promise together.
+
+*Guarantee:* for pure ε the sum (Dwork, McSherry, Nissim and Smith 2006; TV Lemmas 13 and 17); for (ε, δ) both
+sums (Dwork, Kenthapadi, McSherry, Mironov and Naor 2006); for zCDP the sum of ρ (Bun and Steinke 2016, Lemma
+1.7); for Gaussian privacy √Σμ² (Dong, Roth and Su 2022, arXiv 1905.02383, Corollary 3.3); at each Rényi order
+the sum (Mironov 2017, Proposition 1). All hold when a later release is chosen after seeing earlier ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from holdfast.arguments import Refused, probability, whole
+from holdfast.privacy.conversion import pure_rho
+from holdfast.privacy.gaussian import not_negative
+from holdfast.privacy.guarantee import SCOPES, Guarantee
+from holdfast.privacy.renyi import RenyiCurve
+from holdfast.privacy.rounding import ball, inward, outward, settled
+from holdfast.queries.neighbours import Neighbours
+
+#: Added when exact figures differ between the parts (THEORY §3, last lines; SDP §2.3).
+DIFFERENT_FIGURES = (
+    "the parts publish different exact figures: together they may disclose more than each alone, "
+    "and more records may have to change together to keep all of them"
+)
+#: SDP Prop 9 composes mechanisms fixed beforehand; the exact figures of one part are not protected, so a
+#: later part chosen by them would not be covered.
+CHOSEN_BEFOREHAND = (
+    "composition of subspace statements assumes that no part was chosen in view of another's exact figures"
+)
+
+
+def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any = None) -> Guarantee:
+    """Return what several releases promise together.
+
+    With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε;
+    with neither, the plain sums. Statements of different `records` are brought to the largest by group
+    privacy where that is proved; different kinds of neighbours are refused. The scope is the narrowest of
+    the parts: an "all" statement is a subspace statement for every subspace (SDP Cor 8), a pair of subspace
+    statements is one for the product of the null spaces (SDP Props 7 and 9), and with an invariant-sharing
+    part only neighbours that share *all* exact figures are covered (THEORY §3).
+    """
+    parts = _checked(guarantees)
+    if epsilon is not None and delta is not None:
+        raise Refused("compose takes epsilon or delta, not both: the other one is what it computes")
+    if any(part.void for part in parts):
+        void = "one of the composed statements is void, so the composition is too"
+        return _together(parts, {"epsilon": math.inf, "because": void})
+    if len(parts) == 1:
+        numbers = {
+            "epsilon": parts[0].epsilon,
+            "delta": parts[0].delta,
+            "rho": parts[0].rho,
+            "mu": parts[0].mu,
+            "orders": parts[0].orders,
+            "because": parts[0].because,
+        }
+    else:
+        numbers = _sums(parts)
+    if delta is not None:
+        numbers = _at_delta(parts, numbers, inward(probability("delta", delta)))
+    elif epsilon is not None:
+        numbers = _at_epsilon(parts, numbers, inward(not_negative("epsilon", epsilon)))
+    elif all(numbers[name] is None for name in ("epsilon", "rho", "mu")):
+        raise Refused(
+            "these statements have no plain sum, because some state only (epsilon, delta) and others "
+            "only rho or mu; "
+            "pass delta to compose at one delta"
+        )
+    return _together(parts, numbers)
+
+
+def _checked(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
+    parts = list(guarantees)
+    if not parts:
+        raise Refused("guarantees must hold at least one statement, found none")
+    for part in parts:
+        if not isinstance(part, Guarantee):
+            raise Refused(f"guarantees must hold Guarantee values, found {type(part).__name__}")
+    kinds = sorted({part.neighbours.kind for part in parts})
+    if len(kinds) > 1:
+        raise Refused(
+            "guarantees must be about the same neighbours to be composed, "
+            f"found {' and '.join(map(repr, kinds))}"
+        )
+    records = max(part.records for part in parts)
+    return [for_records(part, records) for part in parts]
+
+
+def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
+    """Return the statement for changes of more records at once (group privacy).
+
+    *Guarantee:* for f = ⌈records/k⌉ steps of k records: pure ε gives fε; (ε, δ) gives fε and δ·Σ e^(iε), i
+    < f (triangle inequality); ρ-zCDP gives f²ρ (Bun and Steinke 2016, Proposition 1.9); μ gives fμ (Dong,
+    Roth and Su 2022, arXiv 1905.02383, Theorem 2.14). A statement at whole orders only loses its ρ.
+    Invariant-sharing statements are refused: the datasets on the way need not share the figures.
+    """
+    number = whole("records", records, at_least=1)
+    if number == guarantee.records:
+        return guarantee
+    if number < guarantee.records:
+        raise Refused(f"records must be at least {guarantee.records}, those of the statement, found {number}")
+    relation = Neighbours(guarantee.neighbours.kind, records=number)
+    if guarantee.void:
+        return replace(guarantee, neighbours=relation)
+    if guarantee.scope == "invariant-sharing":
+        raise Refused(
+            f"an invariant-sharing statement about {guarantee.records} record(s) says nothing about "
+            f"{number}: the data "
+            "on the way need not share the exact figures"
+        )
+    steps = -(-number // guarantee.records)
+    values: dict[str, Any] = {"rho": None, "mu": None, "orders": "all", "numerical_delta": 0.0}
+    if guarantee.epsilon is not None:
+        e = Fraction(guarantee.epsilon)
+        values["epsilon"] = outward(steps * e)
+        for name in ("delta", "numerical_delta"):
+            values[name] = _grown(Fraction(getattr(guarantee, name)), e, steps)
+        if values["delta"] >= 1:
+            values.update(epsilon=math.inf, delta=0.0, numerical_delta=0.0)
+    if guarantee.rho is not None and guarantee.orders == "all" and values.get("epsilon") != math.inf:
+        values["rho"] = outward(steps**2 * Fraction(guarantee.rho))
+    if guarantee.mu is not None and values.get("epsilon") != math.inf:
+        values["mu"] = outward(steps * Fraction(guarantee.mu))
+    if all(values.get(name) is None for name in ("epsilon", "rho", "mu")):
+        raise Refused(
+            "a rho proved at whole orders only has no group privacy statement: state it at a delta first"
+        )
+    reason = f"{guarantee.because.rstrip('. ')}; for {number} records by group privacy in {steps} steps"
+    return replace(guarantee, neighbours=relation, because=reason, exact=False, **values)
+
+
+def _grown(delta: Fraction, epsilon: Fraction, steps: int) -> float:
+    """Return δ·Σ e^(iε) over i < steps, rounded up and cut at 1."""
+    if delta == 0:
+        return 0.0
+    grown = settled(lambda: ball(delta) * sum(((i * ball(epsilon)).exp() for i in range(steps)), ball(0)))
+    return min(1.0, outward(grown))
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    """Return the exact sum rounded up once, or None when one value is not known."""
+    found = list(values)
+    if any(value is None for value in found):
+        return None
+    return outward(sum((Fraction(value) for value in found if value is not None), Fraction(0)))
+
+
+def _rho(part: Guarantee) -> float | None:
+    """Return the ρ of a part: stated, or from pure ε."""
+    choices = [part.rho] if part.rho is not None else []
+    if part.pure:
+        choices.append(pure_rho(part.epsilon))
+    return min(choices) if choices else None
+
+
+def _whole_orders_only(part: Guarantee) -> bool:
+    """Say whether the ρ that `_rho` gives is proved at whole orders only."""
+    return part.orders == "integer" and part.rho is not None and part.rho == _rho(part)
+
+
+def _sums(parts: Sequence[Guarantee]) -> dict[str, Any]:
+    """Return the plain sums: each is given when every part can supply it."""
+    epsilon, delta = _total(part.epsilon for part in parts), 0.0
+    if epsilon is not None:
+        delta = _total(part.delta for part in parts) or 0.0
+        if delta >= 1 or math.isinf(epsilon):
+            epsilon, delta = None, 0.0
+    rho = _total(_rho(part) for part in parts)
+    orders = "integer" if rho is not None and any(_whole_orders_only(part) for part in parts) else "all"
+    mu = None
+    if all(part.mu is not None for part in parts):
+        square = sum((Fraction(part.mu) ** 2 for part in parts if part.mu is not None), Fraction(0))
+        mu = outward(settled(lambda: ball(square).sqrt())) if square else 0.0
+    reasons = []
+    if epsilon is not None:
+        reasons.append("ε and δ add (basic composition, TV Lemmas 13 and 17)")
+    if rho is not None:
+        mixed = any(part.rho is None for part in parts)
+        extra = ", pure ε counting as ε·tanh(ε/2)" if mixed else ""
+        reasons.append(f"ρ adds, order by order (Bun–Steinke 2016, Lemma 1.7; Mironov 2017, Prop 1{extra})")
+    if mu is not None:
+        reasons.append("μ² adds (Dong–Roth–Su 2022, Corollary 3.3)")
+    because = f"{len(parts)} statements composed: {'; '.join(reasons)}"
+    return {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "orders": orders, "because": because}
+
+
+def _split(parts: Sequence[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
+    """Return the parts that only state (ε, δ > 0), and the others."""
+    loose = [part for part in parts if part.rho is None and part.mu is None and part.delta > 0]
+    return loose, [part for part in parts if part not in loose]
+
+
+def _curve(parts: Sequence[Guarantee]) -> RenyiCurve:
+    """Return the summed Rényi curve at whole orders; pure parts have a curve better than any ρ."""
+    total: RenyiCurve | None = None
+    for part in parts:
+        choices = []
+        if part.pure:
+            choices.append(RenyiCurve.of_pure(part.epsilon))
+        if part.rho is not None:
+            choices.append(RenyiCurve.of_rho(part.rho))
+        if part.mu is not None:
+            choices.append(RenyiCurve.of_rho(outward(Fraction(part.mu) ** 2 / 2)))
+        orders = choices[0].orders
+        curve = RenyiCurve(orders, tuple(map(min, *(choice.values for choice in [*choices, choices[0]]))))
+        total = curve if total is None else total + curve
+    assert total is not None
+    return total
+
+
+def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float) -> dict[str, Any]:
+    """Return the numbers with the smallest proved ε at this δ among all ways to compose."""
+    choices: list[tuple[float, float, str]] = []
+    if numbers["epsilon"] is not None and numbers["delta"] <= limit:
+        choices.append((numbers["epsilon"], numbers["delta"], "basic composition"))
+    stated = _stated(parts, numbers)
+    if stated is not None:
+        at = stated.at_delta(limit)
+        choices.append((at.epsilon or 0.0, at.delta, _theorem(at.because)))
+    loose, rest = _split(parts)
+    left = inward(Fraction(limit) - sum((Fraction(part.delta) for part in loose), Fraction(0)))
+    if rest and left > 0:
+        best = min(
+            _curve(rest).epsilon(left),
+            *(at.epsilon or 0.0 for at in _alone(rest, left)),
+        )
+        total = outward(sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(best)))
+        choices.append((total, limit, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
+    if not choices:
+        raise Refused(f"delta must exceed the sum of the parts' own deltas, found {limit!r}")
+    epsilon, delta, theorem = min(choices)
+    return {
+        **numbers,
+        "epsilon": epsilon,
+        "delta": delta,
+        "because": f"{numbers['because']}; (ε, δ) by {theorem}",
+    }
+
+
+def _alone(rest: Sequence[Guarantee], limit: float) -> list[Guarantee]:
+    """Return the statement of the parts with ρ or μ, at this δ, where their sums exist."""
+    stated = _stated(rest, _sums(rest))
+    return [] if stated is None else [stated.at_delta(limit)]
+
+
+def _stated(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee | None:
+    """Return the summed ρ and μ as a statement, for conversion; None when there is neither."""
+    if numbers["rho"] is None and numbers["mu"] is None:
+        return None
+    return Guarantee(
+        rho=numbers["rho"],
+        mu=numbers["mu"],
+        orders=numbers["orders"],
+        neighbours=parts[0].neighbours,
+        because="sum",
+    )
+
+
+def _theorem(because: str) -> str:
+    return because.rpartition(" by ")[2]
+
+
+def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: float) -> dict[str, Any]:
+    """Return the numbers with the smallest proved δ at this ε among all ways to compose."""
+    choices: list[tuple[float, float, str]] = []
+    if numbers["epsilon"] is not None and numbers["epsilon"] <= wanted:
+        choices.append((numbers["delta"], numbers["epsilon"], "basic composition"))
+    stated = _stated(parts, numbers)
+    if stated is not None:
+        at = stated.at_epsilon(wanted)
+        choices.append((at.delta, at.epsilon or 0.0, _theorem(at.because)))
+    loose, rest = _split(parts)
+    left = inward(Fraction(wanted) - sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(0)))
+    if rest and left >= 0:
+        total = outward(sum((Fraction(part.delta) for part in loose), Fraction(_curve(rest).delta(left))))
+        if total < 1:
+            choices.append((total, wanted, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
+    if not choices:
+        raise Refused(f"epsilon must be at least the sum of the parts' own epsilons, found {wanted!r}")
+    delta, epsilon, theorem = min(choices)
+    return {
+        **numbers,
+        "epsilon": epsilon,
+        "delta": delta,
+        "because": f"{numbers['because']}; (ε, δ) by {theorem}",
+    }
+
+
+def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
+    """Return the numbers with the joint scope, status, caveats and unprotected figures."""
+    caveats = [caveat for part in parts for caveat in part.caveats]
+    figures = {part.unprotected for part in parts if part.scope != "all"}
+    if len(figures) > 1:
+        caveats.append(DIFFERENT_FIGURES)
+    scope = max((part.scope for part in parts), key=SCOPES.index)
+    if scope == "subspace" and len(parts) > 1:
+        caveats.append(CHOSEN_BEFOREHAND)
+    numerical = outward(sum((Fraction(part.numerical_delta) for part in parts), Fraction(0)))
+    return Guarantee(
+        **numbers,
+        neighbours=parts[0].neighbours,
+        scope=scope,
+        status="estimated" if any(part.status == "estimated" for part in parts) else "proved",
+        unprotected=tuple(dict.fromkeys(item for part in parts for item in part.unprotected)),
+        numerical_delta=min(numerical, numbers.get("delta", 0.0)),
+        caveats=tuple(dict.fromkeys(caveats)),
+        exact=len(parts) == 1 and parts[0].exact and numbers["because"] == parts[0].because,
+    )

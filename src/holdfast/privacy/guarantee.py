@@ -1,0 +1,315 @@
+"""A guarantee: one privacy statement, with its numbers, its reach, its reason and its limits.
+
+All numbers of one guarantee hold at the same time: (epsilon, delta), rho (concentrated privacy) and mu
+(Gaussian privacy) are three ways to say how strongly the same changes in the data are hidden.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
+
+from holdfast.arguments import Refused, one_of, probability, whole
+from holdfast.privacy.conversion import ORDERS, rho_to_delta, rho_to_epsilon
+from holdfast.privacy.gaussian import gaussian_delta, gaussian_epsilon, not_negative
+from holdfast.privacy.rounding import ball, inward, outward, settled
+from holdfast.privacy.words import describe
+from holdfast.queries.neighbours import Neighbours
+
+__all__ = ["SCHEMA", "SCOPES", "STATUSES", "Guarantee", "best_first", "outward"]
+
+#: Version of the JSON form.
+SCHEMA = "holdfast-guarantee-1"
+#: Best first: all neighbours; all, but only outside the invariants; only those that share them.
+SCOPES = ("all", "subspace", "invariant-sharing")
+#: Best first.
+STATUSES = ("proved", "estimated")
+#: How JSON, which has no infinity, writes the ε of a void statement.
+INFINITY = "infinity"
+
+
+def _number(name: str, value: Any, infinite: bool = False) -> float:
+    """Return a privacy parameter as a double, rounded up when the given number is not one."""
+    if infinite and isinstance(value, (int, float)) and not isinstance(value, bool) and value == math.inf:
+        return math.inf
+    return outward(not_negative(name, value))
+
+
+def _sentences(name: str, values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise Refused(f"{name} must be a sequence of sentences, found {type(values).__name__}")
+    result = tuple(values)
+    for value in result:
+        if not isinstance(value, str) or not value.strip():
+            raise Refused(f"{name} must hold sentences, found {value!r}")
+    # Repetition tells the reader nothing new.
+    return tuple(dict.fromkeys(result))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A privacy statement about one mechanism or one composition.
+
+    epsilon, delta: the output's law changes by at most a factor e^epsilon, except for probability
+    delta, between
+        neighbouring data; epsilon = inf is a *void* statement. delta includes `numerical_delta`.
+    rho: D_α ≤ α·rho at the orders named by `orders` ("all" α > 1, or "integer" α ≥ 2 only: THEORY H6).
+    mu: no easier to tell apart than N(0, 1) from N(mu, 1).
+    neighbours: which changes in the data are hidden, and of how many records (`records`).
+    scope: "all" neighbours; "subspace": all neighbours, for the part of the output orthogonal to the exact
+        figures (SDP Def 5); "invariant-sharing": only neighbours that agree on every exact figure.
+    status: "proved", or "estimated" where some part rests on an estimate.
+    because: one sentence that names the theorem.
+    unprotected: what is published exactly or not protected.
+    numerical_delta: the part of delta that pays for numerical error.
+    caveats: what else a reader must know.
+    exact: the value is attained, not only an upper bound.
+    """
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    rho: float | None = None
+    neighbours: Neighbours
+    scope: str = "all"
+    status: str = "proved"
+    because: str
+    unprotected: tuple[str, ...] = ()
+    numerical_delta: float = 0.0
+    caveats: tuple[str, ...] = ()
+    exact: bool = False
+    mu: float | None = None
+    orders: str = "all"
+
+    def __post_init__(self) -> None:
+        def store(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        if self.epsilon is None and self.rho is None and self.mu is None:
+            raise Refused("a guarantee must state epsilon, rho or mu, found none of them")
+        if self.epsilon is not None:
+            store("epsilon", _number("epsilon", self.epsilon, infinite=True))
+        if self.rho is not None:
+            store("rho", _number("rho", self.rho))
+        if self.mu is not None:
+            store("mu", _number("mu", self.mu))
+        store("delta", _number("delta", self.delta))
+        store("numerical_delta", _number("numerical_delta", self.numerical_delta))
+        if self.delta > 1:
+            raise Refused(f"delta must be at most 1, found {self.delta!r}")
+        if self.numerical_delta > self.delta:
+            raise Refused(
+                f"numerical_delta is a part of delta and must be at most {self.delta!r}, found "
+                f"{self.numerical_delta!r}"
+            )
+        if self.epsilon is None and self.delta != 0:
+            raise Refused(f"delta needs an epsilon beside it, found delta {self.delta!r} alone")
+        if self.epsilon == math.inf and (self.rho is not None or self.mu is not None):
+            raise Refused("a void guarantee (epsilon infinite) must not state rho or mu")
+        store("neighbours", Neighbours.of(self.neighbours))
+        one_of("scope", self.scope, SCOPES)
+        one_of("status", self.status, STATUSES)
+        one_of("orders", self.orders, ORDERS)
+        if self.orders == "integer" and self.rho is None:
+            raise Refused("orders 'integer' describes rho, but no rho is stated")
+        _sentences("because", (self.because,))
+        one_of("exact", self.exact, (True, False))
+        store("unprotected", _sentences("unprotected", self.unprotected))
+        store("caveats", _sentences("caveats", self.caveats))
+
+    @property
+    def records(self) -> int:
+        """How many records may change together."""
+        return int(self.neighbours.records)
+
+    @property
+    def void(self) -> bool:
+        """Whether nothing is promised."""
+        return self.epsilon == math.inf
+
+    @property
+    def pure(self) -> bool:
+        """Whether a finite epsilon is stated with delta 0."""
+        return self.epsilon is not None and self.delta == 0 and not self.void
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """A key that sorts the statements about one mechanism best first, void ones last."""
+        return (
+            self.void,
+            STATUSES.index(self.status),
+            SCOPES.index(self.scope),
+            self.epsilon is None,
+            math.inf if self.epsilon is None else self.epsilon,
+            self.delta,
+            math.inf if self.rho is None else self.rho,
+            math.inf if self.mu is None else self.mu,
+            self.records,
+        )
+
+    def better_than(self, other: Guarantee) -> bool:
+        """Say whether this statement is to be preferred.
+
+        Not void before void, proved before estimated, the wider scope first; then, for the same neighbours,
+        no number may be larger and one must be smaller. Statements that trade ε against δ are not
+        comparable.
+        """
+        mine, theirs = self.rank[:3], other.rank[:3]
+        if mine != theirs:
+            return bool(mine < theirs)
+        if self.neighbours != other.neighbours:
+            return False
+        if self.epsilon is not None and other.epsilon is not None:
+            pairs = [(self.epsilon, other.epsilon), (self.delta, other.delta)]
+        elif self.mu is not None and other.mu is not None:
+            pairs = [(self.mu, other.mu)]
+        elif self.rho is not None and other.rho is not None and self.orders == other.orders:
+            pairs = [(self.rho, other.rho)]
+        else:
+            return False
+        return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+    def at_delta(self, delta: Any) -> Guarantee:
+        """Return the same statement with its smallest proved ε at this δ.
+
+        *Guarantee:* μ by Balle and Wang 2018 (Theorem 8), ρ by Canonne, Kamath and Steinke 2020 (Corollary
+        13, at whole orders when only these are proved), a stated (ε, δ₀) with δ₀ ≤ δ by definition.
+        """
+        limit = inward(probability("delta", delta))
+        choices: list[tuple[float, float, str]] = []
+        if self.epsilon is not None and self.delta <= limit:
+            choices.append((self.epsilon, self.delta, ""))
+        if self.mu is not None:
+            choices.append((gaussian_epsilon(self.mu, limit), limit, "Balle–Wang 2018, Theorem 8"))
+        if self.rho is not None:
+            choices.append((rho_to_epsilon(self.rho, limit, self.orders), limit, _conversion(self.orders)))
+        if not choices:
+            raise Refused(
+                f"delta must be at least {self.delta!r}, the delta of this statement, found {delta!r}"
+            )
+        return self._converted(min(choices))
+
+    def at_epsilon(self, epsilon: Any) -> Guarantee:
+        """Return the same statement with its smallest proved δ at this ε (theorems as in `at_delta`)."""
+        wanted = inward(not_negative("epsilon", epsilon))
+        choices: list[tuple[float, float, str]] = []
+        if self.epsilon is not None and self.epsilon <= wanted:
+            choices.append((self.delta, self.epsilon, ""))
+        if self.mu is not None:
+            choices.append((gaussian_delta(self.mu, wanted), wanted, "Balle–Wang 2018, Theorem 8"))
+        if self.rho is not None:
+            choices.append((rho_to_delta(self.rho, wanted, self.orders), wanted, _conversion(self.orders)))
+        if not choices:
+            raise Refused(
+                f"epsilon must be at least {self.epsilon!r}, that of this statement, found {epsilon!r}"
+            )
+        small, reached, theorem = min(choices)
+        return self._converted((reached, small, theorem))
+
+    def _converted(self, choice: tuple[float, float, str]) -> Guarantee:
+        epsilon, delta, theorem = choice
+        if not theorem:
+            return replace(self, epsilon=epsilon, delta=delta)
+        return replace(
+            self,
+            epsilon=epsilon,
+            delta=delta,
+            # Only the conversion from μ is tight; the numbers themselves are then attained too.
+            exact=self.exact and theorem.startswith("Balle"),
+            because=f"{self.because.rstrip('. ')}; converted to (ε, δ) by {theorem}",
+        )
+
+    def weaker_by(self, distance: Any) -> Guarantee:
+        """Return what is left when the sampler is within total variation τ of its law, for all data.
+
+        *Guarantee:* (ε, δ + (1 + e^ε)τ) (THEORY §2, numerical error): each of the two laws moves by τ. ρ
+        and μ are not robust to this and are dropped; a statement of ρ or μ alone must first be converted
+        (`at_delta`).
+        """
+        tau = not_negative("distance", distance)
+        if tau == 0 or self.void:
+            return self
+        if self.epsilon is None:
+            raise Refused(
+                "a numerical error needs a statement with epsilon: convert this one with at_delta first"
+            )
+        epsilon = Fraction(self.epsilon)
+        price = settled(lambda: (1 + ball(epsilon).exp()) * ball(tau))
+        extra = outward(price)
+        total = outward(Fraction(self.delta) + Fraction(extra)) if math.isfinite(extra) else math.inf
+        if total >= 1:
+            return replace(
+                self,
+                epsilon=math.inf,
+                delta=0.0,
+                numerical_delta=0.0,
+                rho=None,
+                mu=None,
+                orders="all",
+                exact=False,
+            )
+        numerical = min(total, outward(Fraction(self.numerical_delta) + Fraction(extra)))
+        return replace(
+            self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", exact=False
+        )
+
+    def __str__(self) -> str:
+        return describe(self)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the statement as plain values that JSON can hold."""
+        result: dict[str, Any] = {"schema": SCHEMA}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "neighbours":
+                value = {"kind": value.kind, "records": value.records}
+            elif isinstance(value, tuple):
+                value = list(value)
+            elif value == math.inf:
+                value = INFINITY
+            result[field.name] = value
+        return result
+
+    def to_json(self) -> str:
+        """Return the statement as JSON text; `from_json` gives the same statement back, to the last bit."""
+        return json.dumps(self.as_mapping(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes | Mapping[str, Any]) -> Guarantee:
+        """Read a statement from JSON text or its mapping; unknown or missing keys are refused."""
+        try:
+            found = json.loads(text) if isinstance(text, (str, bytes)) else dict(text)
+        except json.JSONDecodeError as error:
+            raise Refused(
+                f"a guarantee must be JSON text, but reading failed at character {error.pos}"
+            ) from None
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            raise Refused(f"a guarantee must be a JSON object with schema {SCHEMA!r}")
+        found.pop("schema")
+        names = {field.name for field in fields(cls)}
+        for name in sorted(found.keys() - names):
+            raise Refused(f"a guarantee has no key {name!r}")
+        for name in sorted(names - found.keys()):
+            raise Refused(f"a guarantee needs the key {name!r}, which is missing")
+        relation = found["neighbours"]
+        if not isinstance(relation, dict) or relation.keys() != {"kind", "records"}:
+            raise Refused("neighbours must be an object with the keys 'kind' and 'records'")
+        found["neighbours"] = Neighbours(
+            relation["kind"], records=whole("records", relation["records"], at_least=1)
+        )
+        if found["epsilon"] == INFINITY:
+            found["epsilon"] = math.inf
+        return cls(**found)
+
+
+def _conversion(orders: str) -> str:
+    whole_orders = " at whole orders" if orders == "integer" else ""
+    return f"Canonne–Kamath–Steinke 2020, Corollary 13{whole_orders}"
+
+
+def best_first(guarantees: Iterable[Guarantee]) -> tuple[Guarantee, ...]:
+    """Return the statements about one mechanism in order of preference, void ones last."""
+    return tuple(sorted(guarantees, key=lambda guarantee: guarantee.rank))

@@ -1,0 +1,123 @@
+"""A guarantee in plain words, for the person who must sign it."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.privacy.guarantee import Guarantee
+
+#: Figures shown are rounded up to this many digits, so that words never promise more than numbers.
+DIGITS = 6
+
+CHANGES = {
+    "add-remove": ("one record is added or removed", "up to {k} records are added or removed"),
+    "replace-one": (
+        "one record is replaced by any other",
+        "up to {k} records are each replaced by any other",
+    ),
+}
+
+
+def figure(value: float) -> str:
+    """Write a number with a few digits, rounded up."""
+    if math.isinf(value):
+        return "infinity"
+    context = Context(prec=DIGITS, rounding=ROUND_CEILING)
+    rounded = context.create_decimal(Decimal(value)).normalize()
+    if rounded == 0:
+        return "0"
+    return f"{rounded:f}" if Decimal("1e-4") <= rounded < Decimal("1e9") else f"{rounded:e}"
+
+
+def describe(guarantee: Guarantee) -> str:
+    """Say what is hidden, how strongly, against what, what is not protected, and on what grounds."""
+    sentences = [_hidden(guarantee)]
+    if guarantee.void:
+        sentences.append("Nothing is promised: epsilon is infinite.")
+    else:
+        sentences.extend(_strength(guarantee))
+    sentences.extend(_scope(guarantee))
+    sentences.extend(f"Not protected: {_plain(item)}." for item in guarantee.unprotected)
+    if guarantee.void:
+        sentences.append(f"The reason: {_plain(guarantee.because)}.")
+    elif guarantee.status == "proved":
+        sentences.append(f"This is proved: {_plain(guarantee.because)}.")
+    else:
+        sentences.append(f"This rests on an estimate and is not proved: {_plain(guarantee.because)}.")
+    if not guarantee.void:
+        sentences.append(
+            "The figure is attained: no smaller one is true."
+            if guarantee.exact
+            else "The figure is an upper bound; the truth may be better."
+        )
+    sentences.extend(f"Note: {_plain(item)}." for item in guarantee.caveats)
+    return " ".join(sentences)
+
+
+def _plain(text: str) -> str:
+    return text.strip().rstrip(".")
+
+
+def _hidden(guarantee: Guarantee) -> str:
+    kind, records = guarantee.neighbours.kind, guarantee.records
+    one, many = CHANGES.get(kind, (f"one record changes ({kind})", f"up to {{k}} records change ({kind})"))
+    change = one if records == 1 else many.format(k=records)
+    shared = (
+        ", as long as every exactly published figure stays the same"
+        if (guarantee.scope == "invariant-sharing")
+        else ""
+    )
+    return f"The statement compares what is published before and after {change}{shared}."
+
+
+def _strength(guarantee: Guarantee) -> list[str]:
+    sentences = []
+    if guarantee.epsilon is not None:
+        odds = _odds(guarantee.epsilon)
+        against = "whatever else a reader knows or computes"
+        if guarantee.delta == 0:
+            sentences.append(
+                f"Epsilon is {figure(guarantee.epsilon)}: such a change moves the probability of any "
+                f"outcome by a factor of at most {odds}, {against}."
+            )
+        else:
+            sentences.append(
+                f"Epsilon is {figure(guarantee.epsilon)} with delta {figure(guarantee.delta)}: such a "
+                f"change moves the probability of any set of outcomes by a factor of at most {odds}, plus "
+                "at most "
+                f"{figure(guarantee.delta)}, {against}."
+            )
+    if guarantee.numerical_delta:
+        sentences.append(f"Of this delta, {figure(guarantee.numerical_delta)} pays for numerical error.")
+    if guarantee.rho is not None:
+        where = " at whole Rényi orders from 2 on" if guarantee.orders == "integer" else ""
+        sentences.append(f"Concentrated privacy holds with rho {figure(guarantee.rho)}{where}.")
+    if guarantee.mu is not None:
+        sentences.append(
+            "The two cases are no easier to tell apart than one draw of normal noise shifted by "
+            f"{figure(guarantee.mu)} standard deviations (mu)."
+        )
+    return sentences
+
+
+def _odds(epsilon: float) -> str:
+    return (
+        figure(math.nextafter(math.exp(epsilon), math.inf))
+        if epsilon < 700
+        else f"e to the {figure(epsilon)}"
+    )
+
+
+def _scope(guarantee: Guarantee) -> list[str]:
+    if guarantee.scope == "subspace":
+        return [
+            "It covers every such change, but only the part of the output that the exactly published "
+            "figures leave "
+            "open."
+        ]
+    if guarantee.scope == "invariant-sharing":
+        return ["It says nothing about changes that alter an exactly published figure."]
+    return []
