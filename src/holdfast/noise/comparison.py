@@ -169,11 +169,13 @@ def _thresholds(cumulative: Cumulative, bits: int) -> list[int]:
         with working_precision(precision):
             unit = arb(2) ** bits
             for probability in cumulative.run():
-                floor = (probability * unit).floor().unique_fmpz()
+                scaled = probability * unit
+                # F_k < 1 even where its ball cannot tell: the floor is never above the last word.
+                floor = fmpz(top) if scaled >= arb(fmpz(top)) else scaled.floor().unique_fmpz()
                 if floor is None:
                     break
                 result.append(int(floor))
-                if result[-1] >= top:
+                if result[-1] == top:
                     return result
             else:
                 return result
