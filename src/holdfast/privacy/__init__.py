@@ -1,5 +1,6 @@
 """Guarantees: their words and numbers, calibration, composition."""
 
+from holdfast.privacy.additive import Additive, AllDifferences, Differences, Target
 from holdfast.privacy.calibration import (
     classical_delta,
     classical_sigma,
@@ -14,12 +15,18 @@ from holdfast.privacy.calibration import (
 from holdfast.privacy.composition import compose, for_records
 from holdfast.privacy.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
 from holdfast.privacy.guarantee import Guarantee, best_first
+from holdfast.privacy.promise import Promise
 from holdfast.privacy.renyi import RenyiCurve
 from holdfast.privacy.rounding import inward, outward
 
 __all__ = [
+    "Additive",
+    "AllDifferences",
+    "Differences",
     "Guarantee",
+    "Promise",
     "RenyiCurve",
+    "Target",
     "best_first",
     "classical_delta",
     "classical_sigma",
