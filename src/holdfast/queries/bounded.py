@@ -1,0 +1,123 @@
+"""A query of which only the sensitivities are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from holdfast.arguments import Refused, positive, whole
+from holdfast.queries.columns import Columns
+from holdfast.queries.kinds import Kind
+from holdfast.queries.neighbours import Neighbours
+from holdfast.queries.query import Ints, Mask, Query
+from holdfast.queries.rounding import sqrt_up
+from holdfast.queries.weights import Bound, Weights
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundedQuery(Query):
+    """n answers that one change of a record moves by at most l1 in sum and l2 in length (as declared)."""
+
+    l1: Fraction
+    l2: Fraction
+    whole_answers: bool
+
+    @property
+    def cells(self) -> None:
+        """Unknown."""
+        return None
+
+    @property
+    def integer(self) -> bool:
+        """As declared."""
+        return self.whole_answers
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Unknown: refused."""
+        self._refuse("columns")
+
+    @cached_property
+    def labels(self) -> npt.NDArray[np.object_]:
+        """The outputs' numbers."""
+        return np.array([f"output {i}" for i in range(self.n)], dtype=object)
+
+    def consistency(self) -> csr_array[Any]:
+        """Return no rows: nothing is known about the answers."""
+        return csr_array((0, self.n), dtype=np.int64)
+
+    def answer(self, cells: Any) -> npt.NDArray[Any]:
+        """Refuse: this query has no cells; give its answers themselves."""
+        del cells
+        self._refuse("answer")
+
+    def differences(self, neighbours: Any = "add-remove") -> npt.NDArray[Any]:
+        """Refuse: the differences are not known."""
+        del neighbours
+        self._refuse("differences")
+
+    def mask(self, allowed: Any) -> Mask | None:
+        """Refuse anything but None: there are no cells."""
+        if allowed is not None:
+            self._refuse("allowed")
+        return None
+
+    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+        """Return the largest weight times l1, or times l2²."""
+        del mask
+        return Bound(max(weights.values) * (self.l1 if p == 1 else self.l2**2), False)
+
+    def pair(self, weights: Weights, p: int, classes: Ints | None) -> Bound:
+        """Return the same: the sensitivities are declared for the relation that is used."""
+        del classes
+        return self.single(weights, p, None)
+
+    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+        """Refuse: the differences are not known."""
+        del which, mask
+        self._refuse("kinds")
+
+    def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
+        """Refuse: the differences are not known."""
+        del which, classes
+        self._refuse("kinds")
+
+    def _answer(self, cells: Ints) -> npt.NDArray[Any]:
+        del cells
+        self._refuse("answer")
+
+    def _widest(self, relation: Neighbours) -> Fraction:
+        del relation
+        return min(self.l1, self.l2)
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise Refused(
+            f"{what} must be asked of a query with known columns, but only sensitivities were given"
+        )
+
+
+def query(n: int, l1: Any = None, l2: Any = None, *, integer: bool = True) -> Query:
+    """Describe n answers known only by their sensitivities to one change in the relation that is used.
+
+    l1, l2: the largest ‖d‖₁ and ‖d‖₂, at least one of them; the other follows from ‖d‖₂ ≤ ‖d‖₁ ≤ √n·‖d‖₂.
+    integer: whether the answers are whole numbers. Nothing here can be checked: the guarantee rests on it.
+    """
+    size = whole("n", n, at_least=1)
+    if l1 is None and l2 is None:
+        raise Refused("l1 or l2 must be given, found neither")
+    if not isinstance(integer, bool):
+        raise Refused(f"integer must be True or False, found {integer!r}")
+    sum_of_changes = None if l1 is None else positive("l1", l1)
+    length = None if l2 is None else positive("l2", l2)
+    if sum_of_changes is None:
+        assert length is not None
+        sum_of_changes = Fraction(sqrt_up(length**2 * size))
+    if length is None:
+        length = sum_of_changes
+    return BoundedQuery(size, sum_of_changes, min(length, sum_of_changes), integer)

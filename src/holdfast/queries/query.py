@@ -1,0 +1,241 @@
+"""What every query offers: the truth from cell counts, and how far a change of records can move it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from holdfast.arguments import Refused, array, one_of, whole_numbers
+from holdfast.domains import Cube, Hierarchy
+from holdfast.queries.columns import (
+    Columns,
+    distinct_only,
+    largest_column,
+    largest_pair,
+    pair_blocks,
+    widest_row,
+)
+from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
+from holdfast.queries.neighbours import Neighbours
+from holdfast.queries.rounding import float_up, sqrt_up
+from holdfast.queries.subspace import projected_sensitivity
+from holdfast.queries.sumsets import difference_set, one_of_each_sign
+from holdfast.queries.weights import Bound, Weights, groups_of
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Query(ABC):
+    """A linear query q(x) = W·hist(x) with n outputs over the cells of a public domain.
+
+    Everything about privacy is a statement about the difference set 𝒟 of q under a relation of neighbours
+    (THEORY §0): add-remove {±w_j}, replace-one {w_j − w_k}, several records: their sumsets. Its largest norms
+    are exactly `records` times those of one record (docs/theory/difference-sets.md, Proposition 1).
+    """
+
+    n: int
+
+    # What a kind of query has to say about itself ---------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def cells(self) -> int | None:
+        """The number of cells of the domain; None where the query is known by its sensitivities only."""
+
+    @cached_property
+    @abstractmethod
+    def columns(self) -> Columns:
+        """W, shape (n, cells): column j is what one record in cell j adds to the answer."""
+
+    @cached_property
+    @abstractmethod
+    def labels(self) -> npt.NDArray[np.object_]:
+        """A name for each output."""
+
+    @abstractmethod
+    def consistency(self) -> csr_array[Any]:
+        """Return independent whole rows A with A·W = 0 that span all equalities the answers obey."""
+
+    @abstractmethod
+    def _answer(self, cells: Ints) -> npt.NDArray[Any]:
+        """Return W·cells for checked cells."""
+
+    # What it may refine -----------------------------------------------------------------------------------
+
+    @property
+    def integer(self) -> bool:
+        """Whether the answers are whole numbers (in steps of `grid`, where there is one)."""
+        return True
+
+    @property
+    def grid(self) -> Fraction | None:
+        """The step in which answers, columns and sensitivities are counted; None: 1."""
+        return None
+
+    @property
+    def identity(self) -> bool:
+        """Whether W is the identity: every output is one cell."""
+        return False
+
+    @property
+    def tree(self) -> Hierarchy | None:
+        """The hierarchy of a query of counts."""
+        return None
+
+    @property
+    def cube(self) -> Cube | None:
+        """The cube whose cells or margins are asked."""
+        return None
+
+    @property
+    def levels(self) -> Mapping[str, int] | None:
+        """The names of the levels (or margins) of the outputs with their numbers."""
+        return None
+
+    @property
+    def level_of(self) -> Ints | None:
+        """The depth (or margin number) of each output."""
+        return None
+
+    # What all share ---------------------------------------------------------------------------------------
+
+    def answer(self, cells: Any) -> npt.NDArray[Any]:
+        """Return the truth from cell counts ≥ 0: int64 if the query is `integer`, else float64."""
+        counts = array("cells", cells)
+        if counts.shape not in self._cell_shapes():
+            expected = " or ".join(str(shape) for shape in self._cell_shapes())
+            raise Refused(f"cells must have shape {expected}, found shape {counts.shape}")
+        whole = whole_numbers("cells", counts).ravel()
+        if whole.size and whole.min() < 0:
+            raise Refused(
+                f"cells must be 0 or more, but the entry at position {int(np.argmin(whole >= 0))} is not"
+            )
+        return self._answer(whole)
+
+    def sensitivity(self, p: Any, neighbours: Any = "add-remove", within: Any = None) -> float:
+        """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double.
+
+        within: a null space N with `project(columns)` (the orthogonal projector Π on N) and, if it has them,
+        `rows` (the equalities) and `cube_margins`; then the largest ‖Π d‖_p (THEORY §2, subspace scope).
+        """
+        norm = one_of(
+            "p",
+            float(p) if isinstance(p, (int, float)) and not isinstance(p, bool) else p,
+            [1.0, 2.0, np.inf],
+        )
+        relation = Neighbours.of(neighbours)
+        if within is not None:
+            return projected_sensitivity(self, norm, relation, within)
+        if norm == np.inf:
+            return float_up(relation.records * self._widest(relation))
+        bound = self.bound([1], None, int(norm), relation)
+        return float_up(bound.value) if norm == 1 else sqrt_up(bound.value)
+
+    def differences(self, neighbours: Any = "add-remove") -> npt.NDArray[Any]:
+        """Return the difference set as distinct non-zero rows, both signs; refused when too many to list."""
+        return difference_set(self.columns, Neighbours.of(neighbours))
+
+    def bound(self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None) -> Bound:
+        """Return max over differences d of Σ_i values[which[i]]·|d_i|^p with whether it is attained.
+
+        allowed: which cells can hold records at all (None: every one).
+        """
+        one_of("p", p, [1, 2])
+        relation = Neighbours.of(neighbours)
+        weights = Weights.of(values, which, self.n)
+        mask = self.mask(allowed)
+        one = self.single(weights, p, mask) if relation.adds else self.pair(weights, p, as_classes(mask))
+        return Bound(one.value * relation.records**p, one.exact)
+
+    def largest(
+        self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None
+    ) -> Fraction:
+        """Return max over differences d of Σ_i values[which[i]]·|d_i|^p; never too small, see `is_exact`."""
+        return self.bound(values, which, p, neighbours, allowed).value
+
+    def is_exact(self, neighbours: Any = "add-remove", which: Any = None, allowed: Any = None) -> bool:
+        """Return whether `largest` (with equal values) is attained and not only a bound."""
+        groups = groups_of(which, self.n)
+        values = [1] if groups is None else [1] * (int(groups.max(initial=0)) + 1)
+        return all(self.bound(values, groups, p, neighbours, allowed).exact for p in (1, 2))
+
+    def kinds(self, which: Any, neighbours: Any, allowed: Any = None) -> list[Kind]:
+        """Return the maximal multisets of (|d_i|, which[i]) over the differences; refused when too many."""
+        relation = Neighbours.of(neighbours)
+        groups = groups_of(which, self.n)
+        mask = self.mask(allowed)
+        if relation.records > 1:
+            chosen = self._columns_for_kinds(groups, mask, relation)
+            listed = difference_set(chosen, relation)
+            return maximal(kinds_of_columns(one_of_each_sign(listed), groups))
+        if relation.adds:
+            return self.single_kinds(groups, mask)
+        return self.pair_kinds(groups, as_classes(mask))
+
+    def mask(self, allowed: Any) -> Mask | None:
+        """Check and return the cells that can hold records; None stands for all of them."""
+        if allowed is None:
+            return None
+        result = np.asarray(allowed)
+        if result.dtype != np.bool_ or result.shape != (self.cells,):
+            raise Refused(
+                f"allowed must be {self.cells} truth values, one per cell, "
+                f"found {result.dtype} of shape {result.shape}"
+            )
+        return None if result.all() else result
+
+    # Largest changes by one column and by pairs of columns; None stands for all cells (in one class) --------
+
+    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+        """Return max over the allowed cells of Σ_i weight_i·|w_ij|^p."""
+        return largest_column(self.columns if mask is None else self.columns[:, mask], weights, p)
+
+    def pair(self, weights: Weights, p: int, classes: Ints | None) -> Bound:
+        """Return max over pairs of cells of one class ≥ 0 of Σ_i weight_i·|w_ij − w_ik|^p."""
+        return largest_pair(self.columns, weights, p, self._one_class() if classes is None else classes)
+
+    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+        """Return the maximal kinds of the allowed columns."""
+        return maximal(kinds_of_columns(self.columns if mask is None else self.columns[:, mask], which))
+
+    def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
+        """Return the maximal kinds of the differences of two columns of one class ≥ 0."""
+        given = self._one_class() if classes is None else classes
+        blocks = pair_blocks(self.columns, distinct_only(self.columns, given))
+        if blocks is None:
+            raise refuse_many()
+        found: set[frozenset[tuple[tuple[int, int], int]]] = set()
+        for difference, _, _ in blocks:
+            found |= kinds_of_columns(difference, which)
+        return maximal(found)
+
+    def _widest(self, relation: Neighbours) -> Fraction:
+        if relation.adds:
+            entry = abs(self.columns).max() if self.columns.nnz else 0
+            return Fraction(int(entry) if self.columns.dtype.kind == "i" else float(entry))
+        return widest_row(self.columns, self._one_class())
+
+    def _columns_for_kinds(self, which: Ints | None, mask: Mask | None, relation: Neighbours) -> Columns:
+        del which, relation
+        return self.columns if mask is None else self.columns[:, mask]
+
+    def _one_class(self) -> Ints:
+        return np.zeros(self.cells or 0, np.int64)
+
+    def _cell_shapes(self) -> list[tuple[int, ...]]:
+        return [(self.cells or 0,)]
+
+
+def as_classes(mask: Mask | None) -> Ints | None:
+    """Return the allowed cells as one class 0, others −1; None stays None."""
+    return None if mask is None else np.where(mask, 0, -1).astype(np.int64)

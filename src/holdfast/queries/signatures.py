@@ -1,0 +1,103 @@
+"""Signatures: what each cell adds to the invariants, s_j = C·w_j, and the cells that add the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csc_array, csr_array, issparse
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.queries.columns import Columns, equal_columns
+
+Ints = npt.NDArray[np.int64]
+
+#: Fractions in the rows are cleared by powers of two up to this one; doubles with finer parts are refused.
+FINEST = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Signatures:
+    """The signature of each cell as a column, its class (0: zero; −1: the cell cannot hold records)."""
+
+    matrix: Columns
+    classes: Ints
+
+    @property
+    def zero(self) -> npt.NDArray[np.bool_]:
+        """Which cells add nothing to any invariant."""
+        return self.classes == 0
+
+    def distinct(self) -> Columns:
+        """Return one signature for each class of the allowed cells."""
+        found, first = np.unique(self.classes, return_index=True)
+        return self.matrix[:, first[found >= 0]]
+
+
+def signatures(rows: Any, columns: Columns, mask: npt.NDArray[np.bool_] | None) -> Signatures:
+    """Return rows @ columns exactly, with the classes of equal signatures among the allowed cells."""
+    given: Any = csr_array(rows) if issparse(rows) else csr_array(np.atleast_2d(np.asarray(rows)))
+    if given.shape[1] != columns.shape[0]:
+        raise Refused(f"rows must have one column per output, {columns.shape[0]}, found shape {given.shape}")
+    left = _whole("rows", given)
+    right = columns if columns.dtype.kind == "i" else _whole("query", columns.tocsr())
+    size = abs(left).astype(np.float64) @ abs(right).astype(np.float64)
+    if size.nnz and float(size.max()) >= LARGEST / 2:
+        raise Refused("rows must be small enough for rows @ columns to stay below 2**61")
+    matrix = csc_array(left @ right)
+    matrix.eliminate_zeros()
+    classes = equal_columns(matrix)
+    if mask is not None:
+        classes[~mask] = -1
+    return Signatures(matrix, classes)
+
+
+def _whole(name: str, given: csr_array[Any]) -> csr_array[Any]:
+    """Return the matrix times a power of two that makes its entries whole (null spaces stay the same)."""
+    data = given.data
+    if data.dtype.kind not in "iuf":
+        raise Refused(f"{name} must hold numbers, found values of type {data.dtype}")
+    if data.dtype.kind == "f":
+        if not np.isfinite(data).all():
+            raise Refused(f"{name} must hold finite numbers")
+        scaled = (np.ldexp(data, k) for k in range(FINEST))
+        whole = next((entries for entries in scaled if (entries == np.rint(entries)).all()), None)
+        if whole is None:
+            raise Refused(f"{name} must hold whole multiples of 2**-{FINEST - 1}")
+        data = whole
+    if data.size and float(np.abs(data).max()) >= LARGEST:
+        raise Refused(f"{name} must stay below 2**62 in size")
+    return csr_array((data.astype(np.int64), given.indices, given.indptr), shape=given.shape)
+
+
+def independent(distinct: Columns, counted: bool) -> bool:
+    """Return True if the distinct signatures were shown to be linearly independent.
+
+    counted: the number of records is kept too, which adds an entry 1 to every signature, the zero one
+    included; otherwise the zero signature is left out. The proof is by peeling: an equality that only one
+    remaining signature touches forces its coefficient to be 0. It succeeds for all nested equalities (exact
+    nodes of a hierarchy) and fails for crossed ones, where False means "not shown".
+    """
+    table = distinct.tocsc()
+    lengths = np.diff(table.indptr)
+    alive = lengths > 0
+    left = int(alive.sum())
+    by_row = table.tocsr()
+    degree = np.diff(by_row.indptr).astype(np.int64)
+    ready = list(np.flatnonzero(degree == 1))
+    while ready:
+        row = ready.pop()
+        if degree[row] != 1:
+            continue
+        owners = by_row.indices[by_row.indptr[row] : by_row.indptr[row + 1]]
+        column = int(owners[alive[owners]][0])
+        alive[column] = False
+        left -= 1
+        touched = table.indices[table.indptr[column] : table.indptr[column + 1]]
+        degree[touched] -= 1
+        ready.extend(touched[degree[touched] == 1])
+    zeros = int((lengths == 0).sum())
+    # The row of ones settles one more signature: the zero one, or the last that remains.
+    return left + (zeros if counted else 0) <= (1 if counted else 0)

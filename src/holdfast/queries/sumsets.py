@@ -1,0 +1,53 @@
+"""Listing a difference set: the distinct non-zero answers' differences between neighbours, both signs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csc_array
+
+from holdfast.arguments import Refused
+from holdfast.queries.columns import Columns
+from holdfast.queries.neighbours import Neighbours
+
+#: Entries of the largest table that is built while listing.
+MOST_ENTRIES = 40_000_000
+
+
+def difference_set(columns: Columns, neighbours: Neighbours) -> npt.NDArray[Any]:
+    """Return the difference set of q(x) = W·hist(x) as distinct rows, shape (m, n), both signs, without 0."""
+    n, cells = columns.shape
+    size = 2 * cells if neighbours.adds else cells * (cells - 1)
+    _refuse_large(size, n)
+    table = np.ascontiguousarray(columns.toarray().T)
+    if neighbours.adds:
+        one = np.vstack([table, -table])
+    else:
+        first, second = np.nonzero(~np.eye(cells, dtype=bool))
+        one = table[first] - table[second]
+    one = _distinct(one)
+    reached = one
+    for _ in range(neighbours.records - 1):
+        _refuse_large(len(reached) * len(one), n)
+        sums = (reached[:, None, :] + one[None, :, :]).reshape(-1, n)
+        reached = _distinct(np.vstack([reached, sums]))
+    return reached
+
+
+def one_of_each_sign(differences: npt.NDArray[Any]) -> Columns:
+    """Return the differences as sparse columns, one of d and −d each (rows come both signs and sorted)."""
+    return csc_array(differences[: len(differences) // 2].T)
+
+
+def _distinct(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.unique(rows[(rows != 0).any(axis=1)] + 0, axis=0)  # + 0 turns −0.0 into 0.0
+
+
+def _refuse_large(rows: int, n: int) -> None:
+    if rows * n > MOST_ENTRIES:
+        raise Refused(
+            f"differences must be few enough to list, at most {MOST_ENTRIES} numbers, "
+            f"but this query and relation would need {rows} rows of {n}"
+        )

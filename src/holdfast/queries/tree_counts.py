@@ -1,0 +1,169 @@
+"""Counts on a hierarchy: one record adds 1 to its leaf and to every ancestor."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csc_array, csr_array
+
+from holdfast.arguments import Refused, whole
+from holdfast.domains import Hierarchy
+from holdfast.queries.columns import Columns
+from holdfast.queries.kinds import Kind, maximal
+from holdfast.queries.neighbours import Neighbours
+from holdfast.queries.query import Ints, Mask, Query
+from holdfast.queries.tree_pairs import meeting_paths, path_sums
+from holdfast.queries.weights import Bound, Weights
+
+#: Entries of the largest matrix of columns that is built; closed forms on the tree need none of it.
+MOST_COLUMN_ENTRIES = 2**29
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeCounts(Query):
+    """Counts of k categories at every node; outputs node-major (node·k + category), cells leaf-major."""
+
+    hierarchy: Hierarchy
+    by: int
+
+    @property
+    def cells(self) -> int:
+        """Leaves times categories."""
+        return self.hierarchy.n_leaves * self.by
+
+    @property
+    def tree(self) -> Hierarchy:
+        """The hierarchy."""
+        return self.hierarchy
+
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """Each level's name with its depth."""
+        return {name: d for d, name in enumerate(self.hierarchy.levels)}
+
+    @cached_property
+    def level_of(self) -> Ints:
+        """The depth of each output's node."""
+        return np.repeat(self.hierarchy.depth, self.by)
+
+    @cached_property
+    def labels(self) -> npt.NDArray[np.object_]:
+        """The path of each output's node, with its category if there are several."""
+        tree = self.hierarchy
+        paths: list[str] = [""] * tree.n
+        for v in tree.order.tolist():
+            above = int(tree.parents[v])
+            paths[v] = str(tree.names[v]) if above < 0 else f"{paths[above]} / {tree.names[v]}"
+        if self.by > 1:
+            paths = [f"{path} [{c}]" for path in paths for c in range(self.by)]
+        return np.array(paths, dtype=object)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Column (leaf, category): 1 on the leaf's path in that category."""
+        tree, by = self.hierarchy, self.by
+        length = np.repeat(tree.depth[tree.leaves] + 1, by)
+        start = np.concatenate([[0], np.cumsum(length)])
+        if start[-1] > MOST_COLUMN_ENTRIES:
+            raise Refused(
+                f"columns must have at most 2**29 entries, but the paths of this tree have {start[-1]}"
+            )
+        index = np.empty(start[-1], np.int64)
+        node = np.repeat(tree.leaves, by)
+        category = np.tile(np.arange(by), tree.n_leaves)
+        cell = np.arange(node.size)
+        for step in range(len(tree.levels)):  # from the leaf upwards; paths end at different steps
+            index[start[cell + 1] - 1 - step] = node * by + category
+            node = tree.parents[node]
+            on = node >= 0
+            node, category, cell = node[on], category[on], cell[on]
+        return csc_array((np.ones(index.size, np.int64), index, start), shape=(self.n, self.cells))
+
+    def consistency(self) -> csr_array[Any]:
+        """Return one row per inner node and category: the node minus the sum of its children is 0."""
+        tree, by = self.hierarchy, self.by
+        inner = np.flatnonzero(~tree.is_leaf)
+        below = np.flatnonzero(tree.parents >= 0)
+        rank = np.empty(tree.n, np.int64)
+        rank[inner] = np.arange(inner.size)
+        category = np.arange(by)
+        row = np.concatenate([rank[inner], rank[tree.parents[below]]])[:, None] * by + category
+        column = np.concatenate([inner, below])[:, None] * by + category
+        sign = np.repeat(np.concatenate([np.ones(inner.size, np.int64), -np.ones(below.size, np.int64)]), by)
+        return csr_array((sign, (row.ravel(), column.ravel())), shape=(inner.size * by, self.n))
+
+    def _answer(self, cells: Ints) -> Ints:
+        return self.hierarchy.sum_up(cells.reshape(-1, self.by)).ravel()
+
+    def _cell_shapes(self) -> list[tuple[int, ...]]:
+        shapes: list[tuple[int, ...]] = [(self.cells,)]
+        return [*shapes, (self.hierarchy.n_leaves, self.by)]
+
+    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+        """Return the heaviest path to an allowed cell."""
+        del p  # a path's entries are 1
+        weight, denominator = weights.per_output(2 * len(self.hierarchy.levels))
+        sums = path_sums(self.hierarchy, self.by, weight).reshape(-1, self.by)[self.hierarchy.leaves].ravel()
+        chosen = sums if mask is None else sums[mask]
+        return Bound(Fraction(int(max(chosen, default=0)), denominator), True)
+
+    def pair(self, weights: Weights, p: int, classes: Ints | None) -> Bound:
+        """Return the heaviest pair of paths of one class, without their common part."""
+        del p
+        weight, denominator = weights.per_output(2 * len(self.hierarchy.levels))
+        best = 0
+        for _, first, second in meeting_paths(self.hierarchy, self.by, weight, classes):
+            best = max(best, int((first + second).max()))
+        return Bound(Fraction(best, denominator), True)
+
+    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+        """Return the maximal kinds of paths: by depth alone where the groups follow the levels."""
+        group = self._group_of_level(which)
+        if group is None:
+            return super().single_kinds(which, mask)
+        depth = np.repeat(self.hierarchy.depth[self.hierarchy.leaves], self.by)
+        deepest = int((depth if mask is None else depth[mask]).max(initial=-1))
+        return maximal([_levels_kind(group, [range(deepest + 1)])])
+
+    def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
+        """Return the maximal kinds of pairs of paths, by depths alone where the groups follow the levels."""
+        group = self._group_of_level(which)
+        if group is None:
+            return super().pair_kinds(which, classes)
+        steps = np.ones(self.n, np.int64)
+        found: set[tuple[int, int, int]] = set()
+        for depth, first, second in meeting_paths(self.hierarchy, self.by, steps, classes):
+            lengths = np.unique(np.stack([first, second], axis=1), axis=0)
+            found |= {(depth + 1, int(a), int(b)) for a, b in lengths}
+        return maximal(_levels_kind(group, [range(d, d + a), range(d, d + b)]) for d, a, b in found)
+
+    def _group_of_level(self, which: Ints | None) -> Ints | None:
+        """Return each level's group, or None where the groups do not follow the levels."""
+        count = len(self.hierarchy.levels)
+        if which is None:
+            return np.zeros(count, np.int64)
+        group = which[self.hierarchy.order[self.hierarchy.level_start[:-1]] * self.by]
+        return group if bool((group[self.level_of] == which).all()) else None
+
+    def _widest(self, relation: Neighbours) -> Fraction:
+        return Fraction(1 if relation.adds or self.cells > 1 else 0)
+
+
+def _levels_kind(group: Ints, parts: Iterable[range]) -> frozenset[tuple[tuple[int, int], int]]:
+    times: Kind = Counter((1, int(group[d])) for part in parts for d in part)
+    return frozenset(times.items())
+
+
+def counts(tree: Hierarchy, by: int = 1) -> Query:
+    """Ask the count at every node of a hierarchy; by=k: of k categories at every node, node-major."""
+    if not isinstance(tree, Hierarchy):
+        raise Refused(f"tree must be a Hierarchy, found an object of type {type(tree).__name__}")
+    categories = whole("by", by, at_least=1)
+    return TreeCounts(tree.n * categories, tree, categories)
