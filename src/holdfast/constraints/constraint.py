@@ -118,6 +118,12 @@ class Constraint:
                 _refuse_overlap(a, b, known or least)
         return Constraint((), tuple(Constraint(tuple(side)) for side in left + right))
 
+    def __bool__(self) -> bool:
+        # `a and b` would silently drop a
+        raise Refused(
+            "a constraint is neither true nor false; combine constraints with & and |, not and / or"
+        )
+
     def __str__(self) -> str:
         texts = [part.name for part in self.parts]
         if self.branches:

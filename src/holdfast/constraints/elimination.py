@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +64,9 @@ class _Work:
                 self.columns.setdefault(column, set()).add(i)
         self.steps: list[tuple[int, Row]] = []
         self.independent: list[int] = []
-        self.lonely = [column for column, users in self.columns.items() if len(users) == 1]
+        # first come, first served: on a tree the leaves go before the nodes above them, which keeps the basis
+        # sparse however deep the tree is
+        self.lonely = deque(column for column, users in self.columns.items() if len(users) == 1)
         self.heap = [(len(row), i) for i, row in self.rows.items()]
         heapq.heapify(self.heap)
 
@@ -108,7 +111,7 @@ class _Work:
     def peel(self) -> None:
         """Use up columns that occur in one row only, with coefficient ±1: nothing else changes."""
         while self.lonely:
-            column = self.lonely.pop()
+            column = self.lonely.popleft()
             users = self.columns[column]
             if len(users) == 1:
                 (i,) = users

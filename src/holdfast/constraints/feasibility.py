@@ -20,6 +20,7 @@ from holdfast.arguments import LARGEST
 from holdfast.constraints.elimination import eliminate
 from holdfast.constraints.lattice import rational_basis
 from holdfast.constraints.parts import EQUALITIES, Part
+from holdfast.constraints.propagation import crossing_parts
 from holdfast.constraints.rationals import ExactVector
 from holdfast.constraints.rows import Names, Rows, missed_whole
 from holdfast.constraints.system import inequality_rows, part_bounds
@@ -30,8 +31,9 @@ LARGEST_PROGRAM = 2_000_000
 _DENOMINATORS = (1, 2, 12, 2520, 10**6)
 #: A multiplier or coefficient below this (relative to the largest) is the solver's rounding error.
 _NOISE = 1e-7
-#: Seconds after which a search for whole numbers is given up.
-_PATIENCE = 10.0
+#: Seconds given to the first look, which settles nearly all cases that can hold, to the search for
+#: multipliers and to the search for whole numbers. What is not decided by then counts as possible.
+_GLANCE, _PROOF, _WHOLE = 3.0, 30.0, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +68,22 @@ def model(parts: Sequence[Part], n: int) -> Model:
     bound_parts = np.full((2, n), -1, dtype=np.int64)
     blocks: list[tuple[Rows, bool, int]] = []
 
-    def tighten(low: ExactVector, high: ExactVector, where: Any, number: int) -> None:
+    def tighten(low: ExactVector, high: ExactVector, number: int) -> None:
         for side, (kept, found) in enumerate(((lower, low), (upper, high))):
-            better = np.asarray(found > kept[where] if side == 0 else found < kept[where], dtype=bool)
-            chosen = np.arange(n)[where][better]
-            kept[chosen] = found[better]
-            bound_parts[side, chosen] = number
+            better = np.asarray(found > kept if side == 0 else found < kept, dtype=bool)
+            kept[better] = found[better]
+            bound_parts[side, better] = number
+
+    def fix(position: int, value: Fraction, number: int) -> None:
+        if value > lower[position]:
+            lower[position], bound_parts[0, position] = value, number
+        if value < upper[position]:
+            upper[position], bound_parts[1, position] = value, number
 
     for number, part in enumerate(parts):
         found = part_bounds(part, n)
         if found is not None:
-            tighten(found[0], found[1], slice(None), number)
+            tighten(found[0], found[1], number)
         rows = part.rows if part.kind in EQUALITIES else inequality_rows(part)
         if rows is None or rows.count == 0:
             continue
@@ -84,8 +91,7 @@ def model(parts: Sequence[Part], n: int) -> Model:
         if part.kind in EQUALITIES:
             for i in np.flatnonzero(wide.sizes == 1).tolist():
                 start = wide.A.indptr[i]
-                value = np.array([Fraction(wide.b[i]) / int(wide.A.data[start])], dtype=object)
-                tighten(value, value, [int(wide.A.indices[start])], number)
+                fix(int(wide.A.indices[start]), Fraction(wide.b[i]) / int(wide.A.data[start]), number)
             wide = wide.chosen(wide.sizes > 1)
         if wide.count:
             blocks.append((wide, part.kind in EQUALITIES, number))
@@ -131,7 +137,7 @@ def _satisfies(found: Model, point: npt.NDArray[np.int64]) -> bool:
     return not bool(np.any(found.lower > point) or np.any(found.upper < point))
 
 
-def _program(found: Model, elastic: bool, integer: bool) -> highspy.Highs:
+def _program(found: Model, elastic: bool, integer: bool, seconds: float) -> highspy.Highs:
     """Return the linear program "rows and bounds"; elastic: rows may be missed at a cost of 1 per unit."""
     m, n = found.rows.count, found.n
     extra = m + int(found.equality.sum()) if elastic else 0
@@ -160,16 +166,20 @@ def _program(found: Model, elastic: bool, integer: bool) -> highspy.Highs:
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
-    solver.setOptionValue("time_limit", _PATIENCE if integer else 60.0)
+    solver.setOptionValue("time_limit", seconds)
     solver.passModel(program)
     solver.run()
     return solver
 
 
+def _solved(solver: Any) -> bool:
+    return bool(solver.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+
 def _multipliers(found: Model) -> npt.NDArray[np.float64] | None:
     """Return the solver's proposal of multipliers that prove a contradiction, or None if it sees none."""
-    solver = _program(found, elastic=True, integer=False)
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal or solver.getObjectiveValue() <= 0:
+    solver = _program(found, elastic=True, integer=False, seconds=_PROOF)
+    if not _solved(solver) or solver.getObjectiveValue() <= 0:
         return None
     lengths = np.maximum(abs(found.rows.A.astype(np.float64)).max(axis=1).toarray().ravel(), 1.0)
     y = np.array(solver.getSolution().row_dual) / lengths
@@ -235,7 +245,25 @@ def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
     if crossed is not None or found.rows.count == 0 or simple_point(found) is not None:
         return crossed
     if found.rows.A.nnz > LARGEST_PROGRAM:
+        return _crossing_after_steps(found)
+    glance = _program(found, elastic=False, integer=False, seconds=_GLANCE)
+    if _solved(glance):
         return None
+    if glance.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        return _proved(found) or _crossing_after_steps(found)
+    # a program that is slow to decide is slower still to explain: long chains, which propagation settles
+    return _crossing_after_steps(found) or _proved(found)
+
+
+def _crossing_after_steps(found: Model) -> Conflict | None:
+    """Return a contradiction found by carrying bounds from row to row."""
+    bounds = (found.lower, found.upper, found.bound_parts)
+    parts = crossing_parts(found.rows.A, found.rows.b, found.equality, found.origins, bounds)
+    return None if parts is None else Conflict(parts)
+
+
+def _proved(found: Model) -> Conflict | None:
+    """Return a contradiction that follows from multipliers of the rows."""
     y = _multipliers(found)
     if y is None:
         return None
@@ -261,9 +289,11 @@ def whole_point(parts: Sequence[Part], n: int) -> tuple[npt.NDArray[np.int64] | 
     point = simple_point(found)
     if point is not None:
         return point, False
+    if found.rows.count == 0:  # then the bounds on some coordinate hold no whole number
+        return None, True
     if found.rows.A.nnz > LARGEST_PROGRAM:
         return None, False
-    solver = _program(found, elastic=False, integer=True)
+    solver = _program(found, elastic=False, integer=True, seconds=_WHOLE)
     status = solver.getModelStatus()
     values = np.array(solver.getSolution().col_value)[:n]
     if values.size == n and np.isfinite(values).all() and np.abs(values).max(initial=0.0) < 2.0**53:

@@ -25,9 +25,9 @@ from holdfast.arguments import LARGEST, Refused
 #: A double is read as a fraction if a denominator up to this reproduces it; two such fractions differ by at
 #: least 10⁻¹², far more than doubles do near 1, so the reading is unique.
 SIMPLE_DENOMINATOR = 10**6
-#: A double with at most this many significant bits (2⁻³⁰, say) was meant exactly; the doubles nearest to
-#: irrational numbers need about 53.
-SHORT_MANTISSA = 32
+#: A double with at most this many significant bits (2⁻³⁰, say) was meant exactly; those nearest to irrational
+#: numbers need about 53, or 24 if they were rounded to single precision before.
+SHORT_MANTISSA = 8
 
 #: Exact numbers: int64 where all are whole and below 2**62 in size, otherwise an object array of Fractions.
 ExactVector = npt.NDArray[Any]
@@ -53,7 +53,7 @@ def read_number(name: str, value: Any) -> tuple[Fraction, bool]:
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator)), True
     if not math.isfinite(value):
-        raise Refused(f"{name} must hold finite numbers, found {value!r}")
+        raise Refused(f"{name} must hold finite numbers, found {value}")
     if isinstance(value, Decimal):
         return Fraction(value), True
     return read_double(float(value))

@@ -31,7 +31,7 @@ class Names(Sequence[str]):
     def numbered(cls, template: str, labels: npt.ArrayLike) -> Names:
         """Return names made of one template; `labels` holds one number, or one row of numbers, per name."""
         found = np.asarray(labels, dtype=np.int64)
-        return cls(((template, found.reshape(len(found), -1)),))
+        return cls(((template, found[:, None] if found.ndim == 1 else found),))
 
     def __len__(self) -> int:
         return sum(len(labels) for _, labels in self.blocks)
