@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -73,6 +73,9 @@ class NullSpace:
         result = cls(int(A.shape[1]), rows)
         result.__dict__["_elimination"] = found
         return result
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}  # factorisations cannot travel
 
     @property
     def rank(self) -> int:
