@@ -82,10 +82,12 @@ class RenyiCurve:
     def epsilon(self, delta: Any) -> float:
         """Return a double at or above the best ε at this δ over the orders (CKS20 Proposition 12)."""
         d = probability("delta", delta)
-        found = (
-            outward(settled(partial(_epsilon, order, value, d)))
+        level = math.log(d.numerator) - math.log(d.denominator)
+        rough = [
+            value - (math.log(order) + level) / (order - 1) + math.log1p(-1 / order)
             for order, value in zip(self.orders, self.values, strict=True)
-        )
+        ]
+        found = (outward(settled(partial(_epsilon, *pair, d))) for pair in self._best(rough))
         return max(0.0, min(found))
 
     def delta(self, epsilon: Any) -> float:
@@ -93,11 +95,17 @@ class RenyiCurve:
         e = not_negative("epsilon", epsilon)
         if not any(self.values):
             return 0.0
-        found = (
-            outward(settled(partial(_delta, order, value, e)))
+        limit = float(e)
+        rough = [
+            (order - 1) * (value - limit + math.log1p(-1 / order)) - math.log(order)
             for order, value in zip(self.orders, self.values, strict=True)
-        )
-        return min(1.0, *found)
+        ]
+        return min(1.0, *(outward(settled(partial(_delta, *pair, e))) for pair in self._best(rough)))
+
+    def _best(self, rough: list[float]) -> list[tuple[int, float]]:
+        """Return the few orders whose approximate bounds are smallest: every order gives a true bound."""
+        ranked = sorted(range(len(rough)), key=rough.__getitem__)
+        return [(self.orders[i], self.values[i]) for i in ranked[:3]]
 
 
 def _epsilon(order: int, divergence: float, delta: Fraction) -> Any:

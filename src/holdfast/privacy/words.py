@@ -22,11 +22,13 @@ CHANGES = {
 
 
 def figure(value: float) -> str:
-    """Write a number with a few digits, rounded up."""
+    """Write a number with a few digits, rounded up; a short decimal that names this very double stays."""
     if math.isinf(value):
         return "infinity"
     context = Context(prec=DIGITS, rounding=ROUND_CEILING)
-    rounded = context.create_decimal(Decimal(value)).normalize()
+    shortest = Decimal(repr(value))
+    short = len(shortest.normalize().as_tuple().digits) <= DIGITS
+    rounded = (shortest if short else context.create_decimal(Decimal(value))).normalize()
     if rounded == 0:
         return "0"
     return f"{rounded:f}" if Decimal("1e-4") <= rounded < Decimal("1e9") else f"{rounded:e}"
