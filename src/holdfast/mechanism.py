@@ -283,9 +283,9 @@ class Mechanism:
         )
 
     def _from_units(self, name: str, values: Any, shape: tuple[int, ...] | None) -> npt.NDArray[Any]:
-        """Read values in the query's units as whole steps (integer noise) or doubles."""
+        """Read values in the query's units as steps of its grid: whole ones for integer noise."""
         if not self.base.law.integer:
-            return reals(name, values, shape)
+            return reals(name, values, shape) / float(self.base.unit)
         if self.base.unit == 1:
             return whole_numbers(name, values, shape)
         steps = reals(name, values, shape) / float(self.base.unit)

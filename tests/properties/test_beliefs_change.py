@@ -16,7 +16,7 @@ from holdfast.beliefs import belief, condition, image, kl, mixture, push, total_
 
 F = Fraction
 WORLDS = range(6)
-quick = settings(max_examples=80, deadline=None, derandomize=True)
+quick = settings(max_examples=40, deadline=None, derandomize=True)
 
 
 @st.composite

@@ -85,6 +85,14 @@ def test_gaussian_statements_add_in_squares():
     )
 
 
+def test_gaussian_and_pure_statements_meet_in_rho():
+    total = compose([statement(mu=0.5), statement(epsilon=1.0)])
+    assert total.rho == outward(Fraction(0.125) + Fraction(pure_rho(1.0)))
+    assert total.mu is None
+    at = compose([statement(mu=0.5), statement(epsilon=1.0), statement(epsilon=0.1, delta=1e-9)], delta=1e-6)
+    assert gaussian_epsilon(0.5, 1e-6) < at.epsilon < gaussian_epsilon(0.5, 1e-6) + 1.3
+
+
 def test_approximate_statements_add_both_numbers():
     total = compose([statement(epsilon=1.0, delta=1e-6), statement(epsilon=0.5, delta=1e-7)])
     assert total.epsilon == 1.5
@@ -161,6 +169,8 @@ def test_group_privacy():
         for_records(statement(rho=1.0, orders="integer"), 2)
     assert for_records(statement(epsilon=1.0, rho=1.0, orders="integer"), 2).rho is None
     assert for_records(statement(epsilon=20.0, delta=1e-3), 3).void
+    kept = for_records(statement(epsilon=20.0, delta=1e-3, mu=0.5), 3)
+    assert (kept.epsilon, kept.delta, kept.mu) == (None, 0.0, 1.5)
 
 
 def test_group_privacy_dominates_an_enumerated_chain():

@@ -38,7 +38,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     if problem.law.integer:
         low, high = problem.system.integer_bounds(problem.unit)
     else:
-        low, high = problem.system.real_bounds()  # type: ignore[assignment]
+        low, high = (bound / float(problem.unit) for bound in problem.system.real_bounds())
     noise = np.zeros((size, n), dtype=np.int64 if problem.law.integer else np.float64)
     open_outputs = np.tile(~pinned, size)
     pending = np.flatnonzero(open_outputs)

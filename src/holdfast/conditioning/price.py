@@ -31,7 +31,7 @@ def box_price(base: Additive, system: System) -> Guarantee | None:
         return None
     if base.law.kind == "gaussian":
         because = "bounded independent integer Gaussian noise keeps ρ at integer orders (THEORY H6)"
-        loss = base.loss(base.everything())
+        loss = base.loss(base.everything()).value
         return base.integer_gaussian(
             loss, None, because=because, neighbours=base.neighbours, orders="integer", exact=False
         )
@@ -41,7 +41,9 @@ def box_price(base: Additive, system: System) -> Guarantee | None:
             return None
         words: dict[str, Any] = {"neighbours": base.neighbours}
         single = base.neighbours.kind == "add-remove" and base.neighbours.records == 1
-        words["exact"] = single and base.law.integer
+        # Counts are never negative, so a lower bound below 0 is not reached and the price is then only a bound.
+        reached = bool((np.isneginf(low := _bounds(base, system)[0]) | (low >= 0)).all())
+        words["exact"] = single and base.law.integer and reached
         words["because"] = "the price of bounds on independent outputs: max(1/λ + log c(L+1)/c(L)) (THEORY H1)"
         return base.pure(worst * base.neighbours.records, **words)
 

@@ -43,8 +43,9 @@ def promise(base: Additive, system: System) -> Promise:
 def _revised(base: Additive, system: System, differences: Differences, **words: Any) -> list[Guarantee]:
     """Statements for differences that keep every equality of the system."""
     kind, integer = base.law.kind, base.law.integer
-    loss = base.loss(differences)
-    words = {"neighbours": differences.neighbours, "exact": differences.exact} | words
+    bound = base.loss(differences)
+    loss = bound.value
+    words = {"neighbours": differences.neighbours, "exact": bound.exact} | words
     if not system.has_inequalities:
         if kind == "laplace":
             return [base.pure(loss, because=EQUALITIES["laplace"], **words)]
@@ -120,5 +121,5 @@ def _union(base: Additive, system: System) -> Promise:
     if not base.law.integer and any(branch.equalities.count for branch in system.branches):
         return Promise.of([], "a union of equalities has no defined weights under continuous noise: use integer=True")
     return Promise.of(
-        [base.pure(2 * base.loss(base.everything()), because=TWICE, neighbours=base.neighbours, exact=False)]
+        [base.pure(2 * base.loss(base.everything()).value, because=TWICE, neighbours=base.neighbours, exact=False)]
     )

@@ -167,6 +167,39 @@ class NullSpace:
             values = values - A.T @ solve(A @ values)
         return values * wide
 
+    def correction(self, residuals: Floats, variances: Floats) -> Floats:
+        """Return ΣAᵀ(AΣAᵀ)⁻¹ r for residuals r (rank, m): the least change, in the norm of Σ⁻¹, with A·change = r."""
+        if self.rank == 0:
+            return np.zeros((self.n, residuals.shape[1]))
+        root = np.sqrt(variances)
+        scaled = self.rows.astype(np.float64) @ sparse.diags_array(root, format="csr")
+        lengths = linalg.norm(scaled, axis=1)[:, None]
+        A = _unit_rows(self.rows, root)
+        solve = _solver(A)
+        target = residuals / lengths
+        change = A.T @ solve(target)
+        change = change + A.T @ solve(target - A @ change)  # removes the first solve's rounding error
+        return np.asarray(root[:, None] * change)
+
+    def alike(self, *values: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Group coordinates with equal columns of A and equal entries in each of the given arrays.
+
+        Exchanging two of a group changes nothing. Return one coordinate of each group, and each coordinate's group.
+        """
+        columns = sparse.csc_array(self.rows)
+        columns.sort_indices()
+        keys: dict[tuple[Any, ...], int] = {}
+        member = np.empty(self.n, dtype=np.int64)
+        first: list[int] = []
+        for i in range(self.n):
+            at = slice(columns.indptr[i], columns.indptr[i + 1])
+            key = (columns.indices[at].tobytes(), columns.data[at].tobytes(), *(float(v[i]) for v in values))
+            if key not in keys:
+                keys[key] = len(first)
+                first.append(i)
+            member[i] = keys[key]
+        return np.array(first, dtype=np.int64), member
+
     def _blocks(self, columns: Any) -> Iterator[npt.NDArray[Any]]:
         """Yield the columns as dense (n, at most 256) pieces."""
         is_stored: bool = sparse.issparse(columns)

@@ -19,7 +19,7 @@ from holdfast.constraints.lattice import lattice_basis
 from holdfast.constraints.null_space import NullSpace, TreeShape
 from holdfast.constraints.parts import EQUALITIES, Part
 from holdfast.constraints.rationals import ExactVector, compact
-from holdfast.constraints.rows import TOLERANCE, Rows, missed_real, missed_whole, stacked
+from holdfast.constraints.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, stacked
 
 
 def part_bounds(part: Part, n: int) -> tuple[ExactVector, ExactVector] | None:
@@ -143,9 +143,15 @@ class System:
         return low, high
 
     def null_space(self, structural: bool = True, invariants: bool = True) -> NullSpace:
-        """Return the null space of the equality rows: structural ones, invariants or both."""
+        """Return the null space of the equality rows: structural ones, invariants or both; each is made once."""
         if self.branches:
             raise Refused("a union has no null space of its own; ask each of its branches")
+        made: dict[tuple[bool, bool], NullSpace] = self.__dict__.setdefault("_spaces", {})
+        if (structural, invariants) not in made:
+            made[structural, invariants] = self._null_space(structural, invariants)
+        return made[structural, invariants]
+
+    def _null_space(self, structural: bool, invariants: bool) -> NullSpace:
         chosen = [
             part
             for part in self.parts
@@ -158,7 +164,41 @@ class System:
                 return part.source.null_space()
             if part.kind == "consistent" and isinstance(part.source, TreeShape):
                 return NullSpace(self.n, stacked([part.rows], self.n).A, tree=part.source)  # type: ignore[list-item]
-        return NullSpace.of(stacked([part.rows for part in chosen if part.rows is not None], self.n).A)
+        wanted = [self.equalities] * structural + [self.invariants] * invariants
+        return NullSpace.of(stacked(wanted, self.n).A)
+
+    def right_hand_sides(self, scale: Any = 1) -> npt.NDArray[Any]:
+        """Return b / scale for the independent structural rows, in the order of `null_space().rows`.
+
+        Refused when there are invariants, whose right-hand sides are in the data.
+        """
+        if self.invariants.count:
+            raise Refused("the right-hand sides of invariants are read from the data")
+        space, rows = self.null_space(), self.equalities
+        kept = np.arange(rows.count) if space.rank == rows.count else eliminate(rows.A).independent
+        return divided(rows.b[kept], rational("scale", scale))
+
+    def restricted(self, positions: npt.NDArray[np.int64]) -> System:
+        """Return what must hold for some of the values, which no row connects with the others."""
+        inside = np.zeros(self.n, dtype=bool)
+        inside[positions] = True
+
+        def of(rows: Rows) -> Rows:
+            touches = np.zeros(rows.count, dtype=bool)
+            entry_rows = np.repeat(np.arange(rows.count), rows.sizes)
+            touches[entry_rows[inside[rows.A.indices]]] = True
+            kept = rows.chosen(touches)
+            return Rows(sparse.csr_array(kept.A[:, positions]), kept.b, kept.names)
+
+        return System(
+            len(positions),
+            (),
+            of(self.equalities),
+            of(self.invariants),
+            of(self.inequalities),
+            self.lower[positions],
+            self.upper[positions],
+        )
 
     def holds(self, values: Any, scale: Any = 1) -> Any:
         """Tell whether values (n,), or each row of values (size, n), satisfy the structural constraints.

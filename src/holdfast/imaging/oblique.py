@@ -30,7 +30,7 @@ def oblique_loss(base: Additive, problem: Problem) -> Fraction | None:
     if base.query.cells is None or problem.n > MOST_OUTPUTS or np.isinf(base.law.variances).any():
         return None
     try:
-        differences = base.query.differences(base.neighbours)
+        differences = base.query.differences(base.neighbours) / float(base.unit)
     except Refused:
         return None
     # d and −d cost the same: one of each pair is enough.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,13 @@ def promise(base: Additive, before: Promise, problem: Problem, *, conditioned: b
 
 
 def _passed(statement: Guarantee) -> Guarantee:
-    return statement.with_(because=f"{statement.because}; {PASSES}")
+    return replace(statement, because=f"{statement.because}; {PASSES}", exact=False)
 
 
 def _invariants(base: Additive, problem: Problem) -> Promise:
     def state(differences: Differences, **words: Any) -> Guarantee:
         because = "a function of the noisy answer and of the published figures (THEORY §3)"
-        return base.statement(differences, because=because, **words)
+        return base.statement(differences, **(words | {"because": because, "exact": False}))
 
     statements = sharing(base, problem.system, state)
     refusal = "no change of a few records keeps these invariants, so no statement holds: publish fewer exact figures"

@@ -20,7 +20,7 @@ from holdfast.privacy.calibration import (
 )
 from holdfast.privacy.conversion import rho_to_epsilon
 from holdfast.privacy.guarantee import Guarantee, outward
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Bound, Neighbours, Query
 
 #: Printed with every continuous law (THEORY §1; Mironov 2012).
 REAL_ARITHMETIC = "proved in real arithmetic: doubles can leak through their low bits, integer noise does not have this fault"
@@ -33,12 +33,8 @@ class Differences(Protocol):
     def neighbours(self) -> Neighbours:
         """The relation, and the number of records that change together."""
 
-    @property
-    def exact(self) -> bool:
-        """Whether `largest` is attained; otherwise it is an upper bound."""
-
-    def largest(self, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int) -> Fraction:
-        """Largest Σ values[which[i]]·|d_i|^p over these differences."""
+    def bound(self, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int) -> Bound:
+        """Largest Σ values[which[i]]·|d_i|^p over these differences, and whether it is attained."""
 
     def kinds(self, which: npt.NDArray[np.int32] | None) -> list[Counter[tuple[int, int]]]:
         """The maximal multisets of (|d_i|, which[i]) over these differences."""
@@ -51,14 +47,9 @@ class AllDifferences:
     query: Query
     neighbours: Neighbours
 
-    @property
-    def exact(self) -> bool:
-        """Whether the query knows its largest difference exactly."""
-        return self.query.is_exact(self.neighbours)
-
-    def largest(self, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int) -> Fraction:
-        """Largest Σ values[which[i]]·|d_i|^p over the difference set."""
-        return self.query.largest(values, which, p, self.neighbours)
+    def bound(self, values: Sequence[Fraction], which: npt.NDArray[np.int32] | None, p: int) -> Bound:
+        """Largest Σ values[which[i]]·|d_i|^p over the difference set, and whether it is attained."""
+        return self.query.bound(values, which, p, self.neighbours)
 
     def kinds(self, which: npt.NDArray[np.int32] | None) -> list[Counter[tuple[int, int]]]:
         """The maximal multisets of (|d_i|, which[i]) over the difference set."""
@@ -78,21 +69,24 @@ class Target:
 class Additive:
     """A query's answer plus independent noise.
 
-    `law` counts in steps of `unit`, the query's grid for integer noise and 1 otherwise. Law: q(x) + unit·U.
-    Guarantee: `statement` (THEORY §1).
+    The law counts in steps of the query's grid (`unit`; 1 without a grid), as the query's columns do.
+    Law: q(x) + unit·U. Guarantee: `statement` (THEORY §1).
     """
 
     query: Query
     law: Independent
     neighbours: Neighbours
     target: Target | None = None
-    unit: Fraction = Fraction(1)
+
+    @property
+    def unit(self) -> Fraction:
+        """The step in which the law counts."""
+        return Fraction(1) if self.query.grid is None else self.query.grid
 
     @property
     def inverse_scales(self) -> tuple[Fraction, ...]:
-        """1/λ or 1/σ² per distinct law, in the query's own units; 0 where an output is not measured."""
-        step = self.unit if self.law.kind == "laplace" else self.unit**2
-        return tuple(Fraction(0) if value is None else 1 / (value * step) for value in self.law.scale_values)
+        """1/λ or 1/σ² per distinct law, in steps; 0 where an output is not measured."""
+        return tuple(Fraction(0) if value is None else 1 / value for value in self.law.scale_values)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -103,10 +97,10 @@ class Additive:
         """The whole difference set under this mechanism's neighbours."""
         return AllDifferences(self.query, self.neighbours)
 
-    def loss(self, differences: Differences) -> Fraction:
-        """Largest Σ|d_i|/λ_i (Laplace) or Σ d_i²/σ_i² (Gaussian) over the differences."""
+    def loss(self, differences: Differences) -> Bound:
+        """Largest Σ|d_i|/λ_i (Laplace) or Σ d_i²/σ_i² (Gaussian) over the differences, and whether it is attained."""
         power = 1 if self.law.kind == "laplace" else 2
-        return differences.largest(self.inverse_scales, self.law.which, power)
+        return differences.bound(self.inverse_scales, self.law.which, power)
 
     def rescaled(self, factor: Fraction) -> Additive:
         """The same mechanism with every scale multiplied by the factor."""
@@ -121,22 +115,22 @@ class Additive:
         """
         chosen = self.everything() if differences is None else differences
         loss = self.loss(chosen)
-        settings: dict[str, Any] = {"neighbours": chosen.neighbours, "exact": chosen.exact} | words
+        settings: dict[str, Any] = {"neighbours": chosen.neighbours, "exact": loss.exact} | words
         if self.law.kind == "laplace":
             settings.setdefault(
                 "because", "independent Laplace noise: ε is the largest Σ|d|/λ (TV Prop 7, SDP Lemma 16)"
             )
-            return self.pure(loss, **settings)
+            return self.pure(loss.value, **settings)
         if not self.law.integer:
             settings.setdefault(
                 "because", "independent Gaussian noise: μ is the largest ‖Σ^(−1/2)d‖ (Balle–Wang 2018)"
             )
-            return self.continuous_gaussian(loss, **settings)
+            return self.continuous_gaussian(loss.value, **settings)
         settings.setdefault(
             "because",
             "independent integer Gaussian noise: ρ = μ²/2 (Canonne–Kamath–Steinke 2020), δ(ε) by its loss law",
         )
-        return self.integer_gaussian(loss, chosen, **settings)
+        return self.integer_gaussian(loss.value, chosen, **settings)
 
     def pure(self, epsilon: Any, **words: Any) -> Guarantee:
         """A pure ε statement, rounded outwards."""
@@ -190,7 +184,7 @@ class Additive:
             for (size, group), count in kind.items():
                 variance = variances[group]
                 if variance is not None:
-                    counted[int(size / self.unit), variance] += count
+                    counted[size, variance] += count
             measured.append(counted)
         return [kind for kind in measured if kind]
 

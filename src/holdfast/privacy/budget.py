@@ -40,13 +40,12 @@ def one_budget(**budgets: Any) -> str:
     return given[0]
 
 
-def integer_units(query: Query, integer: Any) -> Fraction:
-    """The step in which the noise counts: the query's grid for integer noise, otherwise 1."""
+def _whole_answers(query: Query, integer: Any) -> None:
+    """Refuse integer noise for answers that are not whole."""
     if not isinstance(integer, (bool, np.bool_)):
         raise Refused(f"integer must be True or False, found {integer!r}")
     if integer and not query.integer:
         raise Refused("integer noise needs whole answers: give the workload a grid, or use integer=False")
-    return query.grid if integer and query.grid is not None else Fraction(1)
 
 
 def by_level(query: Query, name: str, given: Mapping[Any, Any], missing: Any) -> tuple[list[Any], npt.NDArray[np.int32]]:
@@ -71,7 +70,16 @@ def by_level(query: Query, name: str, given: Mapping[Any, Any], missing: Any) ->
 
 
 def scales_as_given(query: Query, scale: Any) -> Weights:
-    """Read `scale`: a number, a mapping from levels to numbers, or one per output; infinity = not measured."""
+    """Read `scale`: a number, a mapping from levels to numbers, or one per output; infinity = not measured.
+
+    The user counts in the query's own units, the law in steps of its grid.
+    """
+    values, which = _read_scales(query, scale)
+    step = query.grid or Fraction(1)
+    return tuple(None if value is None else value / step for value in values), which
+
+
+def _read_scales(query: Query, scale: Any) -> Weights:
     if isinstance(scale, Mapping):
         values, which = by_level(query, "scale", scale, None)
         return tuple(_scale(value) for value in values), which
@@ -111,11 +119,10 @@ def relative_scales(query: Query, shares: Mapping[Any, Any] | None) -> Weights:
     return tuple(1 / share if share else None for share in exact), which
 
 
-def build(query: Query, kind: str, integer: bool, scales: Weights, factor: Fraction, unit: Fraction) -> Independent:
-    """The law whose scale values (λ or σ²) are the given ones times a factor, in steps of `unit`."""
-    step = unit if kind == "laplace" else unit**2
+def build(query: Query, kind: str, integer: bool, scales: Weights, factor: Fraction) -> Independent:
+    """The law whose scale values (λ or σ²) are the given ones times a factor, in steps of the query's grid."""
     law = _LAWS[kind, integer]
-    laws = tuple(None if value is None else law(value * factor / step) for value in scales[0])
+    laws = tuple(None if value is None else law(value * factor) for value in scales[0])
     if all(value is None for value in laws):
         raise Refused("scale must be finite for at least one output")
     return Independent(laws, scales[1], query.n)
@@ -125,14 +132,14 @@ def laplace_base(
     query: Query, neighbours: Neighbours, integer: bool, epsilon: Any, scale: Any, shares: Any
 ) -> Additive:
     """Laplace noise for a query; ε is met exactly."""
-    unit = integer_units(query, integer)
+    _whole_answers(query, integer)
     if one_budget(epsilon=epsilon, scale=scale) == "scale":
         _no_shares(shares)
-        return Additive(query, build(query, "laplace", integer, scales_as_given(query, scale), Fraction(1), unit), neighbours, unit=unit)
+        return Additive(query, build(query, "laplace", integer, scales_as_given(query, scale), Fraction(1)), neighbours)
     budget = positive("epsilon", epsilon)
     scales = relative_scales(query, shares)
     loss = _largest(query, neighbours, scales, 1)
-    return Additive(query, build(query, "laplace", integer, scales, loss / budget, unit), neighbours, unit=unit)
+    return Additive(query, build(query, "laplace", integer, scales, loss / budget), neighbours)
 
 
 def gaussian_base(
@@ -147,7 +154,7 @@ def gaussian_base(
     calibration: Any,
 ) -> Additive:
     """Gaussian noise for a query, by (ε, δ), ρ or scale."""
-    unit = integer_units(query, integer)
+    _whole_answers(query, integer)
     way = one_budget(epsilon=epsilon, rho=rho, scale=scale)
     if calibration is not None:
         one_of("calibration", calibration, CALIBRATIONS)
@@ -159,32 +166,32 @@ def gaussian_base(
         _no_shares(shares)
         values, which = scales_as_given(query, scale)
         squares = tuple(None if value is None else value**2 for value in values), which
-        return Additive(query, build(query, "gaussian", integer, squares, Fraction(1), unit), neighbours, unit=unit)
+        return Additive(query, build(query, "gaussian", integer, squares, Fraction(1)), neighbours)
     scales = relative_scales(query, shares)
     square = _largest(query, neighbours, scales, 2)  # of d in the metric of the relative variances
     if way == "rho":
         factor = square / (2 * positive("rho", rho))
-        return Additive(query, build(query, "gaussian", integer, scales, factor, unit), neighbours, unit=unit)
+        return Additive(query, build(query, "gaussian", integer, scales, factor), neighbours)
     target = Target(positive("epsilon", epsilon), probability("delta", delta), classical=calibration == "classical")
     if calibration == "classical":
         factor = square * Fraction(classical_sigma(1, target.epsilon, target.delta)) ** 2
     elif calibration == "concentrated":
         factor = square / (2 * Fraction(_positive_rho(target)))
     elif integer:
-        factor = _integer_factor(query, neighbours, scales, unit, target, square)
+        factor = _integer_factor(query, neighbours, scales, target, square)
     else:
         factor = square / Fraction(gaussian_mu(target.epsilon, target.delta)) ** 2
-    return Additive(query, build(query, "gaussian", integer, scales, factor, unit), neighbours, target, unit)
+    return Additive(query, build(query, "gaussian", integer, scales, factor), neighbours, target)
 
 
 def _integer_factor(
-    query: Query, neighbours: Neighbours, scales: Weights, unit: Fraction, target: Target, square: Fraction
+    query: Query, neighbours: Neighbours, scales: Weights, target: Target, square: Fraction
 ) -> Fraction:
     """The factor at which integer Gaussian noise meets (ε, δ) by its own loss law, or through ρ without one."""
     if query.cells is None:
         return square / (2 * Fraction(_positive_rho(target)))
-    relative = build(query, "gaussian", True, scales, Fraction(1), unit)
-    kinds = Additive(query, relative, neighbours, unit=unit).loss_kinds()
+    relative = build(query, "gaussian", True, scales, Fraction(1))
+    kinds = Additive(query, relative, neighbours).loss_kinds()
     return integer_gaussian_sigma2(kinds, target.epsilon, target.delta)
 
 

@@ -27,6 +27,8 @@ DIFFERENT_FIGURES = (
     "the parts publish different exact figures: together they may disclose more than each alone, "
     "and more records may have to change together to keep all of them"
 )
+#: The two fields that hold probabilities.
+DELTAS = ("delta", "numerical_delta")
 #: SDP Prop 9 composes mechanisms fixed beforehand; the exact figures of one part are not protected, so a
 #: later part chosen by them would not be covered.
 CHOSEN_BEFOREHAND = (
@@ -114,18 +116,22 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
             "on the way need not share the exact figures"
         )
     steps = -(-number // guarantee.records)
-    values: dict[str, Any] = {"rho": None, "mu": None, "orders": "all", "numerical_delta": 0.0}
+    values: dict[str, Any] = dict.fromkeys(("epsilon", "rho", "mu")) | {
+        "delta": 0.0,
+        "numerical_delta": 0.0,
+        "orders": "all",
+    }
+    if guarantee.rho is not None and guarantee.orders == "all":
+        values["rho"] = outward(steps**2 * Fraction(guarantee.rho))
+    if guarantee.mu is not None:
+        values["mu"] = outward(steps * Fraction(guarantee.mu))
     if guarantee.epsilon is not None:
         e = Fraction(guarantee.epsilon)
-        values["epsilon"] = outward(steps * e)
-        for name in ("delta", "numerical_delta"):
-            values[name] = _grown(Fraction(getattr(guarantee, name)), e, steps)
-        if values["delta"] >= 1:
-            values.update(epsilon=math.inf, delta=0.0, numerical_delta=0.0)
-    if guarantee.rho is not None and guarantee.orders == "all" and values.get("epsilon") != math.inf:
-        values["rho"] = outward(steps**2 * Fraction(guarantee.rho))
-    if guarantee.mu is not None and values.get("epsilon") != math.inf:
-        values["mu"] = outward(steps * Fraction(guarantee.mu))
+        grown = {name: _grown(Fraction(getattr(guarantee, name)), e, steps) for name in DELTAS}
+        if grown["delta"] < 1:
+            values |= grown | {"epsilon": outward(steps * e)}
+        elif values["rho"] is None and values["mu"] is None:
+            values["epsilon"] = math.inf
     if all(values.get(name) is None for name in ("epsilon", "rho", "mu")):
         raise Refused(
             "a rho proved at whole orders only has no group privacy statement: state it at a delta first"
@@ -151,10 +157,12 @@ def _total(values: Iterable[float | None]) -> float | None:
 
 
 def _rho(part: Guarantee) -> float | None:
-    """Return the ρ of a part: stated, or from pure ε."""
+    """Return the ρ of a part: stated, from pure ε, or μ²/2 (Dong, Roth and Su 2022, Corollary B.6)."""
     choices = [part.rho] if part.rho is not None else []
     if part.pure:
         choices.append(pure_rho(part.epsilon))
+    if part.mu is not None:
+        choices.append(outward(Fraction(part.mu) ** 2 / 2))
     return min(choices) if choices else None
 
 
@@ -225,10 +233,7 @@ def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float)
     loose, rest = _split(parts)
     left = inward(Fraction(limit) - sum((Fraction(part.delta) for part in loose), Fraction(0)))
     if rest and left > 0:
-        best = min(
-            _curve(rest).epsilon(left),
-            *(at.epsilon or 0.0 for at in _alone(rest, left)),
-        )
+        best = min([_curve(rest).epsilon(left), *(at.epsilon or 0.0 for at in _alone(rest, left))])
         total = outward(sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(best)))
         choices.append((total, limit, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
     if not choices:

@@ -19,7 +19,7 @@ from flint import arb
 from holdfast.arguments import Refused, positive, probability, rational
 from holdfast.privacy.rounding import at_most, ball, largest_double, outward, settled, smallest_double
 
-#: Search limits. Above this μ even δ = 1 − 2⁻⁵³ is passed for every ε that a double can hold usefully.
+#: Limits of the searches. A μ at its limit is still certain, only not the largest; an ε beyond is void.
 LARGEST_MU = 1e6
 LARGEST_EPSILON = 1e15
 

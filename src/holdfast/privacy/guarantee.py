@@ -211,6 +211,8 @@ class Guarantee:
 
     def _converted(self, choice: tuple[float, float, str]) -> Guarantee:
         epsilon, delta, theorem = choice
+        if math.isinf(epsilon):
+            return replace(self, epsilon=epsilon, delta=0.0, rho=None, mu=None, orders="all", exact=False)
         if not theorem:
             return replace(self, epsilon=epsilon, delta=delta)
         return replace(

@@ -24,7 +24,7 @@ from holdfast.arguments import Refused, positive, probability, whole
 from holdfast.privacy.conversion import rho_to_delta
 from holdfast.privacy.gaussian import gaussian_epsilon, gaussian_mu, not_negative
 from holdfast.privacy.losses import BITS, ONE, REACH, Masses, Part, ceiling, column, floor, merged
-from holdfast.privacy.rounding import ball, inward, outward
+from holdfast.privacy.rounding import TINIEST, ball, inward, outward
 
 #: Largest number of lattice points that are convolved; finer lattices are coarsened from above.
 LONGEST = 1 << 17
@@ -173,7 +173,9 @@ def _solved(value: Callable[[float], float], target: float, low: float, high: fl
 
     def gap(x: float) -> float:
         found = value(x)
-        return (math.log(found) if found > 0 else -1e4) - goal
+        distance = (math.log(found) if found > 0 else -1e4) - goal
+        # The sign is decided by the numbers themselves, never by their rounded logarithms.
+        return min(distance, 0.0) if found <= target else max(distance, TINIEST)
 
     left, right = gap(low), gap(high)
     if left <= 0:
@@ -204,9 +206,9 @@ def integer_gaussian_epsilon(kind: Kind, delta: Any) -> float:
         return 0.0
     # The continuous formula is no bound, but a good place to start looking.
     guess = gaussian_epsilon(math.sqrt(2 * integer_gaussian_rho(groups)), limit)
-    low, high = 0.98 * guess, 1.02 * guess + 1e-300
+    low, high = 0.98 * guess, max(1.02 * guess, 1e-6 * math.sqrt(integer_gaussian_rho(groups)))
     while integer_gaussian_delta(groups, high) > limit:
-        low, high = high, 1.25 * high
+        low, high = high, 1.5 * high
     while low > 0 and integer_gaussian_delta(groups, low) <= limit:
         low, high = (0.5 * low if low > 1e-9 * guess else 0.0), low
     return _solved(lambda e: integer_gaussian_delta(groups, e), limit, low, high)

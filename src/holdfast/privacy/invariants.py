@@ -6,7 +6,7 @@ Two statements are possible. *Invariant-sharing*: for data that agree in every p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,11 +27,10 @@ NAMED = 6
 MOST_RECORDS = 4
 
 
-def named(items: list[str]) -> str:
-    """Join some names, counting those past the first few."""
-    rest = len(items) - NAMED
-    listed = ", ".join(items[:NAMED])
-    return f"{listed} and {rest} more" if rest > 0 else listed
+def named(first: Sequence[str], count: int) -> str:
+    """Join the first few of `count` names, and say how many more there are."""
+    listed = ", ".join(first)
+    return f"{listed} and {count - len(first)} more" if count > len(first) else listed
 
 
 def published(system: System) -> tuple[str, ...]:
@@ -39,21 +38,15 @@ def published(system: System) -> tuple[str, ...]:
     rows = system.invariants
     if rows.count == 0:
         return ()
-    listed = named([rows.names[i] for i in range(min(rows.count, NAMED + 1))])
-    if rows.count > NAMED + 1:
-        listed = named([rows.names[i] for i in range(NAMED)] + [""] * (rows.count - NAMED))
-    return (f"published exactly: {listed}",)
+    return (f"{named(rows.names[:NAMED], rows.count)} (published exactly)",)
 
 
 def frozen_words(base: Additive, frozen: npt.NDArray[np.int64]) -> tuple[str, ...]:
     """Name the outputs that no allowed change of records can alter: they are not protected at all."""
     if frozen.size == 0:
         return ()
-    labels = base.query.labels
-    shown = [str(labels[i]) for i in frozen[:NAMED]]
-    return (
-        f"not protected, since no allowed change alters them: {named(shown + [''] * (frozen.size - len(shown)))}",
-    )
+    shown = [str(base.query.labels[i]) for i in frozen[:NAMED]]
+    return (f"{named(shown, frozen.size)} (no allowed change alters {'it' if frozen.size == 1 else 'them'})",)
 
 
 def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) -> Moves:
@@ -144,11 +137,11 @@ def projected_loss(base: Additive, space: NullSpace) -> Fraction | None:
     scales = base.law.scale_values
     try:
         if len(scales) == 1:
-            norm = Fraction(base.query.sensitivity(power, base.neighbours, within=space))
+            norm = Fraction(base.query.sensitivity(power, base.neighbours, within=space)) / base.unit
             return norm**power / scales[0]  # type: ignore[operator]
         per_law = np.array([float(value) for value in scales], dtype=np.float64)  # type: ignore[arg-type]
         divisors = (per_law if power == 1 else np.sqrt(per_law))[base.law.which]
-        norm = Fraction(base.query.sensitivity(power, base.neighbours, within=_Weighted(space, divisors)))
+        norm = Fraction(base.query.sensitivity(power, base.neighbours, within=_Weighted(space, divisors))) / base.unit
     except Refused:
         return None
     # The divisors are doubles of exact scales: a part in 2**50 covers their rounding.

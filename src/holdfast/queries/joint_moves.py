@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,33 +20,42 @@ from holdfast.queries.neighbours import Neighbours
 
 Ints = npt.NDArray[np.int64]
 
-#: Multisets that are listed and matches that are followed up; beyond either, None is returned.
-MOST_MULTISETS = 3_000_000
-MOST_MATCHES = 1_000_000
+#: Moves of more records than this are bounded, not listed.
+MOST_RECORDS = 4
+#: Multisets that are matched (beyond, nothing is listed) and matches that are followed up (beyond, a part).
+MOST_MULTISETS = 8_000_000
+MOST_MATCHES = 500_000
 
 
-def joint_moves(signature: Columns, columns: Columns, neighbours: Neighbours) -> Columns | None:
-    """Return all distinct non-zero differences of at most `records` changes with zero signature, up to sign.
+class Listing(NamedTuple):
+    """Distinct non-zero differences as columns, up to sign, and whether they are all there are."""
 
-    signature, columns: of the allowed cells with distinct columns. None if there are too many to list.
+    moves: Columns
+    complete: bool
+
+
+def joint_moves(signature: Columns, columns: Columns, neighbours: Neighbours) -> Listing:
+    """Return the non-zero differences of at most `records` changes with zero signature.
+
+    signature, columns: of the allowed cells with distinct columns.
     """
     k, count = neighbours.records, columns.shape[1]
     if columns.dtype.kind != "i":  # sums of doubles are rounded, so what is listed would not be exact
-        return None
-    if comb(count + k - 1, k) * k > MOST_MULTISETS or (neighbours.adds and k > 4):
-        return None
+        return Listing(columns[:, :0], False)
+    if comb(count + k - 1, k) * k > MOST_MULTISETS or k > MOST_RECORDS:
+        return Listing(columns[:, :0], False)
     hashes = _hash(signature)
     if neighbours.adds:
         shapes = [(a, b) for b in range(k // 2 + 1) for a in range(max(b, 1), k - b + 1)]
     else:
         shapes = [(k, k)]  # fewer replacements are those in which A and B share cells
     found: list[Columns] = []
+    complete = True
     for a, b in shapes:
         ins, outs = _multisets(count, a), _multisets(count, b)
-        matched = _matches(hashes[ins].sum(axis=1), hashes[outs].sum(axis=1), a == b)
-        if matched is None:
-            return None
-        move = _signed(ins[matched[0]], count) - _signed(outs[matched[1]], count)
+        first, second, every = _matches(hashes[ins].sum(axis=1), hashes[outs].sum(axis=1), a == b)
+        complete = complete and every
+        move = _signed(ins[first], count) - _signed(outs[second], count)
         difference = csc_array(columns @ move)
         change = csc_array(signature @ move)
         difference.eliminate_zeros()
@@ -55,7 +64,7 @@ def joint_moves(signature: Columns, columns: Columns, neighbours: Neighbours) ->
         found.append(_one_sign(difference[:, np.flatnonzero(good)]))
     both = csc_array(hstack(found, format="csc"))
     classes = equal_columns(both)
-    return both[:, np.unique(classes, return_index=True)[1]]
+    return Listing(both[:, np.unique(classes, return_index=True)[1]], complete)
 
 
 def _hash(signature: Columns) -> npt.NDArray[np.uint64]:
@@ -82,19 +91,31 @@ def _multisets(count: int, size: int) -> Ints:
 
 def _matches(
     left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64], same: bool
-) -> tuple[Ints, Ints] | None:
-    """Return the index pairs with equal hashes (i < j if both sides are the same list)."""
+) -> tuple[Ints, Ints, bool]:
+    """Return index pairs with equal hashes (i < j if both sides are one list) and whether they are all."""
     order = np.argsort(right, kind="stable")
-    low = np.searchsorted(right[order], left, "left")
-    high = np.searchsorted(right[order], left, "right")
-    times = (high - low).astype(np.int64)
-    if times.sum() - (left.size if same else 0) > MOST_MATCHES * (2 if same else 1):
-        return None
+    ordered = right[order]
+    if same:  # runs of equal hashes; one of the partners is the multiset itself
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        sizes = np.diff(np.append(starts, order.size))
+        low, times = np.empty(order.size, np.int64), np.empty(order.size, np.int64)
+        low[order], times[order] = np.repeat(starts, sizes), np.repeat(sizes - 1, sizes)
+    else:
+        low = np.searchsorted(ordered, left, "left")
+        times = (np.searchsorted(ordered, left, "right") - low).astype(np.int64)
+    every = int(times.sum()) <= MOST_MATCHES
+    if not every:  # an evenly spread part of those that have a partner, a few partners each
+        times = np.minimum(times, 4)
+        some = np.flatnonzero(times)
+        spread = some[:: 1 + int(times.sum()) // max(1, MOST_MATCHES)]
+        times = np.where(np.isin(np.arange(left.size), spread), times, 0)
+    if same:
+        times += times > 0
     first = np.repeat(np.arange(left.size), times)
     within = np.arange(first.size) - np.repeat(np.cumsum(times) - times, times)
     second = order[np.repeat(low, times) + within]
     chosen = first < second if same else np.ones(first.size, bool)
-    return first[chosen], second[chosen]
+    return first[chosen], second[chosen], every
 
 
 def _signed(multisets: Ints, count: int) -> csc_array[Any]:

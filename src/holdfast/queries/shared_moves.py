@@ -27,6 +27,8 @@ Ints = npt.NDArray[np.int64]
 
 #: The most replacements that are searched by matching sums of signatures.
 MOST_REPLACEMENTS = 4
+#: Moves of a cube with more cells than this come from the closed form, which only bounds unequal weights.
+LISTED_CUBE = 400
 
 
 def shared_moves(
@@ -56,11 +58,12 @@ def shared_moves(
         return search.whole_set(asked)
     closed_form = cube_margins is not None and mask is None and query.identity
     for stage in _stages(asked):
-        moves = search.at(stage)
+        several = closed_form and not stage.adds and stage.records > 1
+        moves = None if several and query.n > LISTED_CUBE else search.at(stage)
+        if moves is None and several:
+            moves = cube_moves(query.n, cube_margins, stage, search.alterable())
         if moves is not None:
             return moves
-        if closed_form and not stage.adds and stage.records > 1:
-            return cube_moves(query.n, cube_margins, stage, search.alterable())
     return no_moves(stage, query.n, np.flatnonzero(search.alterable()))
 
 
@@ -122,12 +125,14 @@ class _Search:
                 return None
             bound = partial(_simple_bound, self.query, zero, classes, stage)
             return self._made(stage, one | two, bound, self._simple_kinds(zero, classes, stage))
-        listed = joint_moves(*self._distinct_columns(), stage)
-        if listed is not None:
+        listed, complete = joint_moves(*self._distinct_columns(), stage)
+        if complete:
             return self._listed(stage, listed) if listed.shape[1] else None
-        if not (one.any() or two.any()):
+        changed = one | two
+        changed[listed.indices] = True
+        if not changed.any():
             return None
-        return self._made(stage, one | two, partial(_triangle_bound, self.query, self.mask, stage), _refused)
+        return self._made(stage, changed, partial(_triangle_bound, self.query, self.mask, stage), _refused)
 
     def _listed(self, stage: Neighbours, listed: Columns) -> Moves:
         changed = np.zeros(self.query.n, bool)
@@ -154,10 +159,14 @@ class _Search:
             return lambda which: self.query.pair_kinds(which, classes)
         if stage.records == 2 and stage.adds and not zero.any():
             return lambda which: self.query.pair_kinds(which, classes)
-        listed = joint_moves(*self._distinct_columns(), stage)
-        if listed is None:
-            return _refused
-        return lambda which: maximal(kinds_of_columns(listed, which))
+
+        def kinds(which: Ints | None) -> list[Kind]:
+            listed, complete = joint_moves(*self._distinct_columns(), stage)
+            if not complete:
+                raise refuse_many()
+            return maximal(kinds_of_columns(listed, which))
+
+        return kinds
 
     def _distinct_columns(self) -> tuple[Columns, Columns]:
         classes = np.where(self.signature.classes >= 0, 0, -1)

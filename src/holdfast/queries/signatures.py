@@ -38,7 +38,8 @@ class Signatures:
 
 def signatures(rows: Any, columns: Columns, mask: npt.NDArray[np.bool_] | None) -> Signatures:
     """Return rows @ columns exactly, with the classes of equal signatures among the allowed cells."""
-    given: Any = csr_array(rows) if issparse(rows) else csr_array(np.atleast_2d(np.asarray(rows)))
+    entries: Any = rows if issparse(rows) else np.atleast_2d(np.asarray(rows))
+    given = csr_array(entries)
     if given.shape[1] != columns.shape[0]:
         raise Refused(f"rows must have one column per output, {columns.shape[0]}, found shape {given.shape}")
     left = _whole("rows", given)

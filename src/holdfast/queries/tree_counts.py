@@ -140,8 +140,8 @@ class TreeCounts(Query):
         steps = np.ones(self.n, np.int64)
         found: set[tuple[int, int, int]] = set()
         for depth, first, second in meeting_paths(self.hierarchy, self.by, steps, classes):
-            lengths = np.unique(np.stack([first, second], axis=1), axis=0)
-            found |= {(depth + 1, int(a), int(b)) for a, b in lengths}
+            code = np.unique(first * (len(group) + 1) + second)  # no path is longer than there are levels
+            found |= {(depth + 1, *divmod(int(both), len(group) + 1)) for both in code}
         return maximal(_levels_kind(group, [range(d, d + a), range(d, d + b)]) for d, a, b in found)
 
     def _group_of_level(self, which: Ints | None) -> Ints | None:
