@@ -181,7 +181,9 @@ class Mechanism:
         if not self.moves:
             raise Refused("image() is the map of onto(): this mechanism has none")
         if any(move.problem.system.invariants.count for move in self.moves):
-            raise Refused("the map onto invariants reads the confidential data: only structural constraints have an image()")
+            raise Refused(
+                "the map onto invariants reads the confidential data: only structural constraints have an image()"
+            )
         values = np.atleast_2d(self._from_units("noisy", noisy, None))
         if values.ndim != 2 or values.shape[1] != self.query.n:
             raise Refused(f"noisy must have shape ({self.query.n},) or (size, {self.query.n}), found {np.shape(noisy)}")
@@ -240,7 +242,9 @@ class Mechanism:
             return self.base.law.variances
         checked = reals("weights", weights, (n,))
         if (checked <= 0).any():
-            raise Refused(f"weights must be above 0, but the entry at position {np.flatnonzero(checked <= 0)[0]} is not")
+            raise Refused(
+                f"weights must be above 0, but the entry at position {np.flatnonzero(checked <= 0)[0]} is not"
+            )
         return np.where(np.isinf(self.base.law.variances), np.inf, 1 / checked)
 
     @cached_property
@@ -335,7 +339,9 @@ class Mechanism:
         missed = last.violation(values, self.base.unit)
         if missed is None and last.invariants.count:
             change = values - truth
-            kept = last.null_space(structural=False).contains(change if change.dtype.kind == "i" else np.asarray(change))
+            kept = last.null_space(structural=False).contains(
+                change if change.dtype.kind == "i" else np.asarray(change)
+            )
             missed = None if kept else "an invariant"
         if missed is not None:
             raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
@@ -376,7 +382,9 @@ class Mechanism:
 
 def _constraint(value: Any) -> None:
     if not isinstance(value, Constraint):
-        raise Refused(f"a constraint is expected, made by consistent(), nonnegative(), equals() and the like; found {type(value).__name__}")
+        raise Refused(
+            f"a constraint is expected, made by consistent(), nonnegative() and the like; found {type(value).__name__}"
+        )
 
 
 def _stream(rng: Any) -> Stream:
@@ -424,9 +432,7 @@ def gaussian(
     Canonne–Kamath–Steinke 2020). `calibration="classical"` is the papers' formula, with its true δ printed.
     """
     relation = Neighbours.of(neighbours)
-    return Mechanism(
-        gaussian_base(_query(query), relation, integer, epsilon, delta, rho, scale, shares, calibration)
-    )
+    return Mechanism(gaussian_base(_query(query), relation, integer, epsilon, delta, rho, scale, shares, calibration))
 
 
 def _query(value: Any) -> Query:

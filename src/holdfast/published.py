@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,7 @@ from holdfast.noise.spread import Spread
 from holdfast.privacy import Guarantee
 
 #: Data frames that `to_frame` can make, in the order in which they are looked for.
-BACKENDS = ("polars", "pandas", "pyarrow")
+BACKENDS: tuple[Any, ...] = ("polars", "pandas", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Release:
 
     values: npt.NDArray[Any]
     guarantees: tuple[Guarantee, ...]
-    labels: Sequence[str]
+    labels: npt.NDArray[np.object_]
     spread: Spread | None
     method: str
 
@@ -80,7 +79,8 @@ class Release:
         columns: dict[str, Any] = {"name": list(self.labels), "value": self.values}
         if self.spread is not None:
             columns["standard_error"] = self.spread.standard_errors
-        for name in BACKENDS if backend is None else (backend,):
+        candidates: tuple[Any, ...] = BACKENDS if backend is None else (backend,)
+        for name in candidates:
             try:
                 return nw.from_dict(columns, backend=name).to_native()
             except ImportError:
@@ -90,5 +90,7 @@ class Release:
 
     def _known(self) -> Spread:
         if self.spread is None:
-            raise Refused("the law of the errors depends on the data here, so error bars would leak: use simulate() on public guesses")
+            raise Refused(
+                "the law of the errors depends on the data here, so error bars would leak: simulate() public guesses"
+            )
         return self.spread

@@ -35,10 +35,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     """Draw noise that keeps truth + noise within every bound, (size, n)."""
     n = problem.law.n
     pinned = problem.space.pinned_coordinates()
-    if problem.law.integer:
-        low, high = problem.system.integer_bounds(problem.unit)
-    else:
-        low, high = (bound / float(problem.unit) for bound in problem.system.real_bounds())
+    low, high = _bounds(problem)
     noise = np.zeros((size, n), dtype=np.int64 if problem.law.integer else np.float64)
     open_outputs = np.tile(~pinned, size)
     pending = np.flatnonzero(open_outputs)
@@ -57,6 +54,13 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
         flat[pending[kept]] = drawn[kept]
         pending = pending[~kept]
     raise Refused("the bounds are too narrow for this noise: drawing within them did not end; use onto() or less noise")
+
+
+def _bounds(problem: Problem) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    if problem.law.integer:
+        return problem.system.integer_bounds(problem.unit)
+    low, high = problem.system.real_bounds()
+    return low / float(problem.unit), high / float(problem.unit)
 
 
 def spread(problem: Problem) -> Spread | None:

@@ -50,7 +50,7 @@ def _fill(totals, parts, words, out):  # type: ignore[no-untyped-def]
                     break
             r = np.int64(word % bound)
             if (taken[r >> 6] >> np.uint64(r & 63)) & one:
-                r = t
+                r = np.int64(t)
             taken[r >> 6] |= one << np.uint64(r & 63)
         part = 0
         out[row, :] = 0

@@ -42,7 +42,7 @@ def _confined(problem: Problem) -> bool:
     """Whether no direction is free for ever: {v : A v = 0, G v ≥ 0, v ≥ 0 or ≤ 0 where bounded} is {0}."""
     system, n = problem.system, problem.law.n
     low, high = system.integer_bounds(problem.unit)
-    model = highspy.Highs()
+    model = highspy.Highs()  # type: ignore[no-untyped-call]
     model.setOptionValue("output_flag", False)
     infinity = highspy.kHighsInf
     at_least = np.where(low > -LARGEST, 0.0, -1.0)
@@ -74,6 +74,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
 def spread(problem: Problem) -> Spread | None:
     """Not known before data is seen."""
     del problem
+    return None
 
 
 def possible_tables(problem: Problem, truth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -99,7 +100,11 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
         rows = [(*_row(system.equalities, i, problem.unit), True) for i in range(system.equalities.count)]
     else:
         rows = [
-            (dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), Fraction(int((row @ truth)[0])), True)
+            (
+                dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)),
+                Fraction(int((row @ truth)[0])),
+                True,
+            )
             for row in (equal[[i]] for i in range(equal.shape[0]))
         ]
     rows += [(*_row(system.inequalities, i, problem.unit), False) for i in range(system.inequalities.count)]
@@ -156,7 +161,7 @@ def _tighten(rows: list[tuple[dict[int, int], Fraction, bool]], low: list[int], 
                         low[j], changed = int(bound), True
                     elif sign * a < 0 and (bound := slack // 1) < high[j]:
                         high[j], changed = int(bound), True
-    if any(h - l > 10 * MOST_TABLES for l, h in zip(low, high, strict=True)):
+    if any(top - bottom > 10 * MOST_TABLES for bottom, top in zip(low, high, strict=True)):
         raise Refused(f"more than {MOST_TABLES} tables are possible: too many to list them all")
 
 

@@ -16,7 +16,7 @@ from holdfast.noise import Gaussian, IntegerGaussian, IntegerLaplace, Laplace
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
-_LAWS = {
+_LAWS: dict[tuple[str, bool], Any] = {
     ("laplace", True): IntegerLaplace,
     ("laplace", False): Laplace,
     ("gaussian", True): IntegerGaussian,
@@ -73,7 +73,7 @@ def spread(problem: Problem) -> Spread:
     """Errors along the free direction, from the law itself."""
     n = problem.law.n
     if problem.space.dimension == 0:
-        return Spread(np.zeros(n), lambda weights: 0.0, lambda p: np.zeros(n))
+        return Spread(np.zeros(n), lambda _weights: 0.0, lambda _p: np.zeros(n))
     law, direction = _law(problem), _direction(problem)
     each = float(law.variance)
 
@@ -81,6 +81,4 @@ def spread(problem: Problem) -> Spread:
         # For a negative entry the p-quantile of t·b is b times the largest t with P(T ≥ t) ≥ p; the law is symmetric.
         return np.abs(direction) * law.quantile(p)
 
-    return Spread(
-        np.abs(direction) * np.sqrt(each), lambda weights: each * float(weights @ direction) ** 2, quantiles
-    )
+    return Spread(np.abs(direction) * np.sqrt(each), lambda weights: each * float(weights @ direction) ** 2, quantiles)

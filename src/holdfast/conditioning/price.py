@@ -72,7 +72,12 @@ def _worst_loss(base: Additive, system: System) -> Any:
         width = None if not (bounded_below and bounded_above) else Fraction(upper) - Fraction(lower)
         extra = flint.arb(0) if scale is None else _step(rate, width, integer=base.law.integer)
         changes.append(
-            (rate, extra if bounded_below else flint.arb(0), extra if bounded_above else flint.arb(0), int(count))
+            (
+                rate,
+                extra if bounded_below else flint.arb(0),
+                extra if bounded_above else flint.arb(0),
+                int(count),
+            )
         )
     if base.neighbours.kind == "add-remove":
         losses = [rate + _larger(rise, fall) for rate, rise, fall, _ in changes]

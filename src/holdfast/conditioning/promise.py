@@ -117,7 +117,9 @@ def _union(base: Additive, system: System) -> Promise:
     if system.invariants.count:
         return Promise.of([], "no privacy statement is known for a union together with invariants: drop one of them")
     if base.law.kind != "laplace":
-        return Promise.of([], "no privacy statement is known for Gaussian noise given a union: use Laplace noise or onto()")
+        return Promise.of(
+            [], "no privacy statement is known for Gaussian noise given a union: use Laplace noise or onto()"
+        )
     if not base.law.integer and any(branch.equalities.count for branch in system.branches):
         return Promise.of([], "a union of equalities has no defined weights under continuous noise: use integer=True")
     return Promise.of(

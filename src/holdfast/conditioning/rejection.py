@@ -83,5 +83,8 @@ def spread(problem: Problem) -> Spread | None:
         return None
     study = draw(problem, None, STUDY, seeded(0)).astype(np.float64)
     return Spread(
-        study.std(axis=0), lambda weights: float((study @ weights).var()), simulated_quantiles(lambda: study), measured=True
+        study.std(axis=0),
+        lambda weights: float((study @ weights).var()),
+        simulated_quantiles(lambda: study),
+        measured=True,
     )

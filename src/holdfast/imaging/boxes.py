@@ -27,7 +27,9 @@ def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
         low, high = problem.system.integer_bounds(problem.unit)
         values = np.clip(noisy, np.maximum(low, -LARGEST), np.minimum(high, LARGEST))
     else:
-        values = np.clip(noisy.astype(np.float64), *(bound / float(problem.unit) for bound in problem.system.real_bounds()))
+        values = np.clip(
+            noisy.astype(np.float64), *(bound / float(problem.unit) for bound in problem.system.real_bounds())
+        )
     rows = problem.space.rows
     for i in range(rows.shape[0]):
         row = rows[[i]]

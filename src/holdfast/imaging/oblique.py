@@ -52,7 +52,7 @@ def _cheapest(
 ) -> float:
     """min over y of Σ rates·|target + directionsᵀy|: variables y free and s ≥ |target + directionsᵀ y|."""
     rank, n = directions.shape
-    model = highspy.Highs()
+    model = highspy.Highs()  # type: ignore[no-untyped-call]
     model.setOptionValue("output_flag", False)
     infinity = highspy.kHighsInf
     for _ in range(rank):

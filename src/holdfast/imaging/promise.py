@@ -57,7 +57,7 @@ def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
     words = subspace_words(problem.system) | {"neighbours": base.neighbours}
     gaussian, integer = base.law.kind == "gaussian", base.law.integer
     own_weights = np.allclose(problem.spreads, base.law.variances, rtol=1e-12) if gaussian else False
-    if gaussian and not integer and (problem.orthogonal and _equal(base.law.variances) or own_weights):
+    if gaussian and not integer and ((problem.orthogonal and _equal(base.law.variances)) or own_weights):
         loss = projected_loss(base, problem.space)
         if loss is not None:
             because = "projected Gaussian noise: max ‖Σ^(−1/2) Π_N d‖ (SDP Thm 10, Cor 14; THEORY §3)"
@@ -78,5 +78,3 @@ def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
 
 def _equal(values: npt.NDArray[np.float64]) -> bool:
     return bool((values == values[0]).all())
-
-

@@ -23,7 +23,9 @@ from holdfast.privacy.guarantee import Guarantee, outward
 from holdfast.queries import Bound, Neighbours, Query
 
 #: Printed with every continuous law (THEORY §1; Mironov 2012).
-REAL_ARITHMETIC = "proved in real arithmetic: doubles can leak through their low bits, integer noise does not have this fault"
+REAL_ARITHMETIC = (
+    "proved in real arithmetic: doubles can leak through their low bits, integer noise does not have this fault"
+)
 
 
 class Differences(Protocol):
@@ -122,9 +124,7 @@ class Additive:
             )
             return self.pure(loss.value, **settings)
         if not self.law.integer:
-            settings.setdefault(
-                "because", "independent Gaussian noise: μ is the largest ‖Σ^(−1/2)d‖ (Balle–Wang 2018)"
-            )
+            settings.setdefault("because", "independent Gaussian noise: μ is the largest ‖Σ^(−1/2)d‖ (Balle–Wang 2018)")
             return self.continuous_gaussian(loss.value, **settings)
         settings.setdefault(
             "because",
@@ -151,9 +151,7 @@ class Additive:
             **words,
         )
 
-    def integer_gaussian(
-        self, mu_squared: Fraction, differences: Differences | None, **words: Any
-    ) -> Guarantee:
+    def integer_gaussian(self, mu_squared: Fraction, differences: Differences | None, **words: Any) -> Guarantee:
         """A statement of concentrated privacy; with `differences`, (ε, δ) comes from the loss law itself.
 
         Without them (conditioned laws, whose loss law is another one) (ε, δ) is converted from ρ.
@@ -170,9 +168,7 @@ class Additive:
                 **words,
             )
         orders = words.get("orders", "all")
-        return self._at_target(
-            mu_squared, lambda delta: rho_to_epsilon(rho, delta, orders), None, rho=rho, **words
-        )
+        return self._at_target(mu_squared, lambda delta: rho_to_epsilon(rho, delta, orders), None, rho=rho, **words)
 
     def loss_kinds(self, differences: Differences | None = None) -> list[Counter[tuple[int, Fraction]]]:
         """The maximal multisets of (|d_i|, σ_i²) over the differences, unmeasured outputs left out."""

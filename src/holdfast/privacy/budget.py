@@ -48,7 +48,9 @@ def _whole_answers(query: Query, integer: Any) -> None:
         raise Refused("integer noise needs whole answers: give the workload a grid, or use integer=False")
 
 
-def by_level(query: Query, name: str, given: Mapping[Any, Any], missing: Any) -> tuple[list[Any], npt.NDArray[np.int32]]:
+def by_level(
+    query: Query, name: str, given: Mapping[Any, Any], missing: Any
+) -> tuple[list[Any], npt.NDArray[np.int32]]:
     """Spread values per level (by name or depth) over the outputs; levels that are not named get `missing`."""
     levels = query.levels
     if levels is None or query.level_of is None:
@@ -89,7 +91,9 @@ def _read_scales(query: Query, scale: Any) -> Weights:
     if found.shape != (query.n,):
         raise Refused(f"scale must have one entry per output, shape ({query.n},), found shape {found.shape}")
     if np.isnan(found).any():
-        raise Refused(f"scale must hold numbers above 0, but the entry at position {np.flatnonzero(np.isnan(found))[0]} is not a number")
+        raise Refused(
+            f"scale must hold numbers above 0, found NaN at position {np.flatnonzero(np.isnan(found))[0]}"
+        )
     distinct, which = np.unique(found, return_inverse=True)
     return tuple(_scale(value) for value in distinct.tolist()), which.astype(np.int32)
 

@@ -86,8 +86,7 @@ def _checked(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
     kinds = sorted({part.neighbours.kind for part in parts})
     if len(kinds) > 1:
         raise Refused(
-            "guarantees must be about the same neighbours to be composed, "
-            f"found {' and '.join(map(repr, kinds))}"
+            f"guarantees must be about the same neighbours to be composed, found {' and '.join(map(repr, kinds))}"
         )
     records = max(part.records for part in parts)
     return [for_records(part, records) for part in parts]
@@ -133,9 +132,7 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         elif values["rho"] is None and values["mu"] is None:
             values["epsilon"] = math.inf
     if all(values.get(name) is None for name in ("epsilon", "rho", "mu")):
-        raise Refused(
-            "a rho proved at whole orders only has no group privacy statement: state it at a delta first"
-        )
+        raise Refused("a rho proved at whole orders only has no group privacy statement: state it at a delta first")
     reason = f"{guarantee.because.rstrip('. ')}; for {number} records by group privacy in {steps} steps"
     return replace(guarantee, neighbours=relation, because=reason, exact=False, **values)
 
@@ -157,7 +154,7 @@ def _total(values: Iterable[float | None]) -> float | None:
 
 
 def _rho(part: Guarantee) -> float | None:
-    """Return the ρ of a part: stated, from pure ε, or μ²/2 (Dong, Roth and Su 2022, Corollary B.6)."""
+    """Return the ρ of a part: stated, from pure ε, or μ²/2, that of N(0, 1) and N(μ, 1)."""
     choices = [part.rho] if part.rho is not None else []
     if part.pure:
         choices.append(pure_rho(part.epsilon))

@@ -104,9 +104,7 @@ def rho_for(epsilon: Any, delta: Any, orders: str = "all") -> float:
 
     def holds(rho: float) -> bool:
         exact = Fraction(rho)
-        return rho == 0 or any(
-            at_most(partial(_delta, exact, e, a), d) for a in _delta_orders(exact, e, orders)
-        )
+        return rho == 0 or any(at_most(partial(_delta, exact, e, a), d) for a in _delta_orders(exact, e, orders))
 
     high = 2.0 * (float(e) + 1.0) + 2.0
     while holds(high):

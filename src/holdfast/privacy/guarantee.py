@@ -102,8 +102,7 @@ class Guarantee:
             raise Refused(f"delta must be at most 1, found {self.delta!r}")
         if self.numerical_delta > self.delta:
             raise Refused(
-                f"numerical_delta is a part of delta and must be at most {self.delta!r}, found "
-                f"{self.numerical_delta!r}"
+                f"numerical_delta is a part of delta and must be at most {self.delta!r}, found {self.numerical_delta!r}"
             )
         if self.epsilon is None and self.delta != 0:
             raise Refused(f"delta needs an epsilon beside it, found delta {self.delta!r} alone")
@@ -187,9 +186,7 @@ class Guarantee:
         if self.rho is not None:
             choices.append((rho_to_epsilon(self.rho, limit, self.orders), limit, _conversion(self.orders)))
         if not choices:
-            raise Refused(
-                f"delta must be at least {self.delta!r}, the delta of this statement, found {delta!r}"
-            )
+            raise Refused(f"delta must be at least {self.delta!r}, the delta of this statement, found {delta!r}")
         return self._converted(min(choices))
 
     def at_epsilon(self, epsilon: Any) -> Guarantee:
@@ -203,9 +200,7 @@ class Guarantee:
         if self.rho is not None:
             choices.append((rho_to_delta(self.rho, wanted, self.orders), wanted, _conversion(self.orders)))
         if not choices:
-            raise Refused(
-                f"epsilon must be at least {self.epsilon!r}, that of this statement, found {epsilon!r}"
-            )
+            raise Refused(f"epsilon must be at least {self.epsilon!r}, that of this statement, found {epsilon!r}")
         small, reached, theorem = min(choices)
         return self._converted((reached, small, theorem))
 
@@ -235,9 +230,7 @@ class Guarantee:
         if tau == 0 or self.void:
             return self
         if self.epsilon is None:
-            raise Refused(
-                "a numerical error needs a statement with epsilon: convert this one with at_delta first"
-            )
+            raise Refused("a numerical error needs a statement with epsilon: convert this one with at_delta first")
         epsilon = Fraction(self.epsilon)
         price = settled(lambda: (1 + ball(epsilon).exp()) * ball(tau))
         extra = outward(price)
@@ -254,9 +247,7 @@ class Guarantee:
                 exact=False,
             )
         numerical = min(total, outward(Fraction(self.numerical_delta) + Fraction(extra)))
-        return replace(
-            self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", exact=False
-        )
+        return replace(self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", exact=False)
 
     def __str__(self) -> str:
         return describe(self)
@@ -285,9 +276,7 @@ class Guarantee:
         try:
             found = json.loads(text) if isinstance(text, (str, bytes)) else dict(text)
         except json.JSONDecodeError as error:
-            raise Refused(
-                f"a guarantee must be JSON text, but reading failed at character {error.pos}"
-            ) from None
+            raise Refused(f"a guarantee must be JSON text, but reading failed at character {error.pos}") from None
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise Refused(f"a guarantee must be a JSON object with schema {SCHEMA!r}")
         found.pop("schema")
@@ -299,9 +288,7 @@ class Guarantee:
         relation = found["neighbours"]
         if not isinstance(relation, dict) or relation.keys() != {"kind", "records"}:
             raise Refused("neighbours must be an object with the keys 'kind' and 'records'")
-        found["neighbours"] = Neighbours(
-            relation["kind"], records=whole("records", relation["records"], at_least=1)
-        )
+        found["neighbours"] = Neighbours(relation["kind"], records=whole("records", relation["records"], at_least=1))
         if found["epsilon"] == INFINITY:
             found["epsilon"] = math.inf
         return cls(**found)

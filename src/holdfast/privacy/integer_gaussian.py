@@ -41,9 +41,7 @@ Kind = Mapping[tuple[int, Fraction], int]
 
 def _checked(kind: Kind) -> dict[tuple[int, Fraction], int]:
     if not isinstance(kind, Mapping):
-        raise Refused(
-            f"kind must be a mapping from (difference, sigma2) to a count, found {type(kind).__name__}"
-        )
+        raise Refused(f"kind must be a mapping from (difference, sigma2) to a count, found {type(kind).__name__}")
     result: dict[tuple[int, Fraction], int] = {}
     for (difference, sigma2), count in kind.items():
         size = abs(whole("a difference", difference))
@@ -93,9 +91,7 @@ def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction) -> A
     """
     threshold = (epsilon - rho) / unit
     v, g = ball(part.variance), ball(unit)
-    steepest = (
-        g * (-(ball(threshold) ** 2) / (2 * v)).exp() if threshold >= 0 else g + 1 / (arb(1).exp() * v).sqrt()
-    )
+    steepest = g * (-(ball(threshold) ** 2) / (2 * v)).exp() if threshold >= 0 else g + 1 / (arb(1).exp() * v).sqrt()
     correction = 13 * steepest / (12 * (2 * arb.pi() * v).sqrt())
     smooth = _curve_by_square(2 * rho, epsilon)
     if correction < smooth * CLOSE or part.variance > WIDEST**2:

@@ -80,9 +80,7 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
     """
     figures = published(system)
     if base.query.cells is None:
-        assumed = (
-            "the query is known by its sensitivities only: which neighbours share the invariants is not known"
-        )
+        assumed = "the query is known by its sensitivities only: which neighbours share the invariants is not known"
         return [
             state(
                 base.everything(),
@@ -105,9 +103,7 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
         frozen = moves.frozen[~always[moves.frozen]]
         if frozen_before is not None and frozen.size >= frozen_before:
             break
-        statements.append(
-            state(moves, scope="invariant-sharing", unprotected=figures + frozen_words(base, frozen))
-        )
+        statements.append(state(moves, scope="invariant-sharing", unprotected=figures + frozen_words(base, frozen)))
         if frozen.size == 0:
             break
         frozen_before, records = frozen.size, moves.records + 1

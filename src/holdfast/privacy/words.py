@@ -68,9 +68,7 @@ def _hidden(guarantee: Guarantee) -> str:
     one, many = CHANGES.get(kind, (f"one record changes ({kind})", f"up to {{k}} records change ({kind})"))
     change = one if records == 1 else many.format(k=records)
     shared = (
-        ", as long as every exactly published figure stays the same"
-        if (guarantee.scope == "invariant-sharing")
-        else ""
+        ", as long as every exactly published figure stays the same" if (guarantee.scope == "invariant-sharing") else ""
     )
     return f"The statement compares what is published before and after {change}{shared}."
 
@@ -106,11 +104,7 @@ def _strength(guarantee: Guarantee) -> list[str]:
 
 
 def _odds(epsilon: float) -> str:
-    return (
-        figure(math.nextafter(math.exp(epsilon), math.inf))
-        if epsilon < 700
-        else f"e to the {figure(epsilon)}"
-    )
+    return figure(math.nextafter(math.exp(epsilon), math.inf)) if epsilon < 700 else f"e to the {figure(epsilon)}"
 
 
 def _scope(guarantee: Guarantee) -> list[str]:
