@@ -74,9 +74,7 @@ def dominated(small, large):
 
 
 @pytest.mark.parametrize("kind", ["tree", "histogram", "signed", "margins", "workload"])
-@pytest.mark.parametrize(
-    "asked", [Neighbours(k, r) for k in ("add-remove", "replace-one") for r in (1, 2)], ids=str
-)
+@pytest.mark.parametrize("asked", [Neighbours(k, r) for k in ("add-remove", "replace-one") for r in (1, 2)], ids=str)
 def test_moves_match_the_listed_sums(kind, asked):
     rng = np.random.default_rng(41)
     seen = Counter()
@@ -123,8 +121,7 @@ def test_moves_match_the_listed_sums(kind, asked):
         changed = (kept != 0).any(axis=0)
         assert (moves.frozen == np.flatnonzero(alterable & ~changed)).all()
         profiles = {
-            frozenset(Counter((abs(int(x)), int(g)) for x, g in zip(d, which, strict=True) if x).items())
-            for d in kept
+            frozenset(Counter((abs(int(x)), int(g)) for x, g in zip(d, which, strict=True) if x).items()) for d in kept
         }
         kinds = moves.kinds(which)
         assert all(frozenset(kind.items()) in profiles for kind in kinds)
@@ -181,9 +178,7 @@ def test_the_closed_form_for_cubes_bounds_unequal_weights():
     for _ in range(20):
         which, values = rng.integers(0, 3, 6), [1, 2, Fraction(1, 2)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                "holdfast.queries.joint_moves.MOST_MULTISETS", 0
-            )  # as if there were too many to list
+            patch.setattr("holdfast.queries.joint_moves.MOST_MULTISETS", 0)  # as if there were too many to list
             closed = shared_moves(query, rows, "replace-one", cube_margins=(shape, keep))
         for p in (1, 2):
             assert closed.largest(values, which, p) >= listed.largest(values, which, p)

@@ -52,9 +52,7 @@ def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragm
 
 
 @numba.njit(cache=True)
-def sum_towards_roots(
-    parents: Ints, order: Ints, values: Any, limit: Any
-) -> int:  # pragma: no cover (compiled)
+def sum_towards_roots(parents: Ints, order: Ints, values: Any, limit: Any) -> int:  # pragma: no cover (compiled)
     """Add every node's row of `values` to its parent's, deepest first, in place.
 
     Returns -1, or the first node whose sum reaches ±limit: both summands are below the limit, so the sum

@@ -52,9 +52,7 @@ class Cube:
             else:
                 chosen.append(whole("keep", axis, at_least=0, at_most=len(self.shape) - 1))
         if any(later <= earlier for earlier, later in pairwise(chosen)):
-            raise Refused(
-                f"keep must list the axes of a margin once each, in table order, found {tuple(listed)!r}"
-            )
+            raise Refused(f"keep must list the axes of a margin once each, in table order, found {tuple(listed)!r}")
         return tuple(chosen)
 
     def margins(self, keep: Any) -> tuple[tuple[int, ...], ...]:
@@ -86,9 +84,7 @@ class Cube:
         if cells is None:
             position = np.zeros(self.shape, np.int64)
             for a in axes:
-                along = np.arange(self.shape[a]).reshape(
-                    [-1 if b == a else 1 for b in range(len(self.shape))]
-                )
+                along = np.arange(self.shape[a]).reshape([-1 if b == a else 1 for b in range(len(self.shape))])
                 position = position * self.shape[a] + along
             return position.ravel()
         coordinates = self.coordinates(cells)

@@ -29,9 +29,7 @@ def nodes_of_frame(
     if root is not None:
         parents, labels, above, count = [above[:1]], [np.array([root], object)], np.zeros(rows, np.int64), 1
     for code, distinct in columns:
-        _, first, inverse = np.unique(
-            (above + 1) * distinct.size + code, return_index=True, return_inverse=True
-        )
+        _, first, inverse = np.unique((above + 1) * distinct.size + code, return_index=True, return_inverse=True)
         rank = np.argsort(np.argsort(first))  # position of each distinct path by first appearance
         first = np.sort(first)
         parents.append(above[first])

@@ -188,8 +188,7 @@ class Hierarchy:
         values = array("leaf_values", leaf_values)
         if values.ndim not in (1, 2) or values.shape[0] != self.n_leaves:
             raise Refused(
-                f"leaf_values must have shape ({self.n_leaves},) or ({self.n_leaves}, k), "
-                f"found shape {values.shape}"
+                f"leaf_values must have shape ({self.n_leaves},) or ({self.n_leaves}, k), found shape {values.shape}"
             )
         exact = values.dtype.kind in "iu"
         checked: npt.NDArray[Any] = (whole_numbers if exact else reals)("leaf_values", values)

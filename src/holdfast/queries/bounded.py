@@ -97,9 +97,7 @@ class BoundedQuery(Query):
         return min(self.l1, self.l2)
 
     def _refuse(self, what: str) -> NoReturn:
-        raise Refused(
-            f"{what} must be asked of a query with known columns, but only sensitivities were given"
-        )
+        raise Refused(f"{what} must be asked of a query with known columns, but only sensitivities were given")
 
 
 def query(n: int, l1: Any = None, l2: Any = None, *, integer: bool = True) -> Query:

@@ -96,18 +96,14 @@ def pair_blocks(columns: Columns, classes: Ints) -> Iterator[tuple[Columns, Ints
     sizes = np.diff(np.append(starts, order.size))
     length = np.diff(columns.indptr)
     entries = sum(
-        (int(s) - 1) * int(length[order[a : a + s]].sum())
-        for a, s in zip(starts, sizes, strict=True)
-        if s > 1
+        (int(s) - 1) * int(length[order[a : a + s]].sum()) for a, s in zip(starts, sizes, strict=True) if s > 1
     )
     if int((sizes * (sizes - 1) // 2).sum()) > MOST_PAIRS or entries > MOST_PAIR_ENTRIES:
         return None
     return _pair_blocks(columns, order, starts, sizes)
 
 
-def _pair_blocks(
-    columns: Columns, order: Ints, starts: Ints, sizes: Ints
-) -> Iterator[tuple[Columns, Ints, Ints]]:
+def _pair_blocks(columns: Columns, order: Ints, starts: Ints, sizes: Ints) -> Iterator[tuple[Columns, Ints, Ints]]:
     waiting: list[tuple[Ints, Ints]] = []
     count = 0
     for start, size in zip(starts, sizes, strict=True):
@@ -115,9 +111,7 @@ def _pair_blocks(
             continue
         a, b = np.triu_indices(size, 1)
         for cut in range(0, a.size, PAIR_BLOCK):
-            waiting.append(
-                (order[start + a[cut : cut + PAIR_BLOCK]], order[start + b[cut : cut + PAIR_BLOCK]])
-            )
+            waiting.append((order[start + a[cut : cut + PAIR_BLOCK]], order[start + b[cut : cut + PAIR_BLOCK]]))
             count += waiting[-1][0].size
             if count >= PAIR_BLOCK:
                 yield _difference(columns, waiting)
@@ -198,9 +192,7 @@ def widest_row(columns: Columns, classes: Ints) -> Fraction:
     """Return max over rows i and pairs j, k of one class of |w_ij − w_ik|, exactly."""
     kept = np.flatnonzero(classes >= 0)
     sub = columns[:, kept].tocoo()
-    high, low, present = row_extremes(
-        sub.row.astype(np.int64), classes[kept][sub.col], sub.data, columns.shape[0]
-    )
+    high, low, present = row_extremes(sub.row.astype(np.int64), classes[kept][sub.col], sub.data, columns.shape[0])
     size = np.bincount(classes[kept])
     absent = present[2] < size[present[1]]  # some cell of the class has no entry in this row: its entry is 0
     high, low = np.where(absent, np.maximum(high, 0), high), np.where(absent, np.minimum(low, 0), low)

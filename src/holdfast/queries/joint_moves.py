@@ -89,9 +89,7 @@ def _multisets(count: int, size: int) -> Ints:
     return np.array(list(combinations_with_replacement(range(count), size)), dtype=np.int64)
 
 
-def _matches(
-    left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64], same: bool
-) -> tuple[Ints, Ints, bool]:
+def _matches(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64], same: bool) -> tuple[Ints, Ints, bool]:
     """Return index pairs with equal hashes (i < j if both sides are one list) and whether they are all."""
     order = np.argsort(right, kind="stable")
     ordered = right[order]

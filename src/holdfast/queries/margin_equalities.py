@@ -49,11 +49,7 @@ def _summed(
     inside = tuple(axes.index(a) for a in chosen)
     target = Cube(part.margin_shape(inside)) if inside else None
     index = part.margin_index(inside)
-    kept = (
-        np.array([0])
-        if target is None
-        else np.flatnonzero((target.coordinates(np.arange(target.cells)) > 0).all(1))
-    )
+    kept = np.array([0]) if target is None else np.flatnonzero((target.coordinates(np.arange(target.cells)) > 0).all(1))
     rank = np.full(1 if target is None else target.cells, -1, np.int64)
     rank[kept] = np.arange(kept.size)
     cells = np.flatnonzero(rank[index] >= 0)

@@ -82,12 +82,8 @@ class MarginCounts(Query):
         """Column of a cell: 1 in its place of every margin."""
         count = len(self.keep)
         if self.cells * count > MOST_ASKED:
-            raise Refused(
-                f"columns must have at most 2**31 entries, but {count} margins of this cube have more"
-            )
-        index = np.stack(
-            [self.table.margin_index(a) + o for a, o in zip(self.keep, self.offsets, strict=True)], axis=1
-        )
+            raise Refused(f"columns must have at most 2**31 entries, but {count} margins of this cube have more")
+        index = np.stack([self.table.margin_index(a) + o for a, o in zip(self.keep, self.offsets, strict=True)], axis=1)
         start = np.arange(self.cells + 1) * count
         return csc_array((np.ones(index.size, np.int64), index.ravel(), start), shape=(self.n, self.cells))
 

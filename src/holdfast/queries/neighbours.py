@@ -29,8 +29,7 @@ class Neighbours:
             return value
         if not isinstance(value, str):
             raise Refused(
-                f"neighbours must be {ADD_REMOVE!r}, {REPLACE_ONE!r} or a Neighbours(kind, records), "
-                f"found {value!r}"
+                f"neighbours must be {ADD_REMOVE!r}, {REPLACE_ONE!r} or a Neighbours(kind, records), found {value!r}"
             )
         return cls(value)
 

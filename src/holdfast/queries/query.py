@@ -117,9 +117,7 @@ class Query(ABC):
             raise Refused(f"cells must have shape {expected}, found shape {counts.shape}")
         whole = whole_numbers("cells", counts).ravel()
         if whole.size and whole.min() < 0:
-            raise Refused(
-                f"cells must be 0 or more, but the entry at position {int(np.argmin(whole >= 0))} is not"
-            )
+            raise Refused(f"cells must be 0 or more, but the entry at position {int(np.argmin(whole >= 0))} is not")
         return self._answer(whole)
 
     def sensitivity(self, p: Any, neighbours: Any = "add-remove", within: Any = None) -> float:
@@ -157,9 +155,7 @@ class Query(ABC):
         one = self.single(weights, p, mask) if relation.adds else self.pair(weights, p, as_classes(mask))
         return Bound(one.value * relation.records**p, one.exact)
 
-    def largest(
-        self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None
-    ) -> Fraction:
+    def largest(self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None) -> Fraction:
         """Return max over differences d of Σ_i values[which[i]]·|d_i|^p; never too small, see `is_exact`."""
         return self.bound(values, which, p, neighbours, allowed).value
 
@@ -189,8 +185,7 @@ class Query(ABC):
         result = np.asarray(allowed)
         if result.dtype != np.bool_ or result.shape != (self.cells,):
             raise Refused(
-                f"allowed must be {self.cells} truth values, one per cell, "
-                f"found {result.dtype} of shape {result.shape}"
+                f"allowed must be {self.cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"
             )
         return None if result.all() else result
 
@@ -218,6 +213,10 @@ class Query(ABC):
         for difference, _, _ in blocks:
             found |= kinds_of_columns(difference, which)
         return maximal(found)
+
+    def __repr__(self) -> str:
+        of = "" if self.cells is None else f" of {self.cells} cells"
+        return f"{type(self).__name__}({self.n} outputs{of})"
 
     def _widest(self, relation: Neighbours) -> Fraction:
         if relation.adds:

@@ -194,9 +194,7 @@ class _Search:
         return touched
 
 
-def _simple_bound(
-    query: Query, zero: Mask, classes: Ints, stage: Neighbours, weights: Weights, p: int
-) -> Bound:
+def _simple_bound(query: Query, zero: Mask, classes: Ints, stage: Neighbours, weights: Weights, p: int) -> Bound:
     """Return the largest move when every move is a sum of single ones (zero cells) and of pairs in a class.
 
     The weighted norm of a sum is at most the sum of the norms, and k times one move attains k times its norm.

@@ -72,9 +72,7 @@ class TreeCounts(Query):
         length = np.repeat(tree.depth[tree.leaves] + 1, by)
         start = np.concatenate([[0], np.cumsum(length)])
         if start[-1] > MOST_COLUMN_ENTRIES:
-            raise Refused(
-                f"columns must have at most 2**29 entries, but the paths of this tree have {start[-1]}"
-            )
+            raise Refused(f"columns must have at most 2**29 entries, but the paths of this tree have {start[-1]}")
         index = np.empty(start[-1], np.int64)
         node = np.repeat(tree.leaves, by)
         category = np.tile(np.arange(by), tree.n_leaves)

@@ -116,19 +116,14 @@ def workload(W: Any, grid: Any = None) -> Query:
         data = whole_numbers("W", data)
     else:
         data = reals("W", data)
-    if sparse is None:
-        matrix = csc_array(data)
-    else:
-        matrix = csc_array((data, sparse.indices, sparse.indptr), shape=shape)
+    matrix = csc_array(data) if sparse is None else csc_array((data, sparse.indices, sparse.indptr), shape=shape)
     matrix.eliminate_zeros()
     return Workload(int(shape[0]), matrix, step)
 
 
 def _in_steps(data: npt.NDArray[Any], step: Fraction) -> Ints:
     distinct, inverse = np.unique(data, return_inverse=True)
-    exact = [
-        Fraction(int(value)) if data.dtype.kind in "iu" else Fraction(float(value)) for value in distinct
-    ]
+    exact = [Fraction(int(value)) if data.dtype.kind in "iu" else Fraction(float(value)) for value in distinct]
     steps = [round(value / step) for value in exact]
     if any(abs(count) >= LARGEST for count in steps):
         raise Refused("grid must be coarse enough for W to stay below 2**62 steps")
