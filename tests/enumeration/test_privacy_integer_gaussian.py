@@ -54,6 +54,7 @@ KINDS = [
     ({(1, F(5)): 1, (1, F(10, 3)): 1}, 1.5),
     ({(1, F(4)): 1, (2, F(3)): 1}, 4.0),
     ({(2, F(1, 2)): 1, (3, F(131, 67)): 1}, 12.0),
+    ({(1, F(40)): 1, (2, F(60)): 1}, 1.0),  # steps 3 and 4: smooth enough to become one Gaussian
 ]
 
 
@@ -73,9 +74,7 @@ def test_a_coarse_grid_stays_above_and_near(kind, epsilon, monkeypatch):
     original = module._many_parts
 
     def fine(parts, unit, rho, e):
-        return original(
-            [module.Part(p.step * 10**7, p.variance, p.count) for p in parts], unit / 10**7, rho, e
-        )
+        return original([module.Part(p.step * 10**7, p.variance, p.count) for p in parts], unit / 10**7, rho, e)
 
     monkeypatch.setattr(module, "_many_parts", fine)
     found = integer_gaussian_delta(kind, epsilon)
@@ -173,10 +172,7 @@ def test_noise_is_sufficient_for_every_kind_and_nearly_necessary(epsilon, delta)
     factor = integer_gaussian_sigma2(kinds, epsilon, delta)
 
     def largest(scale: Fraction) -> float:
-        return max(
-            integer_gaussian_delta({(d, s * scale): k for (d, s), k in kind.items()}, epsilon)
-            for kind in kinds
-        )
+        return max(integer_gaussian_delta({(d, s * scale): k for (d, s), k in kind.items()}, epsilon) for kind in kinds)
 
     assert largest(factor) <= delta
     assert largest(factor * F(10**8 - 1, 10**8)) > delta

@@ -38,9 +38,7 @@ def test_the_classical_formula_is_false_where_theory_says_so():
     assert classical_delta(4.5, 1e-6) < 1e-6 < classical_delta(4.7, 1e-6)
     # SDP Lemma 13: Δ₂(1 + √(1 + ln 1/δ))/ε.
     assert classical_sigma(3, 2, 1e-6) == pytest.approx(1.5 * (1 + math.sqrt(1 + math.log(1e6))), rel=1e-15)
-    assert classical_delta(2, 1e-6) == pytest.approx(
-        gaussian_delta(1 / classical_sigma(1, 2, 1e-6), 2), rel=1e-13
-    )
+    assert classical_delta(2, 1e-6) == pytest.approx(gaussian_delta(1 / classical_sigma(1, 2, 1e-6), 2), rel=1e-13)
 
 
 @pytest.mark.parametrize(("mu", "epsilon"), [(1.0, 0.0), (1.0, 1.0), (0.3, 0.5), (4.0, 12.0)])
@@ -66,9 +64,7 @@ def test_curve_far_in_the_tail_is_positive_and_tiny():
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 50.0, 700.0])
 def test_mu_is_the_largest_double_that_suffices(epsilon, delta):
     mu = gaussian_mu(epsilon, delta)
-    assert (
-        gaussian_delta(mu, epsilon) <= delta < gaussian_delta(np.nextafter(mu, np.inf) * (1 + 1e-14), epsilon)
-    )
+    assert gaussian_delta(mu, epsilon) <= delta < gaussian_delta(np.nextafter(mu, np.inf) * (1 + 1e-14), epsilon)
     back = gaussian_epsilon(mu, delta)
     assert back <= epsilon
     assert back == pytest.approx(epsilon, rel=1e-9)

@@ -46,10 +46,11 @@ def test_conditioning_keeps_relative_beliefs(p, event):
     after = condition(p, event)
     assert probability(after, set(WORLDS) - event) == 0
     subsets = [set(c) for r in range(len(event) + 1) for c in itertools.combinations(sorted(event), r)]
-    for one, other in itertools.product(subsets, subsets):
-        if probability(p, other) > 0:
-            ratio = probability(after, one) / probability(after, other)
-            assert ratio == probability(p, one) / probability(p, other)
+    pairs = [(probability(p, subset), probability(after, subset)) for subset in subsets]
+    for (one, one_after), (other, other_after) in itertools.product(pairs, pairs):
+        if other > 0:
+            assert one_after * other == one * other_after
+            assert other_after > 0
 
 
 @quick

@@ -116,9 +116,7 @@ def test_void_stays_void():
 def test_scopes_narrow_and_words_unite():
     everything = statement(epsilon=1.0, unprotected=("a",), caveats=("x", "y"))
     subspace = statement(epsilon=1.0, scope="subspace", unprotected=("the total",), caveats=("y",))
-    sharing = statement(
-        epsilon=1.0, scope="invariant-sharing", unprotected=("the margins",), status="estimated"
-    )
+    sharing = statement(epsilon=1.0, scope="invariant-sharing", unprotected=("the margins",), status="estimated")
     assert compose([everything, everything]).scope == "all"
     assert compose([everything, subspace]).scope == "subspace"
     total = compose([everything, subspace, sharing])

@@ -38,8 +38,7 @@ def belief(p: Mapping[World, Any], name: str = "p") -> dict[World, Fraction]:
     total = sum(exact.values(), Fraction(0))
     if total != 1:
         raise Refused(
-            f"{name} must sum to exactly 1, found a sum off by {float(total - 1):.3g}; "
-            "use fractions, not floats"
+            f"{name} must sum to exactly 1, found a sum off by {float(total - 1):.3g}; use fractions, not floats"
         )
     return exact
 
@@ -84,9 +83,7 @@ def image(
         if target not in inside:
             raise Refused(f"nearest must lead into the event, but {world!r} is sent to {target!r}")
         if world in inside and target != world:
-            raise Refused(
-                f"nearest must leave worlds of the event alone, but {world!r} is sent to {target!r}"
-            )
+            raise Refused(f"nearest must leave worlds of the event alone, but {world!r} is sent to {target!r}")
         result[target] = result.get(target, Fraction(0)) + value
     return result
 

@@ -30,9 +30,7 @@ def weights(kind: str, parameter: Any, reach: int, bits: int = 256) -> dict[int,
 
 
 def _rounded(kind: str, numerator: int, denominator: int, u: int, bits: int) -> int:
-    exponent = (
-        fmpq(u * denominator, numerator) if kind == "laplace" else fmpq(u * u * denominator, 2 * numerator)
-    )
+    exponent = fmpq(u * denominator, numerator) if kind == "laplace" else fmpq(u * u * denominator, 2 * numerator)
     return nearest_whole((-arb(exponent)).exp() * arb(2) ** bits)
 
 
@@ -46,7 +44,7 @@ def reach_for(kind: str, parameter: Any, tail: float = 1e-30) -> int:
     """Return a reach beyond which the noise has at most this probability, two tails together (proved).
 
     Laplace: P(|u| > r) ≤ 2e^(−(r+1)/λ)/(1 + e^(−1/λ)). Gaussian: P(|u| > r) ≤ 2e^(−r²/2σ²) (the integer law
-    is sub-Gaussian with parameter σ²: Canonne, Kamath and Steinke 2020, Lemma 8).
+    is sub-Gaussian: E e^(tu) ≤ e^(t²σ²/2), because a shifted sum Σ exp(−(u−s)²/2σ²) is largest at s = 0).
     """
     one_of("kind", kind, KINDS)
     scale, limit = positive("parameter", parameter), float(probability("tail", tail))

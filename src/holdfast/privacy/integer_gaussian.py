@@ -100,10 +100,8 @@ def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction) -> A
     start = max(first, 0)
     # Tilting by start/v moves the centre of the law onto the first point that counts.
     tilt = start / (unit * part.variance)
-    if first >= 0:
-        masses = column(part.variance, Fraction(start), start)
-    else:
-        masses = column(part.variance, Fraction(0))
+    window = (Fraction(start), start) if first >= 0 else (Fraction(0), None)
+    masses = column(part.variance, *window)
     return _expected(masses, unit, rho, epsilon, tilt)
 
 
