@@ -182,6 +182,18 @@ def test_rho_is_exact():
     assert integer_gaussian_rho({(1, F(4)): 3, (2, F(3)): 1}) == F(3, 8) + F(2, 3)
 
 
+def test_hopeless_differences_promise_nothing():
+    assert integer_gaussian_delta({(10**7, F(1)): 1}, 1) == 1.0
+    assert integer_gaussian_delta({(10**7, F(1)): 1, (1, F(10**9, 3 * 10**9 + 7)): 1}, 1) == 1.0
+
+
+def test_scales_too_wide_to_list_are_bounded_from_rho():
+    kind = {(1, F(10**13)): 1, (1, F(10**13 + 1, 7)): 1}
+    rho = integer_gaussian_rho(kind)
+    epsilon = 5 * math.sqrt(2 * rho)
+    assert gaussian_delta(math.sqrt(2 * rho), epsilon) < integer_gaussian_delta(kind, epsilon) <= 1e-5
+
+
 def test_bad_kinds_are_refused():
     with pytest.raises(Refused, match="sigma2 must be above 0"):
         integer_gaussian_delta({(1, F(0)): 1}, 1)

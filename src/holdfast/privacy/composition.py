@@ -70,8 +70,7 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
     elif all(numbers[name] is None for name in ("epsilon", "rho", "mu")):
         raise Refused(
             "these statements have no plain sum, because some state only (epsilon, delta) and others "
-            "only rho or mu; "
-            "pass delta to compose at one delta"
+            "only rho or mu; pass delta to compose at one delta"
         )
     return _together(parts, numbers)
 
@@ -95,8 +94,8 @@ def _checked(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
 def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
     """Return the statement for changes of more records at once (group privacy).
 
-    *Guarantee:* for f = ⌈records/k⌉ steps of k records: pure ε gives fε; (ε, δ) gives fε and δ·Σ e^(iε), i
-    < f (triangle inequality); ρ-zCDP gives f²ρ (Bun and Steinke 2016, Proposition 1.9); μ gives fμ (Dong,
+    *Guarantee:* for f = ⌈records/k⌉ steps of k records: pure ε gives fε; (ε, δ) gives fε and δ·Σ e^(iε) over
+    i < f (triangle inequality); ρ-zCDP gives f²ρ (Bun and Steinke 2016, Proposition 1.9); μ gives fμ (Dong,
     Roth and Su 2022, arXiv 1905.02383, Theorem 2.14). A statement at whole orders only loses its ρ.
     Invariant-sharing statements are refused: the datasets on the way need not share the figures.
     """
@@ -110,9 +109,8 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         return replace(guarantee, neighbours=relation)
     if guarantee.scope == "invariant-sharing":
         raise Refused(
-            f"an invariant-sharing statement about {guarantee.records} record(s) says nothing about "
-            f"{number}: the data "
-            "on the way need not share the exact figures"
+            f"an invariant-sharing statement about {guarantee.records} record(s) says nothing about {number}: "
+            "the data on the way need not share the exact figures"
         )
     steps = -(-number // guarantee.records)
     values: dict[str, Any] = dict.fromkeys(("epsilon", "rho", "mu")) | {

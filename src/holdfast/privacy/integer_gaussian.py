@@ -34,6 +34,7 @@ CLOSE = 1e-10
 WIDEST = 1 << 17
 #: Relative width of the final bracket of the searches for ε and for the noise.
 NEARNESS = 2.0**-40
+#: Significant bits of the factor of σ².
 NOISE_BITS = 32
 
 Kind = Mapping[tuple[int, Fraction], int]
@@ -118,12 +119,12 @@ def _many_parts(parts: list[Part], unit: Fraction, rho: Fraction, epsilon: Fract
     """Return a ball whose upper end bounds δ for a sum of several parts, on the lattice or on a grid."""
     spread = 2 * rho
     width = math.sqrt(spread)
-    if any(2 * REACH * math.sqrt(part.variance) > 8 * LONGEST for part in parts):
-        # Too many points to list: the conversion from ρ is a true bound for every kind.
-        return ball(Fraction(rho_to_delta(rho, epsilon)))
-    tilt = max(Fraction(0), Fraction(round((epsilon - rho) / spread * 2**20), 2**20))
     exact = 32 * width / float(unit) <= LONGEST
     grid = unit if exact else Fraction(width) * 32 / LONGEST
+    if (not exact and grid > 1) or any(2 * REACH * math.sqrt(part.variance) > 8 * LONGEST for part in parts):
+        # A grid too coarse, or too many points to list: the conversion from ρ is a true bound for every kind.
+        return ball(Fraction(rho_to_delta(rho, epsilon)))
+    tilt = max(Fraction(0), Fraction(round((epsilon - rho) / spread * 2**20), 2**20))
     total: Masses | None = None
     for part in parts:
         law = column(part.variance, tilt * unit * part.step * part.variance).power(part.count)
