@@ -199,6 +199,17 @@ def test_too_many_pairs_give_a_bound_that_says_so(monkeypatch):
         monkeypatch.undo()
 
 
+def test_numbers_beyond_the_range_of_doubles_are_summed_exactly():
+    query = workload([[1e-200, 0.0], [0.0, 3e-200]])
+    assert query.largest([1], None, 2, "add-remove") == Fraction(3e-200) ** 2
+    query = workload([[1.5e200, 0.5], [0.0, 3.0]])
+    assert query.largest([1], None, 2, "add-remove") == Fraction(1.5e200) ** 2
+    values = [Fraction(1), Fraction(1, 10**400), Fraction(2, 10**400)]
+    query = workload([[0, 0], [3, 0], [0, 2]])
+    assert query.largest(values, [0, 1, 2], 1, "add-remove") == 4 / Fraction(10**400)
+    assert query.largest([10**400], None, 1, "add-remove") == 3 * 10**400
+
+
 def test_near_ties_beyond_the_limit_are_rounded_up(monkeypatch):
     query = workload(np.random.default_rng(37).normal(size=(5, 40)))
     exact = query.bound([1], None, 2, "add-remove").value

@@ -185,6 +185,14 @@ def test_the_closed_form_for_cubes_bounds_unequal_weights():
             assert not closed.bound(values, which, p).exact
 
 
+def test_overlapping_equalities_on_many_cells_are_exact_for_two_records():
+    rows = np.zeros((2, 5000), int)
+    rows[0, :3000], rows[1, 2000:] = 1, 1  # three classes, the middle one the sum of the others
+    moves = shared_moves(histogram(5000), rows, "add-remove")
+    assert moves.neighbours == Neighbours("add-remove", 2)
+    assert (moves.largest([1], None, 1), moves.largest([1], None, 2), moves.exact) == (2, 2, True)
+
+
 def test_listing_too_many_moves_falls_back_to_a_bound(monkeypatch):
     rows = np.array([[1, 1, 0, 0, 1, 0], [0, 0, 1, 1, 1, 0]])
     query, asked = histogram(6), Neighbours("replace-one", 2)

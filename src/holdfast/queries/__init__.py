@@ -2,14 +2,14 @@
 
 from holdfast.queries.bounded import query
 from holdfast.queries.identity import histogram
-from holdfast.queries.margins import margins
+from holdfast.queries.linear_query import Query
+from holdfast.queries.margin_counts import margins
+from holdfast.queries.matrix_workload import workload
+from holdfast.queries.move_search import shared_moves
 from holdfast.queries.moves import Moves
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.query import Query
-from holdfast.queries.shared_moves import shared_moves
 from holdfast.queries.tree_counts import counts
 from holdfast.queries.weights import Bound
-from holdfast.queries.workload import workload
 
 __all__ = [
     "Bound",

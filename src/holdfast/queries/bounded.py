@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 from holdfast.arguments import Refused, positive, whole
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind
+from holdfast.queries.linear_query import Ints, Mask, Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.query import Ints, Mask, Query
 from holdfast.queries.rounding import sqrt_up
 from holdfast.queries.weights import Bound, Weights
 

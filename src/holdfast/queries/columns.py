@@ -19,6 +19,9 @@ Columns = csc_array[Any]
 MOST_PAIRS = 4_000_000
 MOST_PAIR_ENTRIES = 40_000_000
 PAIR_BLOCK = 100_000
+#: Estimates by doubles are trusted for numbers between these; outside every column is summed exactly.
+SMALLEST = 1e-280
+LARGEST_ESTIMATE = 1e280
 #: Near-ties that are settled one by one in exact fractions; beyond that the bound is rounded up.
 MOST_TIES = 512
 #: Ties are first merged by their sums per group when there are at most this many groups.
@@ -35,13 +38,15 @@ def largest_column(
     Doubles find the candidates, with a proved margin; exact fractions decide among them. `exact_terms(j)`
     gives the (entry, row) pairs of column j exactly where the stored doubles are themselves rounded.
     """
-    if columns.shape[1] == 0 or columns.nnz == 0:
+    if columns.shape[1] == 0 or columns.nnz == 0 or max(weights.values) == 0:
         return NOTHING
-    size = abs(columns).astype(np.float64).power(p)
-    estimate = np.asarray(weights.floats() @ size, dtype=np.float64).ravel()
+    with np.errstate(over="ignore", under="ignore"):
+        size = abs(columns).astype(np.float64).power(p)
+        estimate = np.asarray(weights.floats() @ size, dtype=np.float64).ravel()
     top = float(estimate.max())
-    if top == 0 and max(weights.values) == 0:
-        return NOTHING
+    least = float(size.data[columns.data != 0].min(initial=1)) * weights.least_ratio()
+    if not (least > SMALLEST and top < LARGEST_ESTIMATE):  # doubles would lose more than their last bits
+        return _settled(columns, weights, p, exact_terms)
     # Each term carries at most 2p + 3 roundings, a sum of k terms k − 1 more; all terms are ≥ 0.
     margin = (int(np.diff(columns.indptr).max()) + 16) * 2.0**-52
     near = np.flatnonzero(estimate >= top * (1 - 3 * margin))
@@ -50,7 +55,7 @@ def largest_column(
         first = _first_of_each_sum(chosen, weights, p, top)
         near, chosen = near[first], chosen[:, first]
     if near.size > MOST_TIES:
-        return Bound(Fraction(top * (1 + 3 * margin)), False)
+        return Bound(Fraction(top * (1 + 3 * margin)) * max(weights.values), False)
     renamed = None if exact_terms is None else lambda j: exact_terms(int(near[j]))
     return _settled(chosen, weights, p, renamed)
 

@@ -16,8 +16,8 @@ from holdfast.arguments import Refused, whole
 from holdfast.domains import Cube
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
+from holdfast.queries.linear_query import Ints, Mask, Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.query import Ints, Mask, Query
 from holdfast.queries.weights import NOTHING, Bound, Weights
 
 #: Cells of the largest table that is answered cell by cell: its arrays still fit an ordinary computer.

@@ -45,10 +45,9 @@ def joint_moves(signature: Columns, columns: Columns, neighbours: Neighbours) ->
     if comb(count + k - 1, k) * k > MOST_MULTISETS or k > MOST_RECORDS:
         return Listing(columns[:, :0], False)
     hashes = _hash(signature)
-    if neighbours.adds:
-        shapes = [(a, b) for b in range(k // 2 + 1) for a in range(max(b, 1), k - b + 1)]
-    else:
-        shapes = [(k, k)]  # fewer replacements are those in which A and B share cells
+    # Sizes (a, b) of A and B; fewer replacements than k are those in which A and B share cells.
+    sizes = [(a, b) for b in range(k // 2 + 1) for a in range(max(b, 1), k - b + 1)]
+    shapes = sizes if neighbours.adds else [(k, k)]
     found: list[Columns] = []
     complete = True
     for a, b in shapes:

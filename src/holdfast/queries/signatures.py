@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csc_array, csr_array, issparse
+from scipy.sparse import csc_array, csr_array, hstack, issparse
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.queries.columns import Columns, equal_columns
@@ -71,6 +71,13 @@ def _whole(name: str, given: csr_array[Any]) -> csr_array[Any]:
     if data.size and float(np.abs(data).max()) >= LARGEST:
         raise Refused(f"{name} must stay below 2**62 in size")
     return csr_array((data.astype(np.int64), given.indices, given.indptr), shape=given.shape)
+
+
+def opposite(distinct: Columns) -> bool:
+    """Return whether some non-zero signature is the negative of another."""
+    classes = equal_columns(csc_array(hstack([distinct, -distinct], format="csc")))
+    half = distinct.shape[1]
+    return bool(np.isin(classes[:half][classes[:half] > 0], classes[half:]).any())
 
 
 def independent(distinct: Columns, counted: bool) -> bool:

@@ -22,7 +22,7 @@ from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import float_up, sqrt_up
 
 if TYPE_CHECKING:
-    from holdfast.queries.query import Query
+    from holdfast.queries.linear_query import Query
 
 Ints = npt.NDArray[np.int64]
 

@@ -17,8 +17,8 @@ from holdfast.arguments import Refused, whole
 from holdfast.domains import Hierarchy
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
+from holdfast.queries.linear_query import Ints, Mask, Query
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.query import Ints, Mask, Query
 from holdfast.queries.tree_pairs import meeting_paths, path_sums
 from holdfast.queries.weights import Bound, Weights
 

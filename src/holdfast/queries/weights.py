@@ -70,9 +70,14 @@ class Weights:
         table = np.array(numerators, dtype=dtype)
         return (np.full(self.n, table[0], dtype) if self.which is None else table[self.which]), denominator
 
+    def least_ratio(self) -> float:
+        """Return the smallest weight above 0 as a part of the largest (which is above 0)."""
+        return float(min(value for value in self.values if value > 0) / max(self.values))
+
     def floats(self) -> npt.NDArray[np.float64]:
-        """Return the weights as doubles, each within half a unit in the last place."""
-        table = np.array([float(value) for value in self.values])
+        """Return the weights as parts of the largest, each within half a unit in the last place."""
+        largest = max(self.values)
+        table = np.array([float(value / largest) for value in self.values])
         return np.full(self.n, table[0]) if self.which is None else table[self.which]
 
 

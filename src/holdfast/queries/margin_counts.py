@@ -19,9 +19,9 @@ from holdfast.domains import Cube
 from holdfast.queries.columns import Columns
 from holdfast.queries.identity import MOST_ASKED, CellCounts
 from holdfast.queries.kinds import Kind, maximal
+from holdfast.queries.linear_query import Ints, Mask, Query
 from holdfast.queries.margin_equalities import margin_equalities
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.query import Ints, Mask, Query
 from holdfast.queries.weights import Bound, Weights
 
 #: How many cells are tried as one end of a pair that differs on every axis, when only some cells are allowed.

@@ -16,11 +16,11 @@ from holdfast.queries.columns import Columns, distinct_only, largest_column, row
 from holdfast.queries.cube_moves import cube_moves
 from holdfast.queries.joint_moves import joint_moves
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
+from holdfast.queries.linear_query import Mask, Query, as_classes
 from holdfast.queries.moves import Moves, no_moves
 from holdfast.queries.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
-from holdfast.queries.query import Mask, Query, as_classes
 from holdfast.queries.rounding import sqrt_up
-from holdfast.queries.signatures import Signatures, independent, signatures
+from holdfast.queries.signatures import Signatures, independent, opposite, signatures
 from holdfast.queries.weights import Bound, Weights, greatest
 
 Ints = npt.NDArray[np.int64]
@@ -119,8 +119,7 @@ class _Search:
         # Two records of a zero signature come and go alone: their pairs add nothing under add-remove.
         classes = np.where(zero, -1, self.signature.classes)
         two = self._touched_by_pairs(classes) if pairs else np.zeros(self.query.n, bool)
-        simple = (stage.records == 1) or independent(self.signature.distinct(), not stage.adds)
-        if simple:
+        if self._simple(stage):
             if not (one.any() or two.any()):
                 return None
             bound = partial(_simple_bound, self.query, zero, classes, stage)
@@ -130,9 +129,21 @@ class _Search:
             return self._listed(stage, listed) if listed.shape[1] else None
         changed = one | two
         changed[listed.indices] = True
+        for records in range(2, stage.records):  # fewer records are easier to list, and their moves count
+            fewer, _ = joint_moves(*self._distinct_columns(), Neighbours(stage.kind, records))
+            changed[fewer.indices] = True
         if not changed.any():
             return None
         return self._made(stage, changed, partial(_triangle_bound, self.query, self.mask, stage), _refused)
+
+    def _simple(self, stage: Neighbours) -> bool:
+        """Return whether every move was shown to be a sum of single ones (zero cells) and pairs in a class."""
+        distinct = self.signature.distinct()
+        if stage.records == 1:
+            return True
+        if stage.adds and stage.records == 2:  # the only other moves add two records that cancel
+            return not opposite(distinct)
+        return independent(distinct, not stage.adds)
 
     def _listed(self, stage: Neighbours, listed: Columns) -> Moves:
         changed = np.zeros(self.query.n, bool)
