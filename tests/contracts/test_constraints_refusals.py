@@ -100,8 +100,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: equals([[2**62, 1]], 0), "A must hold entries below 2**62 in size, found a larger one"),
     (
         lambda: equals([[2**61, Fraction(1, 3)]], 0),
-        "A must hold entries below 2**62 in size once the denominators of each row are cleared, "
-        "found a larger one",
+        "A must hold entries below 2**62 in size once the denominators of each row are cleared, found a larger one",
     ),
     (
         lambda: equals([[Fraction(1, 5), 1]], 2**60),
@@ -256,9 +255,7 @@ def test_a_table_without_relations_is_consistent() -> None:
 
 
 def test_constraints_travel_between_processes() -> None:
-    constraint = (consistent(TREE) & nonnegative() & invariant([1, 0, 0, 0, 0, 0])) & (
-        fixed(3, 1) | fixed(3, 2)
-    )
+    constraint = (consistent(TREE) & nonnegative() & invariant([1, 0, 0, 0, 0, 0])) & (fixed(3, 1) | fixed(3, 2))
     copy = pickle.loads(pickle.dumps(constraint))
     assert str(copy) == str(constraint)
     table = TREE.sum_up([1, 4, 4])

@@ -26,7 +26,8 @@ FORKS = """
 import os, sys
 from holdfast.randomness import Keys, secure, seeded
 stream = {stream}
-stream.words({before})
+for size in {before}:
+    stream.words(size)
 def show(levels):
     # Each level forks before it reads, so that a grandchild may use a stream its parent never touched.
     if levels:
@@ -44,7 +45,7 @@ def groups(output: list[str]) -> list[tuple[str, ...]]:
     return [tuple(part.split()) for part in " ".join(output).split("|") if part.split()]
 
 
-@pytest.mark.parametrize("before", [0, 1, 5000])
+@pytest.mark.parametrize("before", [[], [1], [5000], [10, 7]])
 def test_a_secure_stream_never_repeats_in_forked_children(before):
     found = groups(run(FORKS.format(stream="secure()", before=before)))
     assert len(found) == 4
@@ -52,11 +53,11 @@ def test_a_secure_stream_never_repeats_in_forked_children(before):
     assert len(set(words)) == 16
 
 
-@pytest.mark.parametrize("before", [0, 1, 1021, 5000])
+@pytest.mark.parametrize("before", [[], [1], [1021], [5000], [10, 7], [3, 2000, 5, 0, 4000]])
 def test_a_seeded_stream_goes_on_alike_in_forked_children(before):
     found = groups(run(FORKS.format(stream="seeded(9)", before=before)))
     stream = seeded(9)
-    stream.words(before)
+    stream.words(sum(before))
     assert found == [tuple(str(word) for word in stream.words(4))] * 4
 
 
@@ -148,6 +149,8 @@ def test_paths_have_streams_of_their_own():
         ("", ""),
         ("a", "b"),
         ("ab",),
+        ("asb",),
+        ("a", "sb"),
         ("a", "b", ""),
         (1,),
         ("1",),

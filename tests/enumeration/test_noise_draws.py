@@ -110,9 +110,7 @@ def test_wrong_samplers_are_caught(kind, parameter):
     right = comparison_of(kind, parameter, 8)
     for shift in (-1, 1):
         thresholds = (right.thresholds.astype(np.int64) + shift).clip(0, 255).astype(np.uint64)
-        guide = np.append(
-            np.searchsorted(thresholds, np.arange(len(right.guide) - 1) << right.guide_shift), 0
-        )
+        guide = np.append(np.searchsorted(thresholds, np.arange(len(right.guide) - 1) << right.guide_shift), 0)
         guide[-1] = thresholds.size
         wrong = Comparison(right.cumulative, 8, thresholds, guide.astype(np.int32), right.guide_shift)
         assert disagreements(wrong, truth) > 0
@@ -296,9 +294,7 @@ def test_the_fast_coin_is_within_its_proved_error(sigma2):
 
 def test_far_proposals_are_rejected_unless_the_word_is_zero():
     sampler = gaussian_sampler(Fraction(10**6))
-    verdicts, undecided = sampler.verdicts(
-        np.full(3, 40_000), np.array([0, 2**11, 2**64 - 1], dtype=np.uint64)
-    )
+    verdicts, undecided = sampler.verdicts(np.full(3, 40_000), np.array([0, 2**11, 2**64 - 1], dtype=np.uint64))
     assert verdicts.tolist() == [-1, 0, 0]
     assert undecided == 1
     assert not coin(sampler.exponent(40_000), 0, 53, seeded(1))

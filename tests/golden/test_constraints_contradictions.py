@@ -55,9 +55,7 @@ CONTRADICTIONS: list[tuple[Callable[[], Constraint], str]] = [
     (lambda: consistent(TREE) & fixed([2, 5], [1, 2]), TOGETHER + "consistent(6 nodes); fixed(at=[2, 5])"),
     (lambda: ordered([0, 1, 2]) & fixed([0, 2], [5, 4]), TOGETHER + "ordered([0, 1, 2]); fixed(at=[0, 2])"),
     (
-        lambda: (
-            ordered([0, 1]) & ordered([1, 2]) & ordered([2, 3]) & at_least([1, 0, -1, 0], Fraction(1, 10**6))
-        ),
+        lambda: ordered([0, 1]) & ordered([1, 2]) & ordered([2, 3]) & at_least([1, 0, -1, 0], Fraction(1, 10**6)),
         TOGETHER + "ordered([0, 1]); ordered([1, 2]); at_least(1 row)",
     ),
     (
@@ -80,9 +78,7 @@ CONTRADICTIONS: list[tuple[Callable[[], Constraint], str]] = [
     (
         lambda: (
             equals([[1234567, 7654321, 1], [7654321, 1234567, 3]], [1, 1])
-            & equals(
-                [1234567**2 + 7654321 * 99991, 1234567 * 7654321 + 1234567 * 99991, 1234567 + 3 * 99991], 5
-            )
+            & equals([1234567**2 + 7654321 * 99991, 1234567 * 7654321 + 1234567 * 99991, 1234567 + 3 * 99991], 5)
         ),
         TOGETHER + "equals(2 rows); equals(1 row)",
     ),
@@ -179,10 +175,7 @@ def test_random_contradictions_are_found_and_no_named_part_can_be_spared(seed: i
 
 
 def test_whole_number_obstacles_are_named() -> None:
-    assert (
-        equals([[1, 1, 0], [2, 4, 6]], [1, 3]).integer_obstacle()
-        == "equals row 1 has no solution in whole numbers"
-    )
+    assert equals([[1, 1, 0], [2, 4, 6]], [1, 3]).integer_obstacle() == "equals row 1 has no solution in whole numbers"
     assert fixed([4, 2], [1, 0.5]).integer_obstacle() == "fixed 2 has no solution in whole numbers"
     assert equals([[1, 1], [1, -1]], [1, 0]).integer_obstacle() == (
         "the equalities have no common solution in whole numbers"
@@ -205,24 +198,18 @@ def test_whole_number_obstacles_are_named() -> None:
 
 
 def test_parts_about_different_numbers_of_values_do_not_combine() -> None:
-    with pytest.raises(
-        Refused, match=r"^consistent\(6 nodes\) is about 6 values, but equals\(1 row\) is about 2$"
-    ):
+    with pytest.raises(Refused, match=r"^consistent\(6 nodes\) is about 6 values, but equals\(1 row\) is about 2$"):
         consistent(TREE) & equals([1, 1], 0)
     with pytest.raises(Refused, match=r"^fixed\(at=\[6\]\) names position 6, but there are only 6 values$"):
         consistent(TREE) & fixed(6, 0)
-    with pytest.raises(
-        Refused, match=r"^invariant\(1 row\) is about 2 values, but consistent\(6 nodes\) is about 6$"
-    ):
+    with pytest.raises(Refused, match=r"^invariant\(1 row\) is about 2 values, but consistent\(6 nodes\) is about 6$"):
         invariant([1, 1]) & consistent(TREE)
     with pytest.raises(Refused, match="is about 2 values"):
         equals([1, 1], 0) | equals([1, 1, 1], 1)
 
 
 def test_unions_exclude_each_other() -> None:
-    overlap = (
-        "the two sides of | must be disjoint: (between(0, 5)) and (fixed(at=[1])) can hold at the same time"
-    )
+    overlap = "the two sides of | must be disjoint: (between(0, 5)) and (fixed(at=[1])) can hold at the same time"
     with pytest.raises(Refused) as refusal:
         between(0, 5) | fixed(1, 5)
     assert str(refusal.value) == overlap
@@ -233,9 +220,7 @@ def test_unions_exclude_each_other() -> None:
     sharp = between(0, 5) | fixed(1, 6)
     assert sharp.disjoint(integer=False)
     assert sharp.disjoint(integer=True)
-    whole_only = at_least([2, 2], 1) | at_least(
-        [-2, -2], -1
-    )  # both hold where z₀ + z₁ = 1/2, and nowhere else
+    whole_only = at_least([2, 2], 1) | at_least([-2, -2], -1)  # both hold where z₀ + z₁ = 1/2, and nowhere else
     assert whole_only.disjoint(integer=True)
     assert not whole_only.disjoint(integer=False)
     touching = at_least([1, 1], 1) | at_least([-1, -1], 0)

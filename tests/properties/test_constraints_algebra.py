@@ -100,9 +100,7 @@ def test_violation_and_membership_agree(a: Constraint, b: Constraint) -> None:
 
 @REPEATABLE
 @given(row, numbers, st.integers(1, 6))
-def test_a_row_may_be_scaled_and_written_in_any_kind_of_number(
-    a: list[int], b: Fraction, factor: int
-) -> None:
+def test_a_row_may_be_scaled_and_written_in_any_kind_of_number(a: list[int], b: Fraction, factor: int) -> None:
     plain = members(equals(a, b))
     for same in (
         equals([[Fraction(v, factor) for v in a]], [Fraction(b) / factor]),

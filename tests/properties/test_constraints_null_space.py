@@ -25,9 +25,7 @@ REPEATABLE = settings(deadline=None, max_examples=60, derandomize=True)
 @st.composite
 def matrices(draw: st.DrawFn, largest: int = 6) -> np.ndarray:
     m, n = draw(st.integers(1, 4)), draw(st.integers(1, 6))
-    rows = draw(
-        st.lists(st.lists(st.integers(-largest, largest), min_size=n, max_size=n), min_size=m, max_size=m)
-    )
+    rows = draw(st.lists(st.lists(st.integers(-largest, largest), min_size=n, max_size=n), min_size=m, max_size=m))
     return np.array(rows, dtype=np.int64)
 
 
@@ -164,9 +162,7 @@ def test_projecting_many_columns_to_whole_numbers_finds_the_one_that_fails() -> 
         ((2, 3), [(1, 0), (0,)]),
     ],
 )
-def test_margins_know_their_rank_rows_and_lattice(
-    shape: tuple[int, ...], keep: list[tuple[int, ...]]
-) -> None:
+def test_margins_know_their_rank_rows_and_lattice(shape: tuple[int, ...], keep: list[tuple[int, ...]]) -> None:
     figures = exact_margins(shape, keep)
     space = invariant(figures).system(figures.n).null_space()
     C = figures.rows().A.toarray()
@@ -190,9 +186,7 @@ def test_margins_know_their_rank_rows_and_lattice(
     assert space.cube_margins == (shape, tuple(keep))
     generic = NullSpace.of(figures.rows().A)
     assert generic.rank == rank
-    np.testing.assert_allclose(
-        generic.project(np.eye(figures.n)), space.project(np.eye(figures.n)), atol=1e-12
-    )
+    np.testing.assert_allclose(generic.project(np.eye(figures.n)), space.project(np.eye(figures.n)), atol=1e-12)
 
 
 @REPEATABLE
@@ -219,9 +213,7 @@ def test_exact_nodes_of_a_tree_pin_what_follows_from_them(choices: list[int], da
     nodes = data.draw(st.lists(st.integers(0, tree.n - 1), min_size=1, unique=True))
     constraint = consistent(tree) & invariant(exact_nodes(tree, nodes))
     space = constraint.system(tree.n).null_space()
-    stacked = np.concatenate(
-        [consistent(tree).system(tree.n).equalities.A.toarray(), np.eye(tree.n, dtype=int)[nodes]]
-    )
+    stacked = np.concatenate([consistent(tree).system(tree.n).equalities.A.toarray(), np.eye(tree.n, dtype=int)[nodes]])
     assert space.rank == np.linalg.matrix_rank(stacked)
     assert is_lattice_basis(stacked, space.lattice_basis().toarray())
     pinned = space.pinned_coordinates()

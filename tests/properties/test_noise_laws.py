@@ -15,7 +15,7 @@ from holdfast.arguments import Refused
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, IntegerLaplace, Laplace
 from holdfast.noise.geometric import LaplaceTails
 from holdfast.noise.precision import decided, working_precision
-from holdfast.noise.theta import GaussianTails, _direct, _smooth, total, variance
+from holdfast.noise.theta import GaussianTails, _direct, _dual, _smooth, total, variance
 from holdfast.randomness import seeded
 
 parameters = st.one_of(
@@ -57,10 +57,7 @@ def decimal_tail(law, a: int) -> Decimal:
 
 EXAMPLES = [
     *(IntegerLaplace(scale) for scale in (Fraction(1, 100), Fraction(0.1), Fraction(3), Fraction(22, 7), 50)),
-    *(
-        IntegerGaussian(s)
-        for s in (Fraction(1, 100), Fraction(1, 2), Fraction(999, 1000), 1, 9, 63, 64, 65, 900)
-    ),
+    *(IntegerGaussian(s) for s in (Fraction(1, 100), Fraction(1, 2), Fraction(999, 1000), 1, 9, 63, 64, 65, 900)),
 ]
 
 
@@ -163,6 +160,29 @@ def test_poisson_summation_agrees_with_the_plain_sum(sigma2):
         assert math.isclose(float(variance(sigma2).mid()), plain, rel_tol=1e-13)
 
 
+def missed(short, full) -> bool:
+    """Whether a ball from a sum cut short fails to contain the sum; it must be wide because of the cut alone."""
+    assert 1e-150 < short.rad() < full
+    return not short.contains(full)
+
+
+def test_sums_cut_short_say_how_much_they_left_out():
+    """Cut early, every sum still encloses the whole one: its radius is the proved bound, not rounding."""
+    with working_precision(600):
+        for s in (Fraction(1, 3), Fraction(9), Fraction(50)):
+            for a, last in ((0, 4), (1, 4), (3, 9)):
+                assert not missed(_direct(s, a, 0, last=last), _direct(s, a, 0))
+        for last in (4, 5, 6):
+            assert not missed(_direct(Fraction(9, 10), 1, 2, last=last), _direct(Fraction(9, 10), 1, 2))
+        for last in (1, 2):
+            for short, full in zip(_dual(Fraction(1), last=last), _dual(Fraction(1)), strict=True):
+                assert not missed(short, full)
+        for s in (Fraction(64), Fraction(1000)):
+            for a in (0, 3, 20):
+                for orders in (1, 2, 5):
+                    assert not missed(_smooth(s, a, orders=orders), _direct(s, a, 0))
+
+
 @pytest.mark.parametrize("kind", [IntegerLaplace, IntegerGaussian])
 def test_extreme_scales_are_drawn(kind):
     power = 1 if kind is IntegerLaplace else 2
@@ -231,9 +251,7 @@ def test_one_law_for_all_coordinates(law):
     drawn = noise.draw(4, seeded(1))
     assert drawn.shape == (4, 7)
     assert np.array_equal(drawn.ravel(), law.draw(28, seeded(1)))
-    assert np.array_equal(
-        Independent((law, law.times(Fraction(2))), np.zeros(7, int), 7).draw(4, seeded(1)), drawn
-    )
+    assert np.array_equal(Independent((law, law.times(Fraction(2))), np.zeros(7, int), 7).draw(4, seeded(1)), drawn)
     assert np.allclose(noise.log_density(drawn), law.log_density(drawn).sum(axis=1), rtol=1e-14)
     assert noise.variances.tolist() == [law.variance] * 7
     assert noise.quantiles(0.8).tolist() == [law.quantile(0.8)] * 7
@@ -270,9 +288,7 @@ def test_absurd_scales_and_other_bad_input_are_refused():
     for count in (-1, 2.5, True):
         with pytest.raises(Refused, match=r"^count must be"):
             law.draw(count, seeded(1))  # type: ignore[arg-type]
-    with pytest.raises(
-        Refused, match=r"^u must hold whole numbers, but the entry at position 1 is not whole"
-    ):
+    with pytest.raises(Refused, match=r"^u must hold whole numbers, but the entry at position 1 is not whole"):
         law.log_density([1.0, 0.5])
 
 

@@ -1,0 +1,154 @@
+"""Every public constructor and verb answers bad input with one sentence; nothing is drawn, no value is printed."""
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+
+TREE = hf.Hierarchy.from_parents([-1, 0, 0])
+QUERY = hf.counts(TREE)
+CELLS = hf.histogram(3)
+BASE = hf.laplace(CELLS, epsilon=1)
+SECRET = 86_753
+TOTAL = hf.invariant([[1, 1, 1]])
+
+CASES = {
+    # budgets
+    "no budget": (lambda: hf.laplace(CELLS), "exactly one way"),
+    "two budgets": (lambda: hf.laplace(CELLS, epsilon=1, scale=2), "epsilon and scale"),
+    "epsilon zero": (lambda: hf.laplace(CELLS, epsilon=0), "epsilon must be above 0"),
+    "epsilon negative": (lambda: hf.laplace(CELLS, epsilon=-1), "epsilon must be above 0"),
+    "epsilon NaN": (lambda: hf.laplace(CELLS, epsilon=float("nan")), "epsilon must be a finite number"),
+    "epsilon infinite": (lambda: hf.laplace(CELLS, epsilon=float("inf")), "epsilon must be a finite number"),
+    "epsilon text": (lambda: hf.laplace(CELLS, epsilon="1"), "epsilon must be a number"),
+    "scale zero": (lambda: hf.laplace(CELLS, scale=0), "scale must be above 0"),
+    "scale NaN": (lambda: hf.laplace(CELLS, scale=[1, float("nan"), 1]), "NaN at position 1|finite numbers"),
+    "scale of another length": (lambda: hf.laplace(CELLS, scale=[1, 2]), r"shape \(3,\), found shape \(2,\)"),
+    "scale infinite everywhere": (lambda: hf.laplace(CELLS, scale=np.inf), "finite for at least one"),
+    "scale absurd": (lambda: hf.laplace(CELLS, scale=2.0**60), "scale"),
+    "gaussian without delta": (lambda: hf.gaussian(CELLS, epsilon=1), "delta goes with epsilon"),
+    "gaussian delta alone": (lambda: hf.gaussian(CELLS, rho=1, delta=1e-6), "delta goes with epsilon"),
+    "delta zero": (lambda: hf.gaussian(CELLS, epsilon=1, delta=0), "strictly between 0 and 1"),
+    "delta one": (lambda: hf.gaussian(CELLS, epsilon=1, delta=1), "strictly between 0 and 1"),
+    "rho negative": (lambda: hf.gaussian(CELLS, rho=-0.5), "rho must be above 0"),
+    "rho and epsilon": (lambda: hf.gaussian(CELLS, epsilon=1, delta=1e-6, rho=1), "epsilon and rho"),
+    "calibration unknown": (
+        lambda: hf.gaussian(CELLS, epsilon=1, delta=1e-6, calibration="clasical"),
+        "did you mean 'classical'",
+    ),
+    "calibration with rho": (
+        lambda: hf.gaussian(CELLS, rho=1, calibration="classical"),
+        "calibration goes with epsilon",
+    ),
+    "shares with scale": (lambda: hf.laplace(QUERY, scale=1, shares={0: 1}), "shares divide a budget"),
+    "shares without levels": (lambda: hf.laplace(CELLS, epsilon=1, shares={0: 1}), "query with levels"),
+    "shares of an unknown level": (lambda: hf.laplace(QUERY, epsilon=1, shares={"level 3": 1}), "did you mean 'level"),
+    "shares negative": (lambda: hf.laplace(QUERY, epsilon=1, shares={0: -1, 1: 2}), "must not be negative"),
+    "shares all zero": (lambda: hf.laplace(QUERY, epsilon=1, shares={0: 0}), "more than 0"),
+    "shares empty": (lambda: hf.laplace(QUERY, epsilon=1, shares={}), "at least one level"),
+    "shares twice": (lambda: hf.laplace(QUERY, epsilon=1, shares={0: 1, "level 0": 1}), "twice"),
+    "neighbours unknown": (lambda: hf.laplace(CELLS, epsilon=1, neighbours="add-remve"), "did you mean 'add-remove'"),
+    "records zero": (lambda: hf.Neighbours("add-remove", records=0), "records must be at least 1"),
+    "integer not a truth value": (lambda: hf.laplace(CELLS, epsilon=1, integer="yes"), "integer must be True or False"),
+    "a real workload and integer noise": (lambda: hf.laplace(hf.workload([[0.5, 1.0]]), epsilon=1), "grid"),
+    "not a query": (lambda: hf.laplace(3, epsilon=1), "a query is expected"),
+    "nothing can change": (
+        lambda: hf.laplace(hf.histogram(1), epsilon=1, neighbours="replace-one"),
+        "no neighbouring data",
+    ),
+    # verbs
+    "given something else": (lambda: BASE.given("consistent"), "a constraint is expected"),
+    "onto something else": (lambda: BASE.onto(None), "a constraint is expected"),
+    "given after onto": (lambda: BASE.onto(hf.nonnegative()).given(TOTAL), "given.. after onto.. has no known law"),
+    "a constraint of another size": (
+        lambda: BASE.given(hf.consistent(hf.Hierarchy.from_parents([-1, 0, 0, 0, 0]))),
+        "5 values|about 5",
+    ),
+    "an irrational invariant": (lambda: BASE.given(hf.invariant([[1, np.sqrt(2), 0]])), "not a simple fraction"),
+    "no whole solution": (lambda: BASE.given(hf.equals([[2, 2, 2]], [5])), "whole numbers"),
+    "norm unknown": (lambda: BASE.onto(hf.nonnegative(), norm="l3"), "norm must be one of"),
+    "weights unknown": (lambda: BASE.onto(hf.nonnegative(), weights="nois"), "did you mean 'noise'"),
+    "weights negative": (lambda: BASE.onto(TOTAL, weights=[1, -1, 1]), "weights must be above 0"),
+    "weights of another shape": (lambda: BASE.onto(TOTAL, weights=[1, 1]), "shape"),
+    "method unknown": (lambda: BASE.given(TOTAL, method="rejecion"), "did you mean 'rejection'"),
+    "a method that cannot": (lambda: BASE.given(TOTAL, method="boxes").noise(1), "method 'boxes' cannot"),
+    "whole numbers from continuous noise": (
+        lambda: hf.laplace(CELLS, epsilon=1, integer=False).onto(hf.nonnegative(), integer=True),
+        "integer noise",
+    ),
+    "whole numbers onto equalities": (
+        lambda: hf.laplace(QUERY, epsilon=1).onto(hf.consistent(TREE)).noise(1),
+        "integer=False",
+    ),
+    "equalities and bounds": (lambda: BASE.onto(TOTAL & hf.nonnegative()).simulate([1, 1, 1], 1), "together"),
+    "onto a union": (lambda: BASE.onto(hf.between(0, 1) | hf.between(3, 4)).simulate([0, 0, 0], 1), "union"),
+    "calibrated to nothing": (lambda: BASE.calibrated(), "exactly one way"),
+    "calibrated to what it has not": (lambda: BASE.calibrated(rho=1), "promises no rho"),
+    # draws
+    "truth of another shape": (lambda: BASE.release([1, 2]), r"truth must have shape \(3,\), found shape \(2,\)"),
+    "truth not whole": (lambda: BASE.release([1, 2.5, 3]), "position 1 is not whole"),
+    "truth NaN": (lambda: BASE.release([1, np.nan, 3]), "position 1 is not finite"),
+    "truth beyond 2**62": (lambda: BASE.release([1, 2**62, 3]), "2\\*\\*62"),
+    "truth as text": (lambda: BASE.release(["a", "b", "c"]), "truth must hold numbers"),
+    "truth inconsistent": (
+        lambda: hf.laplace(QUERY, scale=1).given(hf.consistent(TREE)).release([SECRET, 1, 1]),
+        "truth violates what must hold: .*node 0",
+    ),
+    "truth negative": (lambda: BASE.given(hf.nonnegative()).release([1, -SECRET, 1]), "nonnegative at position 1"),
+    "truth beyond its bound": (lambda: BASE.onto(hf.between(0, 5)).release([1, SECRET, 1]), "position 1"),
+    "truth against a fixed cell": (lambda: BASE.given(hf.fixed(2, 0)).release([1, 1, SECRET]), "fixed"),
+    "size zero": (lambda: BASE.noise(0), "size must be at least 1"),
+    "size fractional": (lambda: BASE.noise(1.5), "size must be a whole number"),
+    "rng a numpy generator": (lambda: BASE.noise(1, rng=np.random.default_rng(1)), "rng must be a stream"),
+    "noise that depends on data": (lambda: BASE.given(hf.nonnegative()).noise(1), "depends on the data"),
+    "errors that depend on data": (lambda: BASE.onto(hf.nonnegative()).standard_error(), "depends on the data"),
+    "image without onto": (lambda: BASE.image([1, 2, 3]), "has none"),
+    "image of an invariant": (lambda: BASE.onto(TOTAL).image([1, 2, 3]), "reads the confidential data"),
+    "image of another shape": (lambda: BASE.onto(hf.nonnegative()).image([1, 2]), "noisy must have shape"),
+    "seed negative": (lambda: hf.seeded(-1), "seed"),
+    "an unmeasured output": (lambda: hf.laplace(QUERY, scale={0: 1}).release([2, 1, 1]), "not measured"),
+    # statements
+    "no statement": (
+        lambda: hf.gaussian(QUERY, rho=1).given(hf.consistent(TREE) & hf.nonnegative()).release([2, 1, 1]),
+        "no privacy statement is known",
+    ),
+    "a gaussian union": (
+        lambda: hf.gaussian(CELLS, rho=1).given(hf.between(0, 1) | hf.between(3, 4)).release([0, 0, 0]),
+        "union",
+    ),
+    "a union of equalities, continuous": (
+        lambda: hf.laplace(CELLS, epsilon=1, integer=False).given(hf.fixed(0, 0) | hf.fixed(0, 1)).guarantee,
+        "no defined weights",
+    ),
+    # releases
+    "confidence one": (lambda: BASE.release([1, 2, 3]).interval(1), "confidence"),
+    "an interval that would leak": (
+        lambda: BASE.given(hf.nonnegative()).release([1, 2, 3]).interval(),
+        "depends on the data",
+    ),
+    "weights of an estimate": (lambda: BASE.release([1, 2, 3]).estimate([1, 2]), "weights must have shape"),
+    "a frame of an unknown kind": (lambda: BASE.release([1, 2, 3]).to_frame("panda"), "did you mean 'pandas'"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_refused_with_one_sentence(name):
+    action, sentence = CASES[name]
+    with pytest.raises(hf.Refused, match=sentence) as caught:
+        action()
+    message = str(caught.value)
+    assert str(SECRET) not in message
+    assert "\n" not in message
+    assert len(message) < 300
+
+
+def test_a_refusal_is_a_value_error():
+    assert issubclass(hf.Refused, ValueError)
+
+
+def test_rejection_that_would_not_end_is_refused():
+    """Two opposite inequalities leave one plane; noise of scale 10^7 falls on it once in 10^8 draws or so."""
+    plane = hf.at_least([[1, 1, 1], [-1, -1, -1]], [30, -30])
+    mechanism = hf.laplace(CELLS, scale=10**7).given(plane)
+    with pytest.raises(hf.Refused, match="did not end"):
+        mechanism.simulate([10, 10, 10], 1, rng=hf.seeded(1))
