@@ -122,7 +122,7 @@ class Mechanism:
     @cached_property
     def _promise(self) -> Promise:
         if self.condition is None:
-            promise = Promise.of([self.base.statement()])
+            promise = Promise((self.base.statement(),), is_base=True)
         else:
             promise = conditioning.promise(self.base, self.condition.system)
         for move in self.moves:

@@ -118,8 +118,8 @@ def test_an_oblique_projection_costs_what_its_noise_can_hide():
 
 
 def test_an_oblique_projection_can_cost_more_than_the_base():
-    """Orthogonal: ε is kept (SDP Thm 10). If output 0 is left nearly alone, P kills nearly (0, 1, 1), and the cheapest t
-    for e₁ is (−1/3, 2/3, −1/3) + y(0, 1, 1): |−1/3| + |2/3 + y| + |y − 1/3| ≥ 4/3."""
+    """Orthogonal: ε is kept (SDP Thm 10). If output 0 is left nearly alone, P kills nearly (0, 1, 1), and the
+    cheapest t for e₁ is (−1/3, 2/3, −1/3) + y(0, 1, 1): |−1/3| + |2/3 + y| + |y − 1/3| ≥ 4/3."""
     base = hf.laplace(hf.histogram(3), scale=1, integer=False)
     assert scope(base.onto(total(3), weights=None), "subspace").epsilon == 1.0
     oblique = scope(base.onto(total(3), weights=[1e6, 1, 1]), "subspace").epsilon

@@ -10,7 +10,7 @@ from scipy import sparse
 from holdfast.conditioning.price import box_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
-from holdfast.privacy.invariants import possible, projected_loss, sharing, subspace_words
+from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 
 #: Differences are tested for staying whole under projection up to so many cells.
 MOST_CELLS = 20_000
@@ -35,7 +35,10 @@ def promise(base: Additive, system: System) -> Promise:
         return _union(base, system)
     if system.invariants.count:
         return _invariants(base, system)
-    differences, unprotected = possible(base, system)
+    found = possible(base, system)
+    if found is None:
+        return Promise.of([], NO_MOVE)
+    differences, unprotected = found
     statements = _revised(base, system, differences, unprotected=unprotected)
     return Promise.of(statements, NO_CLAIM)
 
@@ -74,10 +77,7 @@ def _invariants(base: Additive, system: System) -> Promise:
     statements = sharing(base, system, state)
     if system.has_inequalities or any(statement.scope == "all" for statement in statements):
         return Promise.of(statements, NO_CLAIM)
-    return Promise.of(
-        [*statements, *_subspace(base, system)],
-        "no change of a few records keeps these invariants, so no statement holds: publish fewer exact figures",
-    )
+    return Promise.of([*statements, *_subspace(base, system)], NO_MOVE)
 
 
 def _subspace(base: Additive, system: System) -> list[Guarantee]:
@@ -117,9 +117,7 @@ def _union(base: Additive, system: System) -> Promise:
     if system.invariants.count:
         return Promise.of([], "no privacy statement is known for a union together with invariants: drop one of them")
     if base.law.kind != "laplace":
-        return Promise.of(
-            [], "no privacy statement is known for Gaussian noise given a union: use Laplace noise or onto()"
-        )
+        return Promise.of([], "no privacy statement is known for Gaussian noise given a union: use Laplace noise")
     if not base.law.integer and any(branch.equalities.count for branch in system.branches):
         return Promise.of([], "a union of equalities has no defined weights under continuous noise: use integer=True")
     return Promise.of(

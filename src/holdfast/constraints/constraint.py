@@ -33,9 +33,7 @@ class Constraint:
     def has_inequalities(self) -> bool:
         """Whether there are bounds, orders or other inequalities."""
         kinds = {"nonnegative", "between", "ordered", "at_least"}
-        return any(part.kind in kinds for part in self.parts) or any(
-            b.has_inequalities for b in self.branches
-        )
+        return any(part.kind in kinds for part in self.parts) or any(b.has_inequalities for b in self.branches)
 
     @property
     def is_union(self) -> bool:
@@ -78,9 +76,7 @@ class Constraint:
 
     def irrational(self) -> str | None:
         """Return the sentence that refuses this where exact rationals are needed, or None."""
-        return next(
-            (text for part in self._all_parts() if (text := part.irrational_sentence()) is not None), None
-        )
+        return next((text for part in self._all_parts() if (text := part.irrational_sentence()) is not None), None)
 
     def disjoint(self, integer: bool) -> bool:
         """Tell whether the sides of the union are known to exclude each other (whole numbers or reals).
@@ -120,9 +116,7 @@ class Constraint:
 
     def __bool__(self) -> bool:
         # `a and b` would silently drop a
-        raise Refused(
-            "a constraint is neither true nor false; combine constraints with & and |, not and / or"
-        )
+        raise Refused("a constraint is neither true nor false; combine constraints with & and |, not and / or")
 
     def __str__(self) -> str:
         texts = [part.name for part in self.parts]

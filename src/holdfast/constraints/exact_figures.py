@@ -47,9 +47,7 @@ class ExactNodes:
         if self.by == 1:
             names = Names.numbered("exact node {}", outputs)
         else:
-            names = Names.numbered(
-                "exact node {}, category {}", np.stack(np.divmod(outputs, self.by), axis=1)
-            )
+            names = Names.numbered("exact node {}, category {}", np.stack(np.divmod(outputs, self.by), axis=1))
         return Rows(A, np.zeros(outputs.size, dtype=np.int64), names)
 
     def __str__(self) -> str:
@@ -68,9 +66,7 @@ class ExactMargins:
         """The number of cells."""
         return math.prod(self.shape)
 
-    def _matrix(
-        self, margin: tuple[int, ...], independent: Sequence[tuple[int, ...]] | None
-    ) -> sparse.csr_array:
+    def _matrix(self, margin: tuple[int, ...], independent: Sequence[tuple[int, ...]] | None) -> sparse.csr_array:
         """Return a margin's rows; given earlier margins (`independent`), only those they leave open."""
         sides = [self.shape[a] for a in margin]
         cells = np.unravel_index(np.arange(self.n), self.shape)
@@ -165,9 +161,7 @@ def exact_margins(shape: Iterable[int], keep: Iterable[Iterable[int]]) -> ExactM
         raise Refused("shape must have at least one axis, found none")
     if not listed:
         raise Refused("keep must name at least one margin, found none")
-    margins = tuple(
-        tuple(positions("keep", margin, len(sides)).tolist()) if margin else () for margin in listed
-    )
+    margins = tuple(tuple(positions("keep", margin, len(sides)).tolist()) if margin else () for margin in listed)
     if len({frozenset(margin) for margin in margins}) < len(margins):
         raise Refused("keep must not name a margin twice")
     return ExactMargins(sides, margins)

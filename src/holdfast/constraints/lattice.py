@@ -44,9 +44,7 @@ def margin_basis(shape: Sequence[int], keep: Sequence[Sequence[int]]) -> sparse.
     strides = [math.prod(sides[a + 1 :]) for a in range(axes)]
     columns: list[npt.NDArray[np.int64]] = []
     signs: list[npt.NDArray[np.int64]] = []
-    for support in itertools.chain.from_iterable(
-        itertools.combinations(range(axes), k) for k in range(axes + 1)
-    ):
+    for support in itertools.chain.from_iterable(itertools.combinations(range(axes), k) for k in range(axes + 1)):
         if any(set(support) <= set(margin) for margin in keep):
             continue
         cells = np.zeros((1, 1), dtype=np.int64)
@@ -60,9 +58,7 @@ def margin_basis(shape: Sequence[int], keep: Sequence[Sequence[int]]) -> sparse.
             columns.append(cells)
             signs.append(np.broadcast_to(sign, cells.shape))
     if sum(part.size for part in columns) > _LARGEST_BASIS:
-        raise Refused(
-            f"a lattice basis for the margins of {n} cells would hold more than {_LARGEST_BASIS} entries"
-        )
+        raise Refused(f"a lattice basis for the margins of {n} cells would hold more than {_LARGEST_BASIS} entries")
     if not columns:
         return sparse.csc_array((n, 0), dtype=np.int64)
     lengths = np.concatenate([np.full(len(part), part.shape[1]) for part in columns])
@@ -74,9 +70,7 @@ def margin_basis(shape: Sequence[int], keep: Sequence[Sequence[int]]) -> sparse.
     return result
 
 
-def path_basis(
-    parents: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64], by: int = 1
-) -> sparse.csc_array | None:
+def path_basis(parents: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64], by: int = 1) -> sparse.csc_array | None:
     """Return the basis of consistent tables: for each leaf (and category) the leaf and all its ancestors.
 
     None when the tree is so deep that this basis would be too large.

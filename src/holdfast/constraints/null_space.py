@@ -212,9 +212,7 @@ class NullSpace:
             return
         dense = np.asarray(columns)
         if dense.ndim not in (1, 2) or dense.shape[0] != self.n or dense.dtype.kind not in "iuf":
-            raise Refused(
-                f"columns must be numbers of shape ({self.n},) or ({self.n}, m), found {dense.shape}"
-            )
+            raise Refused(f"columns must be numbers of shape ({self.n},) or ({self.n}, m), found {dense.shape}")
         wide = dense.reshape(self.n, -1)
         for start in range(0, wide.shape[1], _BLOCK):
             yield wide[:, start : start + _BLOCK]

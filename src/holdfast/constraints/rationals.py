@@ -63,11 +63,7 @@ def numeric(name: str, values: Any) -> npt.NDArray[Any]:
     """Return an array of kind i, u, f or O without rounding; refuse text, truth values and ragged lists."""
     try:
         result = np.asarray(values)
-        if (
-            result.dtype.kind == "f"
-            and not isinstance(values, np.ndarray)
-            and not (abs(result) < 2**53).all()
-        ):
+        if result.dtype.kind == "f" and not isinstance(values, np.ndarray) and not (abs(result) < 2**53).all():
             # numpy rounds a list that mixes doubles with large whole numbers; objects keep each as it is
             result = np.asarray(values, dtype=object)
     except (ValueError, TypeError, OverflowError):
@@ -140,9 +136,7 @@ def tidy(matrix: Any) -> sparse.csr_array:
     return result
 
 
-def _csr(
-    name: str, matrix: Any
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], tuple[int, int]]:
+def _csr(name: str, matrix: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], tuple[int, int]]:
     """Return data, columns, row starts and shape of a dense or sparse matrix; a vector is one row."""
     stored: bool = sparse.issparse(matrix)
     if stored:
@@ -183,8 +177,7 @@ def read_matrix(name: str, matrix: Any) -> WholeMatrix:
         rational = all(flag for _, flag in read)
         entries = [read[k][0] for k in back]
         factors = [
-            math.lcm(*(entries[k].denominator for k in range(starts[i], starts[i + 1])))
-            for i in range(shape[0])
+            math.lcm(*(entries[k].denominator for k in range(starts[i], starts[i + 1]))) for i in range(shape[0])
         ]
         rows = np.repeat(np.arange(shape[0]), np.diff(starts)).tolist()
         exact = [int(entry * factors[i]) for entry, i in zip(entries, rows, strict=True)]

@@ -50,9 +50,7 @@ def consistent(tree_or_query: Any) -> Constraint:
     if all(hasattr(tree_or_query, name) for name in ("n", "parents", "leaves")):
         shape = _tree_shape(tree_or_query, 1)
         n = int(tree_or_query.n)
-        return build(
-            [Part(f"consistent({n} nodes)", "consistent", n, n, rows=_tree_rows(shape), source=shape)]
-        )
+        return build([Part(f"consistent({n} nodes)", "consistent", n, n, rows=_tree_rows(shape), source=shape)])
     if not (hasattr(tree_or_query, "n") and hasattr(tree_or_query, "consistency")):
         raise Refused(
             "tree_or_query must be a Hierarchy or a query whose outputs are known, "
@@ -62,9 +60,7 @@ def consistent(tree_or_query: Any) -> Constraint:
     A = tidy(tree_or_query.consistency())
     if A.shape[1] != n:
         raise Refused(f"the query's consistency rows must have {n} columns, found {A.shape[1]}")
-    rows = Rows(
-        A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("consistency row {}", range(A.shape[0]))
-    )
+    rows = Rows(A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("consistency row {}", range(A.shape[0])))
     source: Any = tree_or_query
     tree = getattr(tree_or_query, "tree", None)
     if tree is not None and n % int(tree.n) == 0:
@@ -93,9 +89,7 @@ def _one_side(name: str, given: Any, none: int, count: int | None) -> ExactVecto
     if flat.ndim != 1 or (count is not None and flat.size not in (1, count)) or flat.size == 0:
         wanted = "one number or a list of numbers" if count is None else f"one number or {count} numbers"
         raise Refused(f"{name} must be {wanted}, found shape {found.shape}")
-    open_end = np.array(
-        [value is None or value == (np.inf if none > 0 else -np.inf) for value in flat.tolist()]
-    )
+    open_end = np.array([value is None or value == (np.inf if none > 0 else -np.inf) for value in flat.tolist()])
     filled = flat.copy()
     filled[open_end] = 0
     exact, _ = read_vector(name, filled, flat.size)
@@ -119,9 +113,7 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
     if size is None:
         sizes = {np.size(side) for side in (low, high) if side is not None and np.ndim(side) > 0}
         if len(sizes) > 1:
-            raise Refused(
-                f"low and high must have the same length, found {' and '.join(map(str, sorted(sizes)))}"
-            )
+            raise Refused(f"low and high must have the same length, found {' and '.join(map(str, sorted(sizes)))}")
         size = sizes.pop() if sizes else None
     lower = _one_side("low", low, -LARGEST, size)
     upper = _one_side("high", high, LARGEST, size)
@@ -129,9 +121,7 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
         raise Refused("between needs a low or a high bound, found neither")
     crossed = np.flatnonzero(np.asarray(lower > upper, dtype=bool))
     if crossed.size:
-        place = (
-            f" at position {crossed[0] if where is None else where[crossed[0]]}" if size is not None else ""
-        )
+        place = f" at position {crossed[0] if where is None else where[crossed[0]]}" if size is not None else ""
         raise Refused(f"low must not exceed high{place}, found {lower[crossed[0]]} and {upper[crossed[0]]}")
     n = size if where is None else None
     limits = f"{_short(low, '−inf')}, {_short(high, 'inf')}"
@@ -172,9 +162,7 @@ def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, npt.NDArray[np.bool_]]:
     side, _ = read_vector("b", b, m)
     side = matrix.scaled(side)
     if any(abs(value) >= LARGEST for value in side.tolist()):
-        raise Refused(
-            "b must stay below 2**62 in size once the denominators of A are cleared, found a larger number"
-        )
+        raise Refused("b must stay below 2**62 in size once the denominators of A are cleared, found a larger number")
     rows = Rows(matrix.A, side, Names.numbered(f"{kind} row {{}}", range(m)))
     name = f"{kind}({m} row{'s' if m > 1 else ''})"
     return Part(name, kind, n, n, rows=rows, rational=matrix.rational), rows.sizes == 0
@@ -186,9 +174,7 @@ def equals(A: Any, b: Any) -> Constraint:
     assert part.rows is not None
     bad = np.flatnonzero(empty & np.asarray(part.rows.b != 0, dtype=bool))
     if bad.size:
-        raise Refused(
-            f"equals row {bad[0]} cannot hold: its coefficients are all zero, its right-hand side is not"
-        )
+        raise Refused(f"equals row {bad[0]} cannot hold: its coefficients are all zero, its right-hand side is not")
     return build([part])
 
 
@@ -198,7 +184,5 @@ def at_least(A: Any, b: Any) -> Constraint:
     assert part.rows is not None
     bad = np.flatnonzero(empty & np.asarray(part.rows.b > 0, dtype=bool))
     if bad.size:
-        raise Refused(
-            f"at_least row {bad[0]} cannot hold: its coefficients are all zero but it asks for more"
-        )
+        raise Refused(f"at_least row {bad[0]} cannot hold: its coefficients are all zero but it asks for more")
     return build([part])

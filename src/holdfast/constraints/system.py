@@ -114,9 +114,7 @@ class System:
     @property
     def has_inequalities(self) -> bool:
         """Whether there are bounds or other inequalities (in a union: on any side)."""
-        return (
-            self.has_bounds or self.inequalities.count > 0 or any(b.has_inequalities for b in self.branches)
-        )
+        return self.has_bounds or self.inequalities.count > 0 or any(b.has_inequalities for b in self.branches)
 
     @property
     def coordinatewise(self) -> bool:
@@ -269,17 +267,13 @@ class System:
         found = array("values", values)
         checked = whole_numbers("values", found) if found.dtype.kind in "iu" else reals("values", found)
         if checked.ndim not in (1, 2) or checked.shape[-1] != self.n:
-            raise Refused(
-                f"values must have shape ({self.n},) or (size, {self.n}), found shape {checked.shape}"
-            )
+            raise Refused(f"values must have shape ({self.n},) or (size, {self.n}), found shape {checked.shape}")
         step = rational("scale", scale)
         if step <= 0:
             raise Refused(f"scale must be above 0, found {scale!r}")
         return checked, step
 
-    def _outside(
-        self, columns: npt.NDArray[Any], step: Fraction
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _outside(self, columns: npt.NDArray[Any], step: Fraction) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Tell for each coordinate and column (n, size) whether it lies below, or above, its bounds."""
         if columns.dtype.kind == "i":
             low, high = self.integer_bounds(step)
@@ -288,9 +282,7 @@ class System:
         real_low, real_high = (side[:, None] / float(step) for side in self.real_bounds())
         size = np.abs(columns)
         slack_low = TOLERANCE * np.maximum(size + np.where(np.isfinite(real_low), np.abs(real_low), 0.0), 1.0)
-        slack_high = TOLERANCE * np.maximum(
-            size + np.where(np.isfinite(real_high), np.abs(real_high), 0.0), 1.0
-        )
+        slack_high = TOLERANCE * np.maximum(size + np.where(np.isfinite(real_high), np.abs(real_high), 0.0), 1.0)
         return columns < real_low - slack_low, columns > real_high + slack_high
 
     def _holds(self, columns: npt.NDArray[Any], step: Fraction) -> npt.NDArray[np.bool_]:

@@ -34,5 +34,5 @@ class Problem:
 
     @property
     def orthogonal(self) -> bool:
-        """Whether all outputs weigh the same, so that the projection is the orthogonal one."""
-        return bool((self.spreads == self.spreads[0]).all())
+        """Whether the projection is the orthogonal one: equal weights, or outputs that do not mix."""
+        return self.system.coordinatewise or bool((self.spreads == self.spreads[0]).all())

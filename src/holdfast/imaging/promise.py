@@ -11,7 +11,7 @@ import numpy.typing as npt
 from holdfast.imaging.oblique import oblique_loss
 from holdfast.imaging.problem import Problem
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
-from holdfast.privacy.invariants import projected_loss, sharing, subspace_words
+from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 
 PASSES = "moving to the nearest allowed point is post-processing (TV Lemma 14)"
 DOWNGRADED = "after exact figures, moving keeps only the invariant-sharing statement (THEORY §3)"
@@ -23,11 +23,22 @@ def promise(base: Additive, before: Promise, problem: Problem, *, conditioned: b
     `before` is what the mechanism promised before it; `conditioned` says that it was a `given` mechanism.
     """
     if problem.system.invariants.count == 0:
+        if before.is_base:
+            return _structural(base, problem)
         kept = [_passed(statement) for statement in before.statements if statement.scope != "subspace"]
         return Promise.of(kept, before.refusal or "no statement is left after the move")
     if conditioned:
         return Promise.of([], "given() and then onto() new exact figures has no known guarantee: give them to given()")
     return _invariants(base, problem)
+
+
+def _structural(base: Additive, problem: Problem) -> Promise:
+    """The base's statement for the differences that can occur at all."""
+    found = possible(base, problem.system) if not problem.system.branches else (base.everything(), ())
+    if found is None:
+        return Promise.of([], NO_MOVE)
+    differences, unprotected = found
+    return Promise.of([_passed(base.statement(differences, unprotected=unprotected))])
 
 
 def _passed(statement: Guarantee) -> Guarantee:
@@ -40,11 +51,10 @@ def _invariants(base: Additive, problem: Problem) -> Promise:
         return base.statement(differences, **(words | {"because": because, "exact": False}))
 
     statements = sharing(base, problem.system, state)
-    refusal = "no change of a few records keeps these invariants, so no statement holds: publish fewer exact figures"
     linear = not problem.system.has_inequalities and not problem.integer and problem.norm == "l2"
     if linear and not any(statement.scope == "all" for statement in statements):
         statements += _subspace(base, problem)
-    return Promise.of(statements, refusal)
+    return Promise.of(statements, NO_MOVE)
 
 
 def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:

@@ -1,6 +1,6 @@
 """Sums of the weights e^{−u²/2s} over whole numbers u, enclosed with proof (s = σ²).
 
-Three ways, each with a bound for what it leaves out:
+Three ways, each with a bound for what it leaves out (how much that is can be set, to test the bounds):
 
 - *directly* for small s: beyond K the weights fall faster than a geometric series;
 - *Poisson summation* for the sum over all u: Z = √(2πs)·Σ_j e^{−2π²sj²}, fast for s ≥ 1;
@@ -52,13 +52,14 @@ def variance(sigma2: Fraction) -> arb:
     return s - 4 * arb.pi() ** 2 * s**2 * (2 * second) / (1 + 2 * zeroth)
 
 
-def _dual(sigma2: Fraction) -> tuple[arb, arb]:
+def _dual(sigma2: Fraction, last: int | None = None) -> tuple[arb, arb]:
     """Enclose Σ_{j≥1} q_j and Σ_{j≥1} j²q_j, q_j = e^{−2π²sj²}, for s ≥ 1.
 
     Terms fall by more than 4e^{−6π²} < 1/2 each, so that those left out are at most twice the first of them.
     """
     exponent = -2 * arb.pi() ** 2 * ball(sigma2)
-    last = 1 + math.isqrt(int(ctx.prec / (28 * sigma2)))  # 2^(−prec) is e^{−2π²sj²} at j² = prec/(28.4 s)
+    if last is None:  # 2^(−prec) is e^{−2π²sj²} at j² = prec/(28.4 s)
+        last = 1 + math.isqrt(int(ctx.prec / (28 * sigma2)))
     zeroth, second = arb(0), arb(0)
     for j in range(1, last + 1):
         term = (exponent * j**2).exp()
@@ -67,14 +68,14 @@ def _dual(sigma2: Fraction) -> tuple[arb, arb]:
     return zeroth + _between(arb(0), rest), second + _between(arb(0), (last + 1) ** 2 * rest)
 
 
-def _direct(sigma2: Fraction, a: int, power: int) -> arb:
+def _direct(sigma2: Fraction, a: int, power: int, last: int | None = None) -> arb:
     """Enclose Σ_{j≥a} j^power·e^{−j²/2s} for a ≥ 0 and power 0, or a ≥ 1, power 2 and s < 1.
 
     Beyond K the ratio of successive terms is at most r = ((K+2)/(K+1))^power·e^{−(2K+3)/2s}.
     """
     # The last term is at most 2^−prec times the first; K ≥ 4 keeps the ratio below 1/2 for power 2, s < 1.
-    reach = a * a + int(Fraction(14, 10) * sigma2 * ctx.prec)
-    last = max(math.isqrt(reach) + 1, a + 4)
+    if last is None:
+        last = max(math.isqrt(a * a + int(Fraction(14, 10) * sigma2 * ctx.prec)) + 1, a + 4)
     exponent = ball(-1 / (2 * sigma2))
     result = arb(0)
     for j in range(a, last + 1):
@@ -84,12 +85,8 @@ def _direct(sigma2: Fraction, a: int, power: int) -> arb:
     return result + _between(arb(0), first / (1 - ratio))
 
 
-def _smooth(sigma2: Fraction, a: int) -> arb:
-    """Enclose Σ_{j≥a} e^{−j²/2s} by Euler and Maclaurin, to about 2^−prec of Z."""
-    sigma = ball(sigma2).sqrt()
-    t = a / sigma
-    weight = (-(t**2) / 2).exp()
-    # Stop when √((2m)!)/(2πσ)^{2m} is below 2^−prec, or when it no longer falls.
+def _orders(sigma2: Fraction) -> int:
+    """Return m with √((2m)!)/(2πσ)^{2m} below 2^−prec, or the m after which it no longer falls."""
     log_step = math.log2(2 * math.pi) + math.log2(float(sigma2)) / 2
     orders, size = 0, 0.0
     while size > -ctx.prec:
@@ -97,6 +94,16 @@ def _smooth(sigma2: Fraction, a: int) -> arb:
         if step >= 0:
             break
         orders, size = orders + 1, size + step
+    return orders
+
+
+def _smooth(sigma2: Fraction, a: int, orders: int | None = None) -> arb:
+    """Enclose Σ_{j≥a} e^{−j²/2s} by Euler and Maclaurin, to about 2^−prec of Z."""
+    sigma = ball(sigma2).sqrt()
+    t = a / sigma
+    weight = (-(t**2) / 2).exp()
+    if orders is None:
+        orders = _orders(sigma2)
     result = sigma * (arb.pi() / 2).sqrt() * (t / arb(2).sqrt()).erfc() + weight / 2
     # factor = σ^{1−2i}/(2i)!, odd = He_{2i−1}(t), even = He_{2i−2}(t)
     even, odd, factor = arb(1), t, 1 / (2 * sigma)

@@ -91,9 +91,7 @@ def _read_scales(query: Query, scale: Any) -> Weights:
     if found.shape != (query.n,):
         raise Refused(f"scale must have one entry per output, shape ({query.n},), found shape {found.shape}")
     if np.isnan(found).any():
-        raise Refused(
-            f"scale must hold numbers above 0, found NaN at position {np.flatnonzero(np.isnan(found))[0]}"
-        )
+        raise Refused(f"scale must hold numbers above 0, found NaN at position {np.flatnonzero(np.isnan(found))[0]}")
     distinct, which = np.unique(found, return_inverse=True)
     return tuple(_scale(value) for value in distinct.tolist()), which.astype(np.int32)
 

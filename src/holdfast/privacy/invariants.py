@@ -60,12 +60,21 @@ def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) ->
     )
 
 
-def possible(base: Additive, system: System) -> tuple[Differences, tuple[str, ...]]:
-    """The differences that data obeying the structural equalities can show, and what they leave unprotected."""
+#: The refusal when no set of a few records can change while every equality is kept.
+NO_MOVE = "no change of a few records keeps these equalities, so no statement holds: ask for fewer of them"
+
+
+def possible(base: Additive, system: System) -> tuple[Differences, tuple[str, ...]] | None:
+    """The differences that data obeying the structural equalities can show, and what they leave unprotected.
+
+    None when no such difference of a few records was found: then nothing can be said.
+    """
     space = system.null_space(invariants=False)
     if space.rank == 0 or base.query.cells is None:
         return AllDifferences(base.query, base.neighbours), ()
     moves = moves_within(base, space)
+    if moves.empty:
+        return None
     if moves.everything:
         return AllDifferences(base.query, base.neighbours), ()
     pinned = space.pinned_coordinates()

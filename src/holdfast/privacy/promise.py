@@ -12,11 +12,13 @@ from holdfast.privacy.guarantee import Guarantee
 class Promise:
     """All statements about one mechanism, best first; void ones last.
 
-    `refusal` says why nothing can be promised; it is empty when some statement holds.
+    `refusal` says why nothing can be promised; it is empty when some statement holds. `is_base` marks the promise of
+    independent noise that was neither conditioned nor moved.
     """
 
     statements: tuple[Guarantee, ...]
     refusal: str = ""
+    is_base: bool = False
 
     @classmethod
     def of(cls, statements: Iterable[Guarantee], refusal: str = "") -> Promise:

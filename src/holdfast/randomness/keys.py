@@ -52,9 +52,7 @@ class Keys:
     def __init__(self, secret: bytes) -> None:
         # Secrets of any length become a key of the hash; the purposes below are kept apart by `person`.
         self._secret = hashlib.blake2b(secret, digest_size=KEY_BYTES, person=b"holdfast.secret").digest()
-        self._fingerprint = hashlib.blake2b(
-            b"", key=self._secret, digest_size=16, person=b"holdfast.print"
-        ).hexdigest()
+        self._fingerprint = hashlib.blake2b(b"", key=self._secret, digest_size=16, person=b"holdfast.print").hexdigest()
 
     @classmethod
     def fresh(cls) -> Keys:
@@ -79,9 +77,7 @@ class Keys:
 
     def at(self, *path: int | str) -> Stream:
         """Return the stream of a path, from its first word on."""
-        key = hashlib.blake2b(
-            _encoded(path), key=self._secret, digest_size=KEY_BYTES, person=b"holdfast.path"
-        ).digest()
+        key = hashlib.blake2b(_encoded(path), key=self._secret, digest_size=KEY_BYTES, person=b"holdfast.path").digest()
         return Stream(key)
 
     @property

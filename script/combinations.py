@@ -1,0 +1,161 @@
+"""Write docs/reference/combinations.md: for every law × verb × constraint × integer its way and guarantee, or the refusal.
+
+Run: .venv/bin/python script/combinations.py
+The page is generated from the library itself; a test builds every cell of it and fails when the page is out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import holdfast as hf
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "combinations.md"
+
+FLAT = hf.Hierarchy.from_parents([-1, 0, 0, 0])
+DEEP = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
+SHAPE = (3, 3)
+CROSSED = hf.invariant(hf.exact_margins(SHAPE, [(0,), (1,)]))
+ROW = np.ones((1, 4), dtype=int)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A constraint with a query it applies to and a truth that satisfies it."""
+
+    name: str
+    query: hf.Query
+    truth: np.ndarray
+    constraint: hf.Constraint | None
+
+
+def cases() -> list[Case]:
+    """Every constraint of the page."""
+    cells, table = hf.histogram(4), hf.margins(SHAPE)
+    counts = np.array([1, 0, 2, 0])
+    flat, deep = hf.counts(FLAT), hf.counts(DEEP)
+    flat_truth, deep_truth = FLAT.sum_up([1, 0, 2]), DEEP.sum_up([1, 0, 2, 0, 3])
+    squares = np.array([1, 0, 2, 0, 1, 1, 0, 3, 0])
+    return [
+        Case("nothing", cells, counts, None),
+        Case("exact total of 4 cells", cells, counts, hf.invariant(ROW)),
+        Case("total of 4 cells, known by definition", cells, counts, hf.equals(ROW, [3])),
+        Case("exact total of 4 cells, not negative", cells, counts, hf.invariant(ROW) & hf.nonnegative()),
+        Case("one exact cell", cells, counts, hf.invariant([[1, 0, 0, 0]])),
+        Case("one impossible cell", cells, counts, hf.fixed(1, 0)),
+        Case("not negative", cells, counts, hf.nonnegative()),
+        Case("between 0 and 5", cells, counts, hf.between(0, 5)),
+        Case("ordered", cells, np.array([0, 0, 1, 2]), hf.ordered([0, 1, 2, 3])),
+        Case("consistent, two levels", flat, flat_truth, hf.consistent(FLAT)),
+        Case("consistent, two levels, not negative", flat, flat_truth, hf.consistent(FLAT) & hf.nonnegative()),
+        Case("consistent, three levels", deep, deep_truth, hf.consistent(DEEP)),
+        Case("consistent, three levels, not negative", deep, deep_truth, hf.consistent(DEEP) & hf.nonnegative()),
+        Case("consistent, root exact", flat, flat_truth, hf.consistent(FLAT) & hf.invariant(hf.exact_nodes(FLAT, [0]))),
+        Case("two crossed margins exact, 3 × 3", table, squares, CROSSED),
+        Case("two crossed margins exact, not negative", table, squares, CROSSED & hf.nonnegative()),
+        Case("union of two boxes", cells, counts, hf.between(0, 2) | hf.between(4, 5)),
+    ]
+
+
+def mechanism(case: Case, law: str, integer: bool, verb: str) -> hf.Mechanism:
+    """Build one cell: ε = 1 for Laplace noise, ρ = 1/2 for Gaussian noise, add-remove."""
+    if law == "Laplace":
+        base = hf.laplace(case.query, epsilon=1, integer=integer)
+    else:
+        base = hf.gaussian(case.query, rho=0.5, integer=integer)
+    if case.constraint is None:
+        return base
+    return base.given(case.constraint) if verb == "given" else base.onto(case.constraint)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination, and what became of it."""
+
+    case: Case
+    law: str
+    integer: bool
+    verb: str
+    way: str
+    guarantee: str
+    drawn: bool
+
+
+def _tried(action: Callable[[], str]) -> str:
+    try:
+        return action()
+    except hf.Refused as refusal:
+        return f"refused: {refusal}"
+
+
+def cell(case: Case, law: str, integer: bool, verb: str) -> Cell:
+    """Build one combination, draw from it, and describe it."""
+    try:
+        built = mechanism(case, law, integer, verb)
+    except hf.Refused as refusal:
+        return Cell(case, law, integer, verb, f"refused: {refusal}", "", False)
+    way = _tried(lambda: built.method)
+    if not way.startswith("refused"):
+        drawn = built.simulate(case.truth, 3, rng=hf.seeded(1))
+        assert drawn.shape == (3, case.query.n)
+    guarantee = _tried(lambda: "; ".join(words(statement) for statement in (built.guarantee, *built.guarantees[1:])))
+    return Cell(case, law, integer, verb, way, guarantee, not way.startswith("refused"))
+
+
+def words(statement: hf.Guarantee) -> str:
+    """One statement in a few words."""
+    if statement.void:
+        return f"{statement.scope}: void"
+    number = f"ε = {statement.epsilon:.4g}" if statement.epsilon is not None else f"ρ = {statement.rho:.4g}"
+    if statement.orders == "integer":
+        number += " at integer orders"
+    changed = "" if statement.neighbours == hf.Neighbours("add-remove") else f", {statement.neighbours}"
+    return f"{statement.scope}: {number}{changed}"
+
+
+@cache
+def cells() -> tuple[Cell, ...]:
+    """Every cell of the page."""
+    return tuple(
+        cell(case, law, integer, verb)
+        for case in cases()
+        for verb in ("given", "onto")
+        for law in ("Laplace", "Gaussian")
+        for integer in (True, False)
+        if case.constraint is not None or verb == "given"
+    )
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [
+        "# Combinations: law × verb × constraint × integer",
+        "",
+        "Generated by `script/combinations.py` from the library itself; a test builds every cell. Each base has ε = 1",
+        "(Laplace) or ρ = 1/2 (Gaussian) under add-remove. *Way* is the file in `conditioning/` or `imaging/` that computes",
+        "it; *guarantee* lists every statement that holds, best first, by scope. `onto` is asked with its defaults:",
+        "whole numbers for integer noise, real ones for invariants.",
+    ]
+    for case in cases():
+        lines += [
+            "",
+            f"## {case.name[0].upper()}{case.name[1:]}",
+            "",
+            "| verb | noise | way | guarantee |",
+            "|---|---|---|---|",
+        ]
+        for found in (each for each in cells() if each.case.name == case.name):
+            noise = f"{'integer' if found.integer else 'continuous'} {found.law}"
+            lines.append(f"| {found.verb} | {noise} | {found.way} | {found.guarantee} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.name}: {len(cells())} combinations")

@@ -1,0 +1,61 @@
+"""The generated page of combinations: every cell builds, and the page in the repository is up to date."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast as hf
+from holdfast import conditioning, imaging
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def generator():
+    spec = importlib.util.spec_from_file_location("combinations", ROOT / "script" / "combinations.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["combinations"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_says_what_the_library_does(generator):
+    assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "run script/combinations.py"
+
+
+def test_every_cell_is_drawn_or_refused_with_a_sentence(generator):
+    cells = list(generator.cells())
+    assert len(cells) == 4 + 16 * 8
+    for cell in cells:
+        refused = cell.way.startswith("refused: ")
+        assert cell.drawn != refused
+        assert cell.guarantee, cell
+    drawn = [cell for cell in cells if cell.drawn]
+    assert len(drawn) > 70
+    # A release needs both a way and a statement, and gets both or a refusal.
+    for cell in cells:
+        allowed = cell.drawn and not cell.guarantee.startswith("refused")
+        mechanism = generator.mechanism(cell.case, cell.law, cell.integer, cell.verb)
+        if allowed:
+            release = mechanism.release(cell.case.truth, rng=hf.seeded(5))
+            assert release.values.shape == (cell.case.query.n,)
+        else:
+            with pytest.raises(hf.Refused):
+                mechanism.release(cell.case.truth, rng=hf.seeded(5))
+
+
+@pytest.mark.parametrize("room", [conditioning, imaging], ids=["conditioning", "imaging"])
+def test_every_way_is_listed(room):
+    """A file with `accepts` that choose.py does not list would never be used."""
+    folder = Path(room.__file__).parent
+    files = {path.stem for path in folder.glob("*.py") if "\ndef accepts(" in path.read_text(encoding="utf-8")}
+    assert files == {room.name_of(way) for way in room.ways()}
+
+
+def test_every_way_is_used_by_some_cell(generator):
+    used = {name for cell in generator.cells() if cell.drawn for name in cell.way.split(", ")}
+    listed = {way for room in (conditioning, imaging) for way in map(room.name_of, room.ways())}
+    # `free` and `line` serve shares of larger problems; the laws of both are tested with the oracle.
+    assert listed - used <= {"free", "line"}
