@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.arguments import Refused
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, IntegerLaplace, Laplace
 from holdfast.noise.geometric import LaplaceTails
-from holdfast.noise.precision import decided, working_precision
+from holdfast.noise.precision import ball, decided, working_precision
 from holdfast.noise.theta import GaussianTails, _direct, _dual, _smooth, total, variance
 from holdfast.randomness import seeded
 
@@ -181,6 +181,17 @@ def test_sums_cut_short_say_how_much_they_left_out():
             for a in (0, 3, 20):
                 for orders in (1, 2, 5):
                     assert not missed(_smooth(s, a, orders=orders), _direct(s, a, 0))
+
+
+def test_the_remainder_of_euler_and_maclaurin_is_bounded_with_little_to_spare():
+    """At order 400 the bound is within (2πσ)² of the true remainder: one order less would be too small."""
+    sigma2, a, orders = Fraction(1000), 2, 400
+    with working_precision(4000):
+        short, full = _smooth(sigma2, a, orders=orders), _direct(sigma2, a, 0)
+        assert short.contains(full)
+        left_out = abs(short.mid() - full)
+        assert left_out < short.rad()
+        assert left_out * ball(40 * sigma2) > short.rad()
 
 
 @pytest.mark.parametrize("kind", [IntegerLaplace, IntegerGaussian])
