@@ -300,7 +300,7 @@ class Mechanism:
         return near.astype(np.int64)
 
     def _in_units(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return values if self.base.unit == 1 else values * float(self.base.unit)
+        return self.query.in_units(values)
 
     def _truth(self, truth: Any) -> npt.NDArray[Any]:
         """Check the confidential answer; a refusal names a row or a position, never a value."""

@@ -144,8 +144,11 @@ def test_real_workloads_and_grids():
     stepped = workload(W, grid=Fraction(1, 4))
     assert stepped.integer
     assert stepped.grid == Fraction(1, 4)
-    assert stepped.answer([2, 2, 1]).tolist() == [6, 20]  # in steps of 1/4
-    assert stepped.sensitivity(1) == 6
+    assert stepped.answer([2, 2, 1]).tolist() == [1.5, 5.0]
+    assert stepped.sensitivity(1) == 1.5
+    assert stepped.columns.toarray().tolist() == [[2, 1, 0], [4, 4, 4]]  # in steps of 1/4
+    assert stepped.largest([1], None, 1, "add-remove") == 6
+    assert np.abs(stepped.differences("replace-one")).max() == 0.5
     tenth = workload(csc_array([[0.1, 0.26], [0.0, 0.35]]), grid=Fraction(1, 10))
     assert tenth.columns.toarray().tolist() == [[1, 3], [0, 3]]  # 0.35 is below 7/20 as a double
     assert workload([[1.0, 2.0]]).integer

@@ -148,7 +148,9 @@ def test_standard_errors_and_intervals_tell_the_truth(name):
     for confidence in (0.5, 0.9, 0.99):
         reach = (release.interval(confidence) - release.values[:, None])[:, 1]
         covered = (np.abs(noise) <= reach + 1e-9).mean(axis=0)
-        slack = 6 * np.sqrt(confidence * (1 - confidence) / size) + (0.005 if "projected" in name or "gaussian total" in name else 0)
+        slack = 6 * np.sqrt(confidence * (1 - confidence) / size) + (
+            0.005 if "projected" in name or "gaussian total" in name else 0
+        )
         assert (covered >= confidence - slack).all()
         if not mechanism.base.law.integer:  # whole numbers cannot cover exactly
             assert (covered <= confidence + slack + 0.002).all()

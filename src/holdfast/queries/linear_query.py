@@ -79,8 +79,15 @@ class Query(ABC):
 
     @property
     def grid(self) -> Fraction | None:
-        """The step in which answers, columns and sensitivities are counted; None: 1."""
+        """The step in which `columns`, `bound`, `largest` and `kinds` count; None: 1.
+
+        `answer`, `differences` and `sensitivity` speak in the user's units.
+        """
         return None
+
+    def in_units(self, steps: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Turn numbers of steps into the user's units, rounded once."""
+        return steps if self.grid is None else steps * self.grid.numerator / self.grid.denominator
 
     @property
     def identity(self) -> bool:
@@ -110,7 +117,7 @@ class Query(ABC):
     # What all share ---------------------------------------------------------------------------------------
 
     def answer(self, cells: Any) -> npt.NDArray[Any]:
-        """Return the truth from cell counts ≥ 0: int64 if the query is `integer`, else float64."""
+        """Return the truth from cell counts ≥ 0: int64 if answers are whole, else float64."""
         counts = array("cells", cells)
         if counts.shape not in self._cell_shapes():
             expected = " or ".join(str(shape) for shape in self._cell_shapes())
@@ -118,7 +125,7 @@ class Query(ABC):
         whole = whole_numbers("cells", counts).ravel()
         if whole.size and whole.min() < 0:
             raise Refused(f"cells must be 0 or more, but the entry at position {int(np.argmin(whole >= 0))} is not")
-        return self._answer(whole)
+        return self.in_units(self._answer(whole))
 
     def sensitivity(self, p: Any, neighbours: Any = "add-remove", within: Any = None) -> float:
         """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double.
@@ -132,16 +139,17 @@ class Query(ABC):
             [1.0, 2.0, np.inf],
         )
         relation = Neighbours.of(neighbours)
+        step = Fraction(1) if self.grid is None else self.grid
         if within is not None:
-            return projected_sensitivity(self, norm, relation, within)
+            return float_up(step * Fraction(projected_sensitivity(self, norm, relation, within)))
         if norm == np.inf:
-            return float_up(relation.records * self._widest(relation))
+            return float_up(step * relation.records * self._widest(relation))
         bound = self.bound([1], None, int(norm), relation)
-        return float_up(bound.value) if norm == 1 else sqrt_up(bound.value)
+        return float_up(step * bound.value) if norm == 1 else sqrt_up(step**2 * bound.value)
 
     def differences(self, neighbours: Any = "add-remove") -> npt.NDArray[Any]:
         """Return the difference set as distinct non-zero rows, both signs; refused when too many to list."""
-        return difference_set(self.columns, Neighbours.of(neighbours))
+        return self.in_units(difference_set(self.columns, Neighbours.of(neighbours)))
 
     def bound(self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None) -> Bound:
         """Return max over differences d of Σ_i values[which[i]]·|d_i|^p with whether it is attained.

@@ -97,7 +97,8 @@ def workload(W: Any, grid: Any = None) -> Query:
 
     Whole W gives whole answers. Real W gives real answers, or, with `grid`, whole numbers of steps of the
     grid: each entry of W is rounded to the nearest multiple of the grid (ties to even), so that every answer
-    lies exactly on it. With a grid `columns`, `answer`, `differences` and `sensitivity` all count in steps.
+    lies exactly on it. `columns`, `largest` and `kinds` then count in steps; `answer`,
+    `differences` and `sensitivity` speak in the units of W.
     """
     sparse: Columns | None = None
     if issparse(W):
