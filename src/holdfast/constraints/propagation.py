@@ -20,7 +20,10 @@ from holdfast.constraints.rationals import ExactVector
 
 #: Entries of rows looked at before giving up: a fixed amount, and some for each entry there is. Bounds that
 #: creep (z₀ ≤ z₁/2, z₁ ≤ z₀/2 + 1) would otherwise go on for ever.
-_PATIENCE, _PATIENCE_EACH = 200_000, 20
+_PATIENCE, _PATIENCE_EACH = 50_000, 20
+#: Creeping bounds double their digits at every step. One with a larger denominator is not taken over, which is
+#: always allowed: it is only a bound less.
+_FINEST = 2**40
 
 
 def _light(value: Fraction | int) -> Fraction | int:
@@ -43,9 +46,9 @@ class _Box:
         self.parts = [[1 << k if k >= 0 else 0 for k in side] for side in bound_parts.tolist()]
 
     def tightened(self, side: int, column: int, limit: Any, parts: int) -> bool:
-        """Take over a better bound; a bound of 2**62 or more in size is not worth having."""
+        """Take over a better bound; one of 2**62 or more in size, or of many digits, is not worth having."""
         old = self.value[side][column]
-        if abs(limit) >= LARGEST or (limit <= old if side == 0 else limit >= old):
+        if abs(limit) >= LARGEST or limit.denominator > _FINEST or (limit <= old if side == 0 else limit >= old):
             return False
         self.value[side][column] = limit
         self.parts[side][column] = parts
