@@ -221,3 +221,12 @@ def test_what_a_constraint_says_about_itself() -> None:
     assert str(fixed(range(20), 0)) == "fixed(at=[0, 1, 2, 3, 4, 5 and 14 more])"
     same = nonnegative()
     assert len((same & same).parts) == 1
+
+
+def test_a_restricted_system_is_about_its_own_values() -> None:
+    system = (nonnegative() & equals([[1, -1, 0, 0], [0, 0, 1, -1]], [0, 2])).system(4)
+    part = system.restricted(np.array([2, 3]))
+    assert part.n == 2
+    assert part.holds([3, 1])
+    assert part.violation([1, 1]) == "equals row 1"
+    assert part.violation([1, -1]) == "the bound at position 1"
