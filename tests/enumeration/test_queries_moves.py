@@ -193,6 +193,19 @@ def test_overlapping_equalities_on_many_cells_are_exact_for_two_records():
     assert (moves.largest([1], None, 1), moves.largest([1], None, 2), moves.exact) == (2, 2, True)
 
 
+def test_colliding_hashes_add_nothing(monkeypatch):
+    rows = np.array([[1, 1, 0, 0, 1, 0], [0, 1, 1, 0, 0, 1]])
+    for asked in ASKED:
+        right = shared_moves(histogram(6), rows, asked)
+        with monkeypatch.context() as patch:
+            patch.setattr("holdfast.queries.joint_moves._hash", lambda s: np.zeros(s.shape[1], np.uint64))
+            collided = shared_moves(histogram(6), rows, asked)
+        which = np.arange(6)
+        assert collided.neighbours == right.neighbours
+        assert collided.kinds(which) == right.kinds(which)
+        assert collided.largest([1, 2, 3, 4, 5, 6], which, 1) == right.largest([1, 2, 3, 4, 5, 6], which, 1)
+
+
 def test_listing_too_many_moves_falls_back_to_a_bound(monkeypatch):
     rows = np.array([[1, 1, 0, 0, 1, 0], [0, 0, 1, 1, 1, 0]])
     query, asked = histogram(6), Neighbours("replace-one", 2)

@@ -67,6 +67,13 @@ def test_equalities_that_share_no_cell_have_a_closed_form(p, kind):
         assert found == pytest.approx(truth(histogram(n), p, kind, rows), rel=1e-12, abs=1e-12)
 
 
+def test_an_exchange_between_two_equal_equalities():
+    rows = np.repeat(np.eye(2, dtype=int), 3, axis=1)
+    # Each image is (2/3, −1/3, −1/3) in its own row: 4/3 each, more than the 2 of an exchange in one row.
+    assert histogram(6).sensitivity(1, "replace-one", within=refusing(rows)) == pytest.approx(8 / 3, rel=1e-15)
+    assert truth(histogram(6), 1, "replace-one", rows) == pytest.approx(8 / 3)
+
+
 @pytest.mark.parametrize("n", [2, 3, 5, 7, 1000, 999_999])
 def test_a_histogram_with_exact_total_is_exact_to_the_double(n):
     within = refusing(np.ones((1, n), int))

@@ -11,6 +11,7 @@ from scipy.sparse import csc_array, csr_array
 
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, counts, histogram, margins, query, shared_moves, workload
+from holdfast.queries.rounding import float_up, sqrt_up
 
 #: 1 city, 6 boroughs, 263 zones: the tree of THEORY H1.
 ZONES = np.repeat(np.arange(1, 7), [43, 61, 1, 69, 69, 20])
@@ -104,6 +105,9 @@ def test_exact_weights_beyond_sixty_four_bits():
     which = np.arange(5)
     assert asked.largest(values, which, 1, "add-remove") == values[0] + values[1] + values[3]
     assert asked.largest(values, which, 1, "replace-one") == values[1] + values[2] + values[3]
+    chain = counts(Hierarchy.from_parents([-1, 0, 1, 2, -1]))
+    assert chain.largest([2**61], None, 1, "add-remove") == 2**63  # fits no signed word, though each weight does
+    assert chain.largest([2**61], None, 1, "replace-one") == 5 * 2**61
 
 
 def test_exact_totals_by_relation():
@@ -152,6 +156,17 @@ def test_real_workloads_and_grids():
     tenth = workload(csc_array([[0.1, 0.26], [0.0, 0.35]]), grid=Fraction(1, 10))
     assert tenth.columns.toarray().tolist() == [[1, 3], [0, 3]]  # 0.35 is below 7/20 as a double
     assert workload([[1.0, 2.0]]).integer
+
+
+def test_rounding_is_outward_by_one_double_at_most():
+    above = 1 + Fraction(1, 10**60)
+    for rounded in (float_up(above), sqrt_up(above)):
+        assert rounded == np.nextafter(1.0, 2)
+    assert float_up(Fraction(1, 4)) == 0.25
+    assert sqrt_up(Fraction(9, 4)) == 1.5
+    assert sqrt_up(Fraction(0)) == 0
+    assert Fraction(sqrt_up(Fraction(1, 3 * 10**40))) ** 2 >= Fraction(1, 3 * 10**40)
+    assert Fraction(sqrt_up(Fraction(10**41, 3))) ** 2 >= Fraction(10**41, 3)
 
 
 def test_queries_known_by_their_sensitivities():

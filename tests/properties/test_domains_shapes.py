@@ -97,6 +97,16 @@ def test_any_frame_gives_the_same_tree(make):
     assert "forest of 2 trees" in repr(forest)
 
 
+def test_deeper_levels_keep_the_order_of_first_appearance():
+    rows = [("y", "p", "1"), ("x", "p", "1"), ("y", "q", "1"), ("x", "q", "2"), ("y", "p", "3")]
+    frame = pl.DataFrame(rows, schema=["a", "b", "c"], orient="row")
+    tree = Hierarchy.from_frame(frame, ["a", "b", "c"])
+    assert tree.names.tolist() == ["y", "x", "p", "p", "q", "q", "1", "1", "1", "2", "3"]
+    assert tree.parents.tolist() == [-1, -1, 0, 1, 0, 1, 2, 3, 4, 5, 2]
+    for row, leaf in zip(rows, tree.leaves, strict=True):
+        assert tree.path(int(leaf)) == row
+
+
 def test_numbers_and_categories_serve_as_names():
     frame = pd.DataFrame({"a": pd.Categorical(["u", "v"]), "b": [7, 7]})
     tree = Hierarchy.from_frame(frame, ["a", "b"])

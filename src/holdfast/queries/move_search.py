@@ -143,7 +143,7 @@ class _Search:
             return True
         if stage.adds and stage.records == 2:  # the only other moves add two records that cancel
             return not opposite(distinct)
-        return independent(distinct, not stage.adds)
+        return independent(distinct)
 
     def _listed(self, stage: Neighbours, listed: Columns) -> Moves:
         changed = np.zeros(self.query.n, bool)

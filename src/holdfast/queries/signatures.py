@@ -80,18 +80,16 @@ def opposite(distinct: Columns) -> bool:
     return bool(np.isin(classes[:half][classes[:half] > 0], classes[half:]).any())
 
 
-def independent(distinct: Columns, counted: bool) -> bool:
-    """Return True if the distinct signatures were shown to be linearly independent.
+def independent(distinct: Columns) -> bool:
+    """Return True if the distinct non-zero signatures were shown to be linearly independent.
 
-    counted: the number of records is kept too, which adds an entry 1 to every signature, the zero one
-    included; otherwise the zero signature is left out. The proof is by peeling: an equality that only one
-    remaining signature touches forces its coefficient to be 0. It succeeds for all nested equalities (exact
-    nodes of a hierarchy) and fails for crossed ones, where False means "not shown".
+    The proof is by peeling: an equality that only one remaining signature touches forces its coefficient to be
+    0. It succeeds for all nested equalities (exact nodes of a hierarchy) and fails for crossed ones, where
+    False means "not shown". For replacements the number of records is kept too: that settles the coefficient
+    of the zero signature once the others are settled (docs/theory/difference-sets.md, Proposition 8).
     """
     table = distinct.tocsc()
-    lengths = np.diff(table.indptr)
-    alive = lengths > 0
-    left = int(alive.sum())
+    alive = np.diff(table.indptr) > 0
     by_row = table.tocsr()
     degree = np.diff(by_row.indptr).astype(np.int64)
     ready = list(np.flatnonzero(degree == 1))
@@ -102,10 +100,7 @@ def independent(distinct: Columns, counted: bool) -> bool:
         owners = by_row.indices[by_row.indptr[row] : by_row.indptr[row + 1]]
         column = int(owners[alive[owners]][0])
         alive[column] = False
-        left -= 1
         touched = table.indices[table.indptr[column] : table.indptr[column + 1]]
         degree[touched] -= 1
         ready.extend(touched[degree[touched] == 1])
-    zeros = int((lengths == 0).sum())
-    # The row of ones settles one more signature: the zero one, or the last that remains.
-    return left + (zeros if counted else 0) <= (1 if counted else 0)
+    return not alive.any()
