@@ -49,6 +49,11 @@ class _Move:
 
     problem: imaging.Problem
     method: str | None
+    by_noise: bool
+
+    def over(self, base: Additive) -> _Move:
+        """The same move for rescaled noise: weights that follow the noise follow it still."""
+        return replace(self, problem=replace(self.problem, spreads=base.law.variances)) if self.by_noise else self
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +103,7 @@ class Mechanism:
         problem = imaging.Problem(
             self.base.query.n, system, norm, self._spreads(weights), bool(integer), self.base.unit
         )
-        return replace(self, moves=(*self.moves, _Move(problem, method)))
+        return replace(self, moves=(*self.moves, _Move(problem, method, isinstance(weights, str))))
 
     def calibrated(self, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Mechanism:
         """The same mechanism with its noise rescaled so that the *total* guarantee is this, met from below.
@@ -350,7 +355,8 @@ class Mechanism:
         """Find by bisection the factor on all scales at which the total guarantee meets the target."""
 
         def at(factor: Fraction) -> Mechanism:
-            return replace(self, base=self.base.rescaled(factor))
+            base = self.base.rescaled(factor)
+            return replace(self, base=base, moves=tuple(move.over(base) for move in self.moves))
 
         def met(factor: Fraction) -> float:
             found = measure(at(factor).guarantee)

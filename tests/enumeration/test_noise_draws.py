@@ -10,6 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from flint import arb
+
 from holdfast.noise.comparison import Comparison
 from holdfast.noise.geometric import LaplaceTails, laplace_sampler
 from holdfast.noise.precision import ball, working_precision
@@ -112,7 +114,7 @@ def test_wrong_samplers_are_caught(kind, parameter):
         thresholds = (right.thresholds.astype(np.int64) + shift).clip(0, 255).astype(np.uint64)
         guide = np.append(np.searchsorted(thresholds, np.arange(len(right.guide) - 1) << right.guide_shift), 0)
         guide[-1] = thresholds.size
-        wrong = Comparison(right.cumulative, 8, thresholds, guide.astype(np.int32), right.guide_shift)
+        wrong = Comparison(right.cumulative, 8, thresholds, thresholds, guide.astype(np.int32), right.guide_shift)
         assert disagreements(wrong, truth) > 0
 
     class NeverAsks(Comparison):
@@ -120,7 +122,7 @@ def test_wrong_samplers_are_caught(kind, parameter):
             del stream
             return int(np.searchsorted(self.thresholds, value))
 
-    dropped = NeverAsks(right.cumulative, 8, right.thresholds, right.guide, right.guide_shift)
+    dropped = NeverAsks(right.cumulative, 8, right.thresholds, right.lowest, right.guide, right.guide_shift)
     assert disagreements(dropped, truth) > 0
 
 
@@ -318,3 +320,27 @@ def test_a_draw_that_does_not_fit_is_an_error():
     ones = 2**64 - 1
     with pytest.raises(OverflowError):
         sampler.draw(1, Scripted([ones] * 5, [ones] * 200 + [0]))
+
+
+class Quarters:
+    """Four equally likely symbols: every cumulative probability times 2^bits is whole, and balls never tell its floor."""
+
+    size = 4
+
+    def at(self, k):
+        return arb(1) / 3 * arb(3) / 4 * k  # a ball around k/4 that is not exact
+
+    def run(self):
+        return iter([self.at(1), self.at(2), self.at(3)])
+
+
+def test_probabilities_that_are_whole_multiples_of_a_word_are_drawn():
+    comparison = Comparison.of(Quarters(), 8)
+    assert (comparison.thresholds - comparison.lowest).max() == 1
+    draws = comparison.draw(40_000, seeded(5))
+    counts = np.bincount(draws, minlength=4)
+    assert counts.sum() == 40_000
+    # Each count has standard deviation 87; six of them.
+    assert np.abs(counts - 10_000).max() < 520
+    words = {w: comparison.decide(w, seeded(w)) for w in (0, 62, 63, 64, 65, 127, 128, 191, 192, 255)}
+    assert [words[w] for w in sorted(words)] == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]

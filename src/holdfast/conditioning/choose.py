@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from holdfast.arguments import Refused, one_of
-from holdfast.conditioning import boxes, enumeration, free, gaussian, line, rejection, total
+from holdfast.conditioning import boxes, enumeration, free, gaussian, hierarchy, line, rejection, total
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
@@ -37,7 +37,7 @@ class Way(Protocol):
         """Errors known before data is seen; None where they depend on the data."""
 
 
-WAYS: tuple[ModuleType, ...] = (free, boxes, line, total, gaussian, enumeration, rejection)
+WAYS: tuple[ModuleType, ...] = (free, boxes, line, total, gaussian, hierarchy, enumeration, rejection)
 
 
 def ways() -> tuple[Way, ...]:
@@ -115,6 +115,9 @@ def choose(problem: Problem, method: str | None = None) -> Plan:
     if method is not None:
         one_of("method", method, [name_of(way) for way in candidates])
         candidates = tuple(way for way in candidates if name_of(way) == method)
+    whole = next((way for way in candidates if way is not rejection and way.accepts(problem)), None)
+    if whole is not None:
+        return Plan(problem, (Share(np.arange(problem.law.n), problem, whole),))
     shares = []
     for outputs, part in _independent(problem):
         way = next((way for way in candidates if way.accepts(part)), None)

@@ -1,4 +1,4 @@
-"""The price of bounds on outputs that are asked and noised independently: a hierarchy without edges.
+"""The price of bounds: on outputs that are asked and noised independently, and on the leaves of a hierarchy.
 
 For one output with bounds L ≤ z ≤ H, c(x) = P(L ≤ x + U ≤ H) is log-concave in x, so log c rises fastest at
 x = L and falls fastest at x = H. Proofs: docs/theory/independent-boxes.md (the special case of THEORY H1 and H6).
@@ -13,39 +13,92 @@ import flint
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arguments import LARGEST
 from holdfast.constraints import System
 from holdfast.noise.precision import ball, working_precision
-from holdfast.privacy import Additive, Guarantee
+from holdfast.privacy import Additive, Differences, Guarantee
+from holdfast.trees import Forest
+from holdfast.trees.nonnegativity import worst_loss
 
 #: Bits of the ball arithmetic behind a price; the result is then rounded outwards to a double.
 PRECISION = 256
 
 
-def box_price(base: Additive, system: System) -> Guarantee | None:
+def box_price(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee | None:
     """The guarantee of independent noise given bounds, or None where outputs are not independent.
 
-    Guarantee: Laplace, add-remove: exactly max_j (1/λ_j + log(c(L_j+1)/c(L_j))) (THEORY H1). Replace-one: the
-    supremum of the two outputs' losses. Integer Gaussian: ρ at integer Rényi orders (THEORY H6).
+    Guarantee: Laplace, add-remove: exactly max_j (1/λ_j + log(c(L_j+1)/c(L_j))) over the outputs that are not fixed or
+    exact (THEORY H1). Replace-one: the supremum of the two outputs' losses. Integer Gaussian: ρ at integer Rényi
+    orders (THEORY H6).
     """
-    if not (system.coordinatewise and _each_cell_its_own_output(base)):
+    if not (system.coordinatewise and _each_cell_its_own_output(base)) or differences.neighbours != base.neighbours:
         return None
     if base.law.kind == "gaussian":
         because = "bounded independent integer Gaussian noise keeps ρ at integer orders (THEORY H6)"
-        loss = base.loss(base.everything()).value
-        return base.integer_gaussian(
-            loss, None, because=because, neighbours=base.neighbours, orders="integer", exact=False
-        )
+        loss = base.loss(differences).value
+        return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
     with working_precision(PRECISION):
         worst = _worst_loss(base, system)
         if worst is None:
             return None
-        words: dict[str, Any] = {"neighbours": base.neighbours}
         single = base.neighbours.kind == "add-remove" and base.neighbours.records == 1
-        # Counts are never negative, so a lower bound below 0 is not reached and the price is then only a bound.
-        reached = bool((np.isneginf(low := _bounds(base, system)[0]) | (low >= 0)).all())
-        words["exact"] = single and base.law.integer and reached
+        words["exact"] = single and base.law.integer and _reached(base, system)
         words["because"] = "the price of bounds on independent outputs: max(1/λ + log c(L+1)/c(L)) (THEORY H1)"
         return base.pure(worst * base.neighbours.records, **words)
+
+
+def _reached(base: Additive, system: System) -> bool:
+    """Whether the worst tables can occur: counts are whole and not negative, and some count is free to change."""
+    low, high = _bounds(base, system)
+    return bool(((np.isneginf(low) | (low >= 0)) & (high >= 1)).all()) and system.equalities.count == 0
+
+
+def tree_price(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee | None:
+    """The guarantee of integer noise on a hierarchy given consistency and lower bounds on the leaves.
+
+    Guarantee: Laplace, add-remove: exactly max_j (ε_j + log(c_{e_j}/c_0)); replace-one: at most
+    ε + min(ε, max_j log(c_{e_j}/c_0)) (THEORY H1; closed form in docs/theory/nonnegativity.md). Gaussian,
+    add-remove, one record: ρ at integer Rényi orders (THEORY H6). None where these results do not apply.
+    """
+    forest = Forest.of(system)
+    if forest is None or not base.law.integer or base.query.tree is None or base.unit != 1:
+        return None
+    if differences.neighbours != base.neighbours:
+        return None
+    low, high = system.integer_bounds()
+    leaves = forest.is_leaf
+    leaf_sums = _implied(forest, np.where(low > -LARGEST, low, 0))
+    bounded = bool((low[leaves] > -LARGEST).all() and (high >= LARGEST).all())
+    if forest.exact.any() or not bounded or (low > np.where(leaves, low, leaf_sums)).any():
+        return None
+    records, adds = base.neighbours.records, base.neighbours.kind == "add-remove"
+    if base.law.kind == "gaussian":
+        if not adds or records > 1:
+            return None
+        because = "integer Gaussian noise on a hierarchy given leaf bounds keeps ρ at integer orders (THEORY H6)"
+        loss = base.loss(differences).value
+        return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
+    if np.isinf(base.law.variances[leaves]).any():
+        return None
+    total, price = worst_loss(forest, base.law)
+    because = "the price of lower bounds on the leaves of a hierarchy: max(ε_j + log c_{e_j}/c_0) (THEORY H1)"
+    words["because"] = because
+    with working_precision(PRECISION):
+        if adds:
+            # Leaf counts are never negative: with lower bounds above or at 0 the worst table can occur.
+            reached = bool((low[leaves] >= 0).all())
+            return base.pure(total * records, **(words | {"exact": records == 1 and reached}))
+        single = ball(base.loss(differences).value / records)
+        return base.pure((single + single.min(price)) * records, **words)
+
+
+def _implied(forest: Forest, low: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The sum of the lower bounds of the leaves below each output."""
+    sums = np.where(forest.is_leaf, low, 0)
+    for v in reversed(forest.downward):
+        if forest.parents[v] >= 0:
+            sums[forest.parents[v]] += sums[v]
+    return sums
 
 
 def _each_cell_its_own_output(base: Additive) -> bool:
@@ -61,7 +114,8 @@ def _worst_loss(base: Additive, system: System) -> Any:
     """Largest loss of one record, as a ball; None when no record can change."""
     low, high = _bounds(base, system)
     which = np.zeros(base.query.n, dtype=np.int64) if base.law.which is None else base.law.which
-    groups, counts = np.unique(np.column_stack([which, low, high]), axis=0, return_counts=True)
+    free = ~system.null_space().pinned_coordinates()  # a fixed or exact output is changed by no allowed record
+    groups, counts = np.unique(np.column_stack([which, low, high])[free], axis=0, return_counts=True)
     changes = []  # (loss of the noise, extra when the count rises, extra when it falls, how many such outputs)
     for (law, lower, upper), count in zip(groups, counts, strict=True):
         if upper - lower < 1:

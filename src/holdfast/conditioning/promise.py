@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.conditioning.price import box_price
+from holdfast.conditioning.price import box_price, tree_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
@@ -48,7 +48,9 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
     kind, integer = base.law.kind, base.law.integer
     bound = base.loss(differences)
     loss = bound.value
-    words = {"neighbours": differences.neighbours, "exact": bound.exact} | words
+    # With right-hand sides other than 0 the worst data need not exist: the figure is then only a bound.
+    reached = not np.asarray(system.equalities.b != 0).any()
+    words = {"neighbours": differences.neighbours, "exact": bound.exact and reached} | words
     if not system.has_inequalities:
         if kind == "laplace":
             return [base.pure(loss, because=EQUALITIES["laplace"], **words)]
@@ -57,7 +59,7 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
             return [base.integer_gaussian(loss, None, because=because, **words)]
         return [base.continuous_gaussian(loss, because=EQUALITIES["gaussian"], **words)]
     words["exact"] = False
-    price = box_price(base, system)
+    price = box_price(base, system, differences, **words) or tree_price(base, system, differences, **words)
     if kind == "laplace":
         if price is not None:
             return [price]
@@ -76,7 +78,7 @@ def _invariants(base: Additive, system: System) -> Promise:
 
     statements = sharing(base, system, state)
     if system.has_inequalities or any(statement.scope == "all" for statement in statements):
-        return Promise.of(statements, NO_CLAIM)
+        return Promise.of(statements, NO_CLAIM if statements else NO_MOVE)
     return Promise.of([*statements, *_subspace(base, system)], NO_MOVE)
 
 
@@ -84,11 +86,13 @@ def _subspace(base: Additive, system: System) -> list[Guarantee]:
     """All neighbours, about the part of the output in N (THEORY §2, 2)."""
     space = system.null_space()
     words = subspace_words(system) | {"neighbours": base.neighbours}
+    if space.is_zero:
+        return []
     if base.law.integer and not _stays_whole(base, system):
         void = "supports are disjoint: Π_N d is not a whole vector for some neighbours (THEORY §2, 2)"
         return [Guarantee(epsilon=np.inf, because=void, **words)]
     loss = projected_loss(base, space)
-    if loss is None:
+    if not loss:  # unknown, or 0: then the statement would be about nothing
         return []
     if base.law.kind == "laplace":
         return [base.pure(loss, because="max ‖Π_N d‖₁/λ over all neighbours (THEORY §2, 2)", **words)]

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from holdfast.conditioning.compositions import uniform_compositions
-from holdfast.conditioning.pairs import draw_exchanged, exchanged_probabilities
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
+from holdfast.trees.pairs import exchanged_probabilities, spread_evenly
 
 #: Steps of the grid on which quantiles of the continuous law are found, per scale λ.
 GRID_STEPS = 1_000
@@ -53,11 +52,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     scale = problem.law.scale_values[0]
     assert scale is not None
     if problem.law.integer:
-        exchanged = draw_exchanged(n, scale, size, stream)
-        given = uniform_compositions(exchanged, n, stream)
-        given -= uniform_compositions(exchanged, n, stream)
-        given *= signs
-        return given
+        return spread_evenly(np.zeros(size, dtype=np.int64), n, scale, stream) * signs
     radius = special.gammaincinv(2 * n - 1, stream.uniforms(size)) * (float(scale) / 2)
     shares = -np.log(stream.uniforms(2 * size * n)).reshape(2, size, n)
     shares /= shares.sum(axis=2, keepdims=True)

@@ -29,6 +29,8 @@ def promise(base: Additive, before: Promise, problem: Problem, *, conditioned: b
         return Promise.of(kept, before.refusal or "no statement is left after the move")
     if conditioned:
         return Promise.of([], "given() and then onto() new exact figures has no known guarantee: give them to given()")
+    if not before.is_base:
+        return Promise.of([], "onto() exact figures after another onto() has no known guarantee: use one onto()")
     return _invariants(base, problem)
 
 
@@ -65,13 +67,15 @@ def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
     max_d min{Σ|t_i|/λ_i : P t = Π_N d} (THEORY §3).
     """
     words = subspace_words(problem.system) | {"neighbours": base.neighbours}
+    loss = projected_loss(base, problem.space)
+    if problem.space.is_zero or loss == 0:
+        return []  # nothing is left open: the statement would be about nothing
     gaussian, integer = base.law.kind == "gaussian", base.law.integer
-    own_weights = np.allclose(problem.spreads, base.law.variances, rtol=1e-12) if gaussian else False
-    if gaussian and not integer and ((problem.orthogonal and _equal(base.law.variances)) or own_weights):
-        loss = projected_loss(base, problem.space)
-        if loss is not None:
-            because = "projected Gaussian noise: max ‖Σ^(−1/2) Π_N d‖ (SDP Thm 10, Cor 14; THEORY §3)"
-            return [base.continuous_gaussian(loss, because=because, **words)]
+    own_weights = np.allclose(problem.spreads, base.law.variances, rtol=1e-12, atol=0.0) if gaussian else False
+    plain = problem.orthogonal and _equal(base.law.variances)
+    if gaussian and not integer and (plain or own_weights) and loss is not None:
+        because = "projected Gaussian noise: max ‖Σ^(−1/2) Π_N d‖ (SDP Thm 10, Cor 14; THEORY §3)"
+        return [base.continuous_gaussian(loss, because=because, **words)]
     if problem.orthogonal:
         return [base.statement(because="orthogonal projection of the noise (SDP Thm 10, Cor 11)", **words)]
     if integer:

@@ -7,6 +7,9 @@ most U. With thresholds T_k = floor(2^bits·F_k), computed with proof:
 - v < T_k: U < F_k for certain;  v > T_k: U > F_k for certain;
 - v = T_k: F_k lies in the interval of U; nothing is known, and more digits of U are drawn.
 
+Where 2^bits·F_k may be a whole number (two equal weights: F = 1/2), no precision tells its floor. Then both candidates,
+T_k − 1 and T_k, count as undecided.
+
 No rounding error reaches the law (proof: docs/theory/exact-draws.md).
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numba
@@ -53,11 +57,12 @@ def _locate(
     words: npt.NDArray[np.uint64],
     shift: np.uint64,
     thresholds: npt.NDArray[np.uint64],
+    lowest: npt.NDArray[np.uint64],
     guide: npt.NDArray[np.int32],
     guide_shift: np.uint64,
     symbols: npt.NDArray[np.int64],
 ) -> int:
-    """Write the symbol k of each word, or −1−k where the word equals threshold k; return how many do.
+    """Write the symbol k of each word, or −1−k where threshold k does not decide it; return how many.
 
     `symbols` may be the memory of `words`: each entry is read before it is written.
     """
@@ -74,7 +79,7 @@ def _locate(
                 low = middle + 1
             else:
                 high = middle
-        if low < last and thresholds[low] == value:
+        if low < last and lowest[low] <= value:
             symbols[i] = -1 - low
             undecided += 1
         else:
@@ -92,29 +97,39 @@ class Comparison:
     cumulative: Cumulative
     bits: int
     thresholds: npt.NDArray[np.uint64]
+    lowest: npt.NDArray[np.uint64]
     guide: npt.NDArray[np.int32]
     guide_shift: int
 
     @classmethod
     def of(cls, cumulative: Cumulative, bits: int = WORD_BITS) -> Comparison:
         """Compute thresholds with proof; `bits` below 64 is for tests of the undecided path."""
-        thresholds = np.array(_thresholds(cumulative, bits), dtype=np.uint64)
+        found = _thresholds(cumulative, bits)
+        thresholds = np.array([high for _, high in found], dtype=np.uint64)
+        lowest = np.array([low for low, _ in found], dtype=np.uint64)
         guide_bits = min(bits, _GUIDE_BITS, max(1, thresholds.size.bit_length() + 1))
         guide_shift = bits - guide_bits
         starts = np.arange(1 << guide_bits, dtype=np.uint64) << np.uint64(guide_shift)
         guide = np.append(np.searchsorted(thresholds, starts), thresholds.size).astype(np.int32)
         thresholds.setflags(write=False)
         guide.setflags(write=False)
-        return cls(cumulative, bits, thresholds, guide, guide_shift)
+        lowest.setflags(write=False)
+        return cls(cumulative, bits, thresholds, lowest, guide, guide_shift)
+
+    @cached_property
+    def _settled(self) -> bool:
+        """Whether every floor is known, so that an undecided word is its threshold."""
+        return np.array_equal(self.thresholds, self.lowest)
 
     def draw(self, count: int, stream: Stream) -> npt.NDArray[np.int64]:
         """Draw `count` independent symbols."""
         words = stream.words(count)
-        symbols = words.view(np.int64)
+        # The symbols take the place of the words, unless a word may be needed again to decide it.
+        symbols = words.view(np.int64) if self._settled else np.empty(count, dtype=np.int64)
         shift, guide_shift = np.uint64(64 - self.bits), np.uint64(self.guide_shift)
-        if _locate(words, shift, self.thresholds, self.guide, guide_shift, symbols):
+        if _locate(words, shift, self.thresholds, self.lowest, self.guide, guide_shift, symbols):
             for i in np.flatnonzero(symbols < 0):
-                value = int(self.thresholds[-1 - symbols[i]])
+                value = int(self.thresholds[-1 - symbols[i]]) if self._settled else int(words[i] >> shift)
                 symbols[i] = self.decide(value, stream)
         return symbols
 
@@ -157,25 +172,28 @@ class Comparison:
             return low
 
 
-def _thresholds(cumulative: Cumulative, bits: int) -> list[int]:
+def _thresholds(cumulative: Cumulative, bits: int) -> list[tuple[int, int]]:
     """Return floor(2^bits·F_k) for k = 1, 2, … up to the first that is 2^bits − 1, or for all symbols.
 
-    Later cumulative probabilities of an infinite law lie in the same last interval and have the same floor.
+    Each as the two candidates between which it lies, nearly always equal; they differ by 1 where 2^bits·F_k may be
+    whole. Later cumulative probabilities of an infinite law lie in the same last interval and have the same floor.
     """
     precision = bits + _GUARD_BITS
     top = (1 << bits) - 1
     while precision <= MOST_BITS:
-        result: list[int] = []
+        result: list[tuple[int, int]] = []
         with working_precision(precision):
             unit = arb(2) ** bits
             for probability in cumulative.run():
                 scaled = probability * unit
                 # F_k < 1 even where its ball cannot tell: the floor is never above the last word.
-                floor = fmpz(top) if scaled >= arb(fmpz(top)) else scaled.floor().unique_fmpz()
-                if floor is None:
+                low = high = fmpz(top) if scaled >= arb(fmpz(top)) else scaled.floor().unique_fmpz()
+                if low is None:
+                    low, high = (end.floor().unique_fmpz() for end in (scaled.lower(), scaled.upper()))
+                if low is None or high is None or high > low + 1:
                     break
-                result.append(int(floor))
-                if result[-1] == top:
+                result.append((int(low), min(int(high), top)))
+                if result[-1][0] == top:
                     return result
             else:
                 return result

@@ -158,7 +158,9 @@ class Additive:
         """
         words["caveats"] = self.caveats + tuple(words.get("caveats", ()))
         rho = outward(mu_squared / 2)
-        kinds = self.loss_kinds(differences) if differences is not None and self.target else None
+        kinds = None
+        if differences is not None and self.target is not None and self.query.cells is not None:
+            kinds = self.loss_kinds(differences)
         if kinds is not None:
             return self._at_target(
                 mu_squared,
@@ -168,6 +170,8 @@ class Additive:
                 **words,
             )
         orders = words.get("orders", "all")
+        if self.target is not None:
+            words["exact"] = False  # ρ is attained, the (ε, δ) converted from it is not
         return self._at_target(mu_squared, lambda delta: rho_to_epsilon(rho, delta, orders), None, rho=rho, **words)
 
     def loss_kinds(self, differences: Differences | None = None) -> list[Counter[tuple[int, Fraction]]]:

@@ -154,5 +154,5 @@ def projected_loss(base: Additive, space: NullSpace) -> Fraction | None:
 
 
 def subspace_words(system: System) -> dict[str, Any]:
-    """The words that every subspace statement carries."""
+    """The words that every subspace statement carries (SDP Def 5)."""
     return {"scope": "subspace", "unprotected": published(system), "exact": False}

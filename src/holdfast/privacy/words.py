@@ -77,18 +77,19 @@ def _strength(guarantee: Guarantee) -> list[str]:
     sentences = []
     if guarantee.epsilon is not None:
         odds = _odds(guarantee.epsilon)
-        against = "whatever else a reader knows or computes"
+        subspace = guarantee.scope == "subspace"
+        what = "values of the part of the output that is covered" if subspace else "outcomes"
+        against = "looked at by itself" if subspace else "whatever else a reader knows or computes"
         if guarantee.delta == 0:
             sentences.append(
-                f"Epsilon is {figure(guarantee.epsilon)}: such a change moves the probability of any "
-                f"outcome by a factor of at most {odds}, {against}."
+                f"Epsilon is {figure(guarantee.epsilon)}: such a change moves the probability of any set of "
+                f"{what} by a factor of at most {odds}, {against}."
             )
         else:
             sentences.append(
-                f"Epsilon is {figure(guarantee.epsilon)} with delta {figure(guarantee.delta)}: such a "
-                f"change moves the probability of any set of outcomes by a factor of at most {odds}, plus "
-                "at most "
-                f"{figure(guarantee.delta)}, {against}."
+                f"Epsilon is {figure(guarantee.epsilon)} with delta {figure(guarantee.delta)}: such a change moves the "
+                f"probability of any set of {what} by a factor of at most "
+                f"{odds}, plus at most {figure(guarantee.delta)}, {against}."
             )
     if guarantee.numerical_delta:
         sentences.append(f"Of this delta, {figure(guarantee.numerical_delta)} pays for numerical error.")
@@ -110,9 +111,8 @@ def _odds(epsilon: float) -> str:
 def _scope(guarantee: Guarantee) -> list[str]:
     if guarantee.scope == "subspace":
         return [
-            "It covers every such change, but only the part of the output that the exactly published "
-            "figures leave "
-            "open."
+            "It covers every such change, but only the part of the output that the exactly published figures and the "
+            "equalities that hold leave open; that part together with the published figures is not covered."
         ]
     if guarantee.scope == "invariant-sharing":
         return ["It says nothing about changes that alter an exactly published figure."]

@@ -1,7 +1,8 @@
-"""How many units are exchanged when k independent integer Laplace values are conditioned on the sum 0.
+"""How many units are exchanged when k independent integer Laplace values are conditioned on their sum s.
 
-Each value is a difference a_i − b_i of two geometric counts; given Σ(a_i − b_i) = 0, the common total
-j = Σa_i = Σb_i has weight C(k+j−1, j)²·α^{2j} with α = e^{−1/λ} (THEORY H3). This file draws j exactly.
+Each value is a difference a_i − b_i of two geometric counts. Given Σ(a_i − b_i) = s ≥ 0, the total j = Σb_i has weight
+C(k+j−1, j)·C(k+s+j−1, s+j)·α^{2j} with α = e^{−1/λ}, and the a_i and b_i are then uniform compositions of s+j and j
+(THEORY H3); s < 0 is the mirror image. This file draws j exactly.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from flint import arb, ctx, fmpq
 from holdfast.noise.comparison import Comparison
 from holdfast.noise.precision import ball
 from holdfast.randomness import Stream
+from holdfast.trees.compositions import uniform_compositions
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,7 @@ class Exchanged:
 
     parts: int
     scale: Fraction
+    surplus: int = 0
     _tables: dict[int, tuple[list[arb], arb]] = field(default_factory=dict, repr=False)
 
     @property
@@ -37,9 +40,12 @@ class Exchanged:
     @property
     def mode(self) -> int:
         """A value near the mode; any value would be right, this one keeps tables short."""
-        alpha = math.exp(-1 / float(self.scale)) if self.scale > 0 else 0.0
-        # w_{j+1} ≥ w_j while (k+j)·α ≥ j+1.
-        return max(0, int((self.parts * alpha - 1) / (1 - alpha)) + 1) if alpha > 0 else 0
+        square = math.exp(-2 / float(self.scale))
+        k, s = self.parts, self.surplus
+        # w_{j+1} ≥ w_j while (k+j)(k+s+j)·α² ≥ (j+1)(s+j+1): the larger root of a quadratic in j.
+        a, b, c = 1 - square, s + 2 - square * (2 * k + s), s + 1 - square * k * (k + s)
+        root = (-b + math.sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)
+        return max(0, int(root))
 
     def value(self, symbols: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Turn places in the order into values of j."""
@@ -72,13 +78,13 @@ class Exchanged:
         return self._tables[bits]
 
     def _summed(self, bits: int) -> tuple[list[arb], arb]:
-        k, mode = self.parts, self.mode
+        k, mode, s = self.parts, self.mode, self.surplus
         alpha = (-1 / ball(self.scale)).exp()
         small = arb(2) ** -(bits + 8)
         up = [arb(1)]
         while True:  # upwards: the ratio of weights falls, so a geometric series bounds the rest
             j = mode + len(up) - 1
-            ratio = (arb(fmpq(k + j, j + 1)) * alpha) ** 2
+            ratio = arb(fmpq((k + j) * (k + s + j), (j + 1) * (s + j + 1))) * alpha**2
             following = up[-1] * ratio
             if ratio < arb(1) and following / (1 - ratio) < small:
                 rest_up = following / (1 - ratio)
@@ -88,7 +94,7 @@ class Exchanged:
         last, rest_down = arb(1), arb(0)
         while mode - len(down) > 0:  # downwards: the ratio falls as well
             j = mode - len(down)
-            ratio = (arb(fmpq(j, k + j - 1)) / alpha) ** 2
+            ratio = arb(fmpq(j * (s + j), (k + j - 1) * (k + s + j - 1))) / alpha**2
             last = last * ratio
             if ratio < arb(1) and last / (1 - ratio) < small:
                 rest_down = last / (1 - ratio)
@@ -111,18 +117,31 @@ class Exchanged:
         return sums, everything + (rest_up + rest_down).union(arb(0))
 
 
-@lru_cache(maxsize=256)
-def exchanged(parts: int, scale: Fraction, bits: int = 64) -> Comparison:
+@lru_cache(maxsize=4096)
+def exchanged(parts: int, scale: Fraction, surplus: int = 0, bits: int = 64) -> Comparison:
     """The law of j, ready to be drawn from."""
-    return Comparison.of(Exchanged(parts, scale), bits)
+    return Comparison.of(Exchanged(parts, scale, surplus), bits)
 
 
-def draw_exchanged(parts: int, scale: Fraction, count: int, stream: Stream) -> npt.NDArray[np.int64]:
-    """Draw the exchanged totals of `count` independent groups."""
-    comparison = exchanged(parts, scale)
+def draw_exchanged(parts: int, scale: Fraction, count: int, stream: Stream, surplus: int = 0) -> npt.NDArray[np.int64]:
+    """Draw the exchanged totals of `count` independent groups with one and the same sum."""
+    comparison = exchanged(parts, scale, surplus)
     law = comparison.cumulative
     assert isinstance(law, Exchanged)
     return law.value(comparison.draw(count, stream))
+
+
+def spread_evenly(totals: npt.NDArray[np.int64], parts: int, scale: Fraction, stream: Stream) -> npt.NDArray[np.int64]:
+    """Draw `parts` integer Laplace values given each of the totals, (size, parts); exact (THEORY H3)."""
+    exchanged_totals = np.empty_like(totals)
+    sizes = np.abs(totals)
+    for surplus in np.unique(sizes).tolist():
+        chosen = sizes == surplus
+        exchanged_totals[chosen] = draw_exchanged(parts, scale, int(chosen.sum()), stream, surplus)
+    values = uniform_compositions(sizes + exchanged_totals, parts, stream)
+    values -= uniform_compositions(exchanged_totals, parts, stream)
+    values[totals < 0] *= -1
+    return values
 
 
 def exchanged_probabilities(parts: int, scale: Fraction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

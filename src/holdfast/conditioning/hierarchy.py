@@ -1,0 +1,75 @@
+"""Integer noise on a hierarchy given consistency, exact and fixed nodes, and bounds: messages (THEORY §4, H3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.conditioning.problem import Problem, Truth
+from holdfast.noise.spread import Spread, simulated_quantiles
+from holdfast.randomness import Stream, seeded
+from holdfast.trees import Forest, Revision
+
+#: Inner outputs up to which messages are made, each in milliseconds; leaves with bounds have a message each.
+MOST_INNER = 2_000
+MOST_BOUNDED = 64
+#: Simulated draws behind standard errors and quantiles.
+STUDY = 20_000
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether the system is a hierarchy of moderate size, the noise is integer and every free leaf is measured."""
+    forest = _forest(problem)
+    if forest is None or not problem.law.integer or int((~forest.is_leaf).sum()) > MOST_INNER:
+        return False
+    free_leaves = forest.is_leaf & ~forest.exact
+    if problem.depends_on_data and int(free_leaves.sum()) > MOST_BOUNDED:
+        return False
+    return not np.isinf(problem.law.variances[free_leaves]).any()
+
+
+def _forest(problem: Problem) -> Forest | None:
+    kept: dict[str, Any] = problem.__dict__
+    if "_forest" not in kept:
+        kept["_forest"] = Forest.of(problem.system)
+    found: Forest | None = kept["_forest"]
+    return found
+
+
+def _revision(problem: Problem, truth: Truth) -> Revision:
+    """The conditional law; where it does not depend on the truth it is kept, with its messages and tables."""
+    forest = _forest(problem)
+    assert forest is not None
+    kept: dict[str, Any] = problem.__dict__
+    if problem.depends_on_data or "_revision" not in kept:
+        whole = None if truth is None or not problem.depends_on_data else np.asarray(truth, dtype=np.int64)
+        made = Revision(forest, problem.law, *forest.noise_bounds(problem.system, whole, problem.unit))
+        if problem.depends_on_data:
+            return made
+        kept["_revision"] = made
+    revision: Revision = kept["_revision"]
+    return revision
+
+
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    """Draw noise for the whole hierarchy at once, (size, n).
+
+    Law: independent integer noise given that parents equal the sum of their children, exact and fixed outputs have no
+    noise, and every bound holds; exact.
+    """
+    return _revision(problem, truth).draw(size, stream)
+
+
+def spread(problem: Problem) -> Spread | None:
+    """Measured on simulated draws where the law does not depend on the data."""
+    if problem.depends_on_data:
+        return None
+    study = draw(problem, None, STUDY, seeded(0)).astype(np.float64)
+    return Spread(
+        study.std(axis=0),
+        lambda weights: float((study @ weights).var()),
+        simulated_quantiles(lambda: study),
+        measured=True,
+    )

@@ -1,0 +1,84 @@
+"""A hierarchy as conditioning sees it: outputs with parents, exact outputs, and bounds on noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import LARGEST
+from holdfast.constraints import System, TreeShape
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Outputs in trees; a parent's value is the sum of its children's. `exact` outputs have no noise."""
+
+    parents: Ints
+    exact: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, system: System) -> Forest | None:
+        """Read a forest from a system: one consistency, exact or fixed outputs, bounds; None if there is more."""
+        if system.branches or system.inequalities.count:
+            return None
+        consistent = [part for part in system.parts if part.kind == "consistent"]
+        if len(consistent) != 1 or not isinstance(consistent[0].source, TreeShape):
+            return None
+        exact = np.zeros(system.n, dtype=bool)
+        for part in system.parts:
+            if part.rows is None or part.kind == "consistent":
+                continue
+            if part.rows.count and part.rows.sizes.max() > 1:
+                return None
+            exact[part.rows.A.indices] = True
+        shape = consistent[0].source
+        nodes = np.arange(shape.parents.size * shape.by)
+        node, category = np.divmod(nodes, shape.by)
+        above = shape.parents[node]
+        return cls(np.where(above < 0, -1, above * shape.by + category), exact)
+
+    @property
+    def n(self) -> int:
+        """The number of outputs."""
+        return int(self.parents.size)
+
+    @cached_property
+    def children(self) -> tuple[Ints, Ints]:
+        """Children of output v: order[start[v]:start[v+1]]."""
+        order = np.argsort(self.parents, kind="stable")
+        start = np.searchsorted(self.parents[order], np.arange(self.n + 1))
+        return order.astype(np.int64), start.astype(np.int64)
+
+    def children_of(self, v: int) -> Ints:
+        """The children of one output."""
+        order, start = self.children
+        return order[start[v] : start[v + 1]]
+
+    @cached_property
+    def is_leaf(self) -> npt.NDArray[np.bool_]:
+        """Whether an output has no children."""
+        _, start = self.children
+        return np.diff(start) == 0
+
+    @cached_property
+    def downward(self) -> list[int]:
+        """Outputs, parents before children."""
+        result = np.flatnonzero(self.parents < 0).tolist()
+        for v in result:
+            result.extend(self.children_of(v).tolist())
+        return result
+
+    def noise_bounds(self, system: System, truth: Ints | None, unit: object) -> tuple[Ints, Ints]:
+        """Bounds on the noise of each output: table bounds minus the truth; ∓2**62 where there is none."""
+        low, high = system.integer_bounds(unit)
+        if truth is None:
+            return low, high
+        return (
+            np.where(low > -LARGEST, low - truth, -LARGEST),
+            np.where(high < LARGEST, high - truth, LARGEST),
+        )

@@ -1,0 +1,111 @@
+"""Draws on hierarchies against full enumeration: the right law is accepted, a scale 30 % off is rejected."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import holdfast as hf
+
+ALARM = 1e-6
+DRAWS = 40_000
+
+THREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
+FOREST = hf.Hierarchy.from_parents([-1, -1, 0, 0, 1])
+
+# name: tree, scale per node (inf: not measured), truth of the leaves, extra constraint, lower and upper leaf bounds
+CASES = {
+    "three levels": (THREE, [1, 1, 1, 1, 1, 1], [2, 0, 1], None, None),
+    "scales per node": (THREE, [2, 1, 0.5, 1, 0.75, 1.5], [2, 0, 1], None, None),
+    "an unmeasured root": (THREE, [np.inf, 1, 1, 1, 1, 1], [2, 0, 1], None, None),
+    "an unmeasured middle": (THREE, [1, np.inf, 1, 1, 1, 1], [2, 0, 1], None, None),
+    "an exact root": (THREE, [1, 1, 1, 1, 1, 1], [2, 0, 1], hf.invariant(hf.exact_nodes(THREE, [0])), None),
+    "an exact middle": (THREE, [1, 1, 1, 1, 1, 1], [2, 0, 1], hf.invariant(hf.exact_nodes(THREE, [1])), None),
+    "an impossible leaf": (THREE, [1, 1, 1, 1, 1, 1], [2, 0, 1], hf.fixed(4, 0), None),
+    "a forest": (FOREST, [1, 1, 0.5, 1, 1], [0, 3, 1], None, None),
+    "not negative": (THREE, [1, 1, 1, 1, 1, 1], [0, 0, 1], hf.nonnegative(), (0, None)),
+    "between": (THREE, [1, 1, 1, 1, 1, 1], [0, 2, 1], hf.between(0, 2, at=THREE.leaves), (0, 2)),
+    "a bounded root": (THREE, [1, 1, 1, 1, 1, 1], [0, 2, 1], hf.between(2, 4, at=0), None),
+}
+
+
+def enumerated(tree, kind, scales, leaves, constraint, factor=1.0):
+    """Probabilities of every table of leaf values in a wide window."""
+    reach = 16
+    axes = [np.arange(x - reach, x + reach + 1) for x in leaves]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(leaves))
+    nodes = tree.sum_up(grid.T).T
+    truth = tree.sum_up(leaves)
+    keep = np.ones(len(grid), dtype=bool)
+    if constraint is not None:
+        system = constraint.system(tree.n)
+        keep = np.asarray(system.holds(nodes))
+        rows = system.invariants.A.toarray()
+        keep &= (rows @ nodes.T == (rows @ truth)[:, None]).all(axis=0)
+    logs = np.where(keep, 0.0, -np.inf)
+    for v, scale in enumerate(scales):
+        if np.isfinite(scale):
+            away = np.abs(nodes[:, v] - truth[v]) / (factor * scale)
+            logs = logs - (away if kind == "laplace" else away**2 / 2)
+    chances = np.exp(logs - logs.max())
+    return {tuple(g): p for g, p in zip(grid[keep].tolist(), (chances / chances.sum())[keep].tolist(), strict=True)}
+
+
+def pearson(leaf_draws, law):
+    outputs, counts = np.unique(leaf_draws, axis=0, return_counts=True)
+    seen = dict(zip(map(tuple, outputs.tolist()), counts.tolist(), strict=True))
+    likely = {k: p * len(leaf_draws) for k, p in law.items() if p * len(leaf_draws) >= 20}
+    observed = np.array([seen.get(k, 0) for k in likely] + [len(leaf_draws) - sum(seen.get(k, 0) for k in likely)])
+    wanted = np.array([*likely.values(), max(len(leaf_draws) - sum(likely.values()), 1e-9)])
+    if wanted[-1] < 5:
+        observed, wanted = observed[:-1], wanted[:-1]
+    return stats.chi2.sf(((observed - wanted) ** 2 / wanted).sum(), max(len(wanted) - 1, 1))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", CASES)
+def test_given_on_a_hierarchy_draws_the_exact_law(kind, name):
+    tree, scales, leaves, extra, bounds = CASES[name]
+    make = hf.laplace if kind == "laplace" else hf.gaussian
+    must = hf.consistent(tree) if extra is None else hf.consistent(tree) & extra
+    mechanism = make(hf.counts(tree), scale=scales).given(must, method="hierarchy")
+    draws = mechanism.simulate(tree.sum_up(leaves), DRAWS, rng=hf.seeded(21))
+    assert np.array_equal(draws, tree.sum_up(draws[:, tree.leaves].T).T)
+    law = enumerated(tree, kind, scales, leaves, extra)
+    assert pearson(draws[:, tree.leaves], law) > ALARM
+    assert pearson(draws[:, tree.leaves], enumerated(tree, kind, scales, leaves, extra, factor=1.3)) < ALARM
+
+
+def test_categories_are_independent_trees():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    query = hf.counts(tree, by=2)
+    mechanism = hf.gaussian(query, scale=1).given(hf.consistent(query))
+    truth = query.answer([[1, 2], [3, 4]])
+    draws = mechanism.simulate(truth, 2_000, rng=hf.seeded(3)).reshape(-1, 3, 2)
+    assert np.array_equal(draws[:, 0], draws[:, 1] + draws[:, 2])
+    noise = draws - truth.reshape(3, 2)
+    assert abs(np.corrcoef(noise[:, 0, 0], noise[:, 0, 1])[0, 1]) < 6 / np.sqrt(2_000)
+
+
+def test_large_uncut_groups_follow_theory_h3():
+    """Variances of a group of 40 leaves under one root: exchangeable, and the sum has the law of the root."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 0] + [1] * 40 + [2] * 3)
+    mechanism = hf.laplace(hf.counts(tree), scale=2).given(hf.consistent(tree))
+    noise = mechanism.noise(20_000, rng=hf.seeded(5))
+    assert np.array_equal(noise[:, 1], noise[:, 3:43].sum(axis=1))
+    each = noise[:, 3:43].var(axis=0)
+    assert each == pytest.approx(np.full(40, each.mean()), rel=0.15)
+    errors = mechanism.standard_error()
+    assert noise.std(axis=0) == pytest.approx(errors, rel=0.06)
+
+
+@pytest.mark.parametrize("leaves", [[0] * 12, [0] * 11 + [10**15], [60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 57]])
+def test_adversarial_counts_are_drawn(leaves):
+    """All zero, one enormous leaf, many zeros: the law is exact, so nothing but the bounds can be checked quickly."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 0] + [1] * 6 + [2] * 6)
+    mechanism = hf.laplace(hf.counts(tree), scale=2).given(hf.consistent(tree) & hf.nonnegative())
+    draws = mechanism.simulate(tree.sum_up(leaves), 50, rng=hf.seeded(6))
+    assert draws.min() >= 0
+    assert np.array_equal(draws, tree.sum_up(draws[:, tree.leaves].T).T)
+    zeros = np.array(leaves) == 0
+    # A zero-count leaf is geometric with ratio at most e^{−1/2}: its mean is below 1.6.
+    assert draws[:, tree.leaves][:, zeros].mean() < 1.6
