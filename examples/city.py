@@ -1,7 +1,8 @@
 """Release the trip counts of a made-up city both ways, and print values, errors and guarantees side by side.
 
 The city has 6 boroughs and 263 zones; its trips are generated here, so the true counts may be printed. First the
-whole hierarchy is released so that it adds up; then the zones are released with exact borough totals.
+whole hierarchy is released so that it adds up, by revision (`given`, whole numbers) and by update (`onto`); then the
+zones are released with exact borough totals.
 """
 
 from __future__ import annotations
@@ -60,17 +61,22 @@ def hierarchy(tree: hf.Hierarchy, trips: np.ndarray) -> None:
     query = hf.counts(tree)
     truth = query.answer(trips)
     adds_up = hf.consistent(tree)
+    base = hf.laplace(query, epsilon=1)
     releases = {
-        "given (Gaussian)": hf.gaussian(query, epsilon=1, delta=1e-6, integer=False).given(adds_up).release(truth),
-        "onto (Laplace)": hf.laplace(query, epsilon=1).onto(adds_up, integer=False).release(truth),
+        "given": base.given(adds_up).release(truth),
+        "onto": base.onto(adds_up, integer=False).release(truth),
     }
     shown = np.flatnonzero(tree.depth < 2)
-    rows = [[tree.names[i], int(truth[i]), *(float(r.values[i]) for r in releases.values())] for i in shown]
+    rows = [[tree.names[i], int(truth[i]), *(r.values[i].item() for r in releases.values())] for i in shown]
     table("Trips per borough: true and released", ["", "true", *releases], rows)
     table("Mean absolute error", ["level", *releases], errors_by_level(tree, truth, releases))
     for name, release in releases.items():
-        boroughs = release.values[tree.depth == 1].sum() - release.values[0]
-        print(f"\n{name}: boroughs minus city = {boroughs:.1e}\n  {release.guarantee}")
+        gap = release.values[tree.depth == 1].sum() - release.values[0]
+        print(f"\n{name}: the boroughs' sum misses the city by {gap:.0e}.\n  {release.guarantee}")
+    price = base.given(adds_up & hf.nonnegative())
+    print(
+        f"\nNon-negative as well, by revision: epsilon {price.guarantee.epsilon:.4f} instead of 1 (exactly that much)."
+    )
 
 
 def exact_boroughs(tree: hf.Hierarchy, trips: np.ndarray) -> None:

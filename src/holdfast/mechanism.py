@@ -220,8 +220,7 @@ class Mechanism:
         self._check(values, checked)
         if stream.reproducible:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
-        spread = self._spread
-        return Release(self._in_units(values), statements, self.query.labels, self._unit_spread(spread), self.method)
+        return Release(self._in_units(values), statements, self.query.labels, self.method, self._unit_spread)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -280,8 +279,8 @@ class Mechanism:
             raise Refused(UNMEASURED)
         return independent_spread(self.base.law)
 
-    def _unit_spread(self, spread: Spread | None) -> Spread | None:
-        unit = float(self.base.unit)
+    def _unit_spread(self) -> Spread | None:
+        spread, unit = self._spread, float(self.base.unit)
         if spread is None or unit == 1:
             return spread
         return Spread(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,13 +38,18 @@ class Release:
     values: npt.NDArray[Any]
     guarantees: tuple[Guarantee, ...]
     labels: npt.NDArray[np.object_]
-    spread: Spread | None
     method: str
+    find_spread: Callable[[], Spread | None] = field(repr=False)
 
     @property
     def guarantee(self) -> Guarantee:
         """The best statement that holds."""
         return self.guarantees[0]
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """The law of the errors, found when first asked for; None where it depends on the data."""
+        return self.find_spread()
 
     @cached_property
     def standard_errors(self) -> npt.NDArray[np.float64]:

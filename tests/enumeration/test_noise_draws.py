@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from flint import arb
 
 from holdfast.noise.comparison import Comparison

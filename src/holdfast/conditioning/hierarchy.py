@@ -14,7 +14,7 @@ from holdfast.trees import Forest, Revision
 
 #: Inner outputs up to which messages are made, each in milliseconds; leaves with bounds have a message each.
 MOST_INNER = 2_000
-MOST_BOUNDED = 64
+MOST_BOUNDED = 600
 #: Simulated draws behind standard errors and quantiles.
 STUDY = 20_000
 
