@@ -322,7 +322,7 @@ def test_a_draw_that_does_not_fit_is_an_error():
 
 
 class Quarters:
-    """Four equally likely symbols: every cumulative probability times 2^bits is whole, and balls never tell its floor."""
+    """Four equally likely symbols: every cumulative probability times 2^bits is whole; balls never tell its floor."""
 
     size = 4
 

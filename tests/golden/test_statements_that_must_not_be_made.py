@@ -1,4 +1,4 @@
-"""Statements that would be false, vacuous or too strong: each was once possible, and each is now refused or repaired."""
+"""Statements that would be false, vacuous or too strong: each is refused or repaired."""
 
 import numpy as np
 import pytest
