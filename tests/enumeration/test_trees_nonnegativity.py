@@ -137,3 +137,14 @@ def test_crossed_and_exact_cases_keep_the_general_bound():
     exact = base.given(hf.consistent(tree) & hf.nonnegative() & hf.invariant(hf.exact_nodes(tree, [0])))
     assert exact.guarantee.scope == "invariant-sharing"
     assert exact.guarantee.epsilon == 2.0  # two records, loss 1, doubled
+
+
+def test_another_tree_than_the_querys_is_not_priced():
+    """The price is for the hierarchy that was asked; a different consistency keeps the general bound."""
+    asked, other = hf.Hierarchy.from_parents([-1, 0, 0, 0]), hf.Hierarchy.from_parents([-1, 0, 0, 1])
+    base = hf.laplace(hf.counts(asked), scale=1)
+    try:
+        statement = base.given(hf.consistent(other) & hf.nonnegative()).guarantee
+    except hf.Refused:
+        return
+    assert "hierarchy" not in statement.because

@@ -17,7 +17,7 @@ from holdfast.arguments import LARGEST
 from holdfast.constraints import System
 from holdfast.noise.precision import ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
-from holdfast.trees import Forest
+from holdfast.trees import Forest, output_parents
 from holdfast.trees.nonnegativity import worst_loss
 
 #: Bits of the ball arithmetic behind a price; the result is then rounded outwards to a double.
@@ -63,10 +63,14 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
     forest = Forest.of(system)
     if forest is None or not base.law.integer or base.query.tree is None or base.unit != 1:
         return None
-    if differences.neighbours != base.neighbours:
+    tree = base.query.tree
+    asked = output_parents(tree.parents, base.query.n // tree.n)
+    leaves = forest.is_leaf
+    if differences.neighbours != base.neighbours or not np.array_equal(asked, forest.parents):
+        return None
+    if np.isinf(base.law.variances[leaves]).any():
         return None
     low, high = system.integer_bounds()
-    leaves = forest.is_leaf
     leaf_sums = _implied(forest, np.where(low > -LARGEST, low, 0))
     bounded = bool((low[leaves] > -LARGEST).all() and (high >= LARGEST).all())
     if forest.exact.any() or not bounded or (low > np.where(leaves, low, leaf_sums)).any():
@@ -78,8 +82,6 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
         because = "integer Gaussian noise on a hierarchy given leaf bounds keeps ρ at integer orders (THEORY H6)"
         loss = base.loss(differences).value
         return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
-    if np.isinf(base.law.variances[leaves]).any():
-        return None
     total, price = worst_loss(forest, base.law)
     because = "the price of lower bounds on the leaves of a hierarchy: max(ε_j + log c_{e_j}/c_0) (THEORY H1)"
     words["because"] = because

@@ -14,6 +14,13 @@ from holdfast.constraints import System, TreeShape
 Ints = npt.NDArray[np.int64]
 
 
+def output_parents(parents: Ints, by: int) -> Ints:
+    """Parents of the outputs of a tree with so many categories per node, in node-major order."""
+    node, category = np.divmod(np.arange(parents.size * by), by)
+    above = parents[node]
+    return np.asarray(np.where(above < 0, -1, above * by + category))
+
+
 @dataclass(frozen=True, eq=False)
 class Forest:
     """Outputs in trees; a parent's value is the sum of its children's. `exact` outputs have no noise."""
@@ -37,10 +44,7 @@ class Forest:
                 return None
             exact[part.rows.A.indices] = True
         shape = consistent[0].source
-        nodes = np.arange(shape.parents.size * shape.by)
-        node, category = np.divmod(nodes, shape.by)
-        above = shape.parents[node]
-        return cls(np.where(above < 0, -1, above * shape.by + category), exact)
+        return cls(output_parents(shape.parents, shape.by), exact)
 
     @property
     def n(self) -> int:
