@@ -6,7 +6,6 @@ allowed (update). Both only build an expression: nothing is drawn before `releas
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,18 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast import conditioning, imaging
-from holdfast.arguments import LARGEST, Refused, one_of, positive, probability, reals, whole, whole_numbers
+from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
 from holdfast.constraints import Constraint, System
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, Guarantee, Promise, Target
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
+from holdfast.privacy.factor import factor_meeting
 from holdfast.published import Release
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream, secure
 
 NORMS = ("l2", "l1")
-#: `calibrated` meets its target from below within this relative distance.
-NEARNESS = 1e-10
 NOT_SECRET = "made with a reproducible stream: whoever knows the seed can remove the noise"
 UNMEASURED = "some outputs are not measured: use given() or onto() with what determines them"
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
@@ -280,28 +278,10 @@ class Mechanism:
         return independent_spread(self.base.law)
 
     def _unit_spread(self) -> Spread | None:
-        spread, unit = self._spread, float(self.base.unit)
-        if spread is None or unit == 1:
-            return spread
-        return Spread(
-            spread.standard_errors * unit,
-            lambda weights: spread.variance_of(weights) * unit**2,
-            lambda p: spread.quantiles(p) * unit,
-            spread.measured,
-        )
+        return None if self._spread is None else self._spread.times(float(self.base.unit))
 
     def _from_units(self, name: str, values: Any, shape: tuple[int, ...] | None) -> npt.NDArray[Any]:
-        """Read values in the query's units as steps of its grid: whole ones for integer noise."""
-        if not self.base.law.integer:
-            return reals(name, values, shape) / float(self.base.unit)
-        if self.base.unit == 1:
-            return whole_numbers(name, values, shape)
-        steps = reals(name, values, shape) / float(self.base.unit)
-        near = np.rint(steps)
-        far = np.flatnonzero((np.abs(steps - near) > 1e-6).ravel() | (np.abs(near).ravel() >= LARGEST))
-        if far.size:
-            raise Refused(f"{name} must lie on the query's grid, but the entry at position {far[0]} does not")
-        return near.astype(np.int64)
+        return self.query.in_steps(name, values, shape, whole=self.base.law.integer)
 
     def _in_units(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return self.query.in_units(values)
@@ -363,26 +343,10 @@ class Mechanism:
                 raise Refused(f"this mechanism promises no {what}: calibrate to what it does promise")
             return found
 
-        limit = float(target)
-        # Where the guarantee is proportional to 1/scale, or to its square, this first guess is the answer.
-        ratio = met(Fraction(1)) / limit
-        guess = Fraction(max(ratio if what == "epsilon" else math.sqrt(ratio), 2.0**-40)) * (1 + Fraction(1, 2**44))
-        low, high, step = guess, guess, Fraction(1, 2**20)
-        while met(high) > limit:
-            low, high, step = high, high * (1 + step), 4 * step
-        step = Fraction(1, 2**20)
-        while met(high) < limit * (1 - NEARNESS) and met(low) <= limit:
-            low, step = low / (1 + step), 4 * step
-            if low < Fraction(1, 2**80):
-                raise Refused(f"this mechanism promises less {what} than asked at any scale: ask for less")
-        for _ in range(200):
-            if met(high) >= limit * (1 - NEARNESS):
-                break
-            middle = Fraction(float((low + high) / 2))
-            if middle in (low, high):
-                break
-            low, high = (middle, high) if met(middle) > limit else (low, middle)
-        return at(high)
+        try:
+            return at(factor_meeting(met, float(target), squared=what != "epsilon"))
+        except OverflowError:
+            raise Refused(f"this mechanism promises less {what} than asked at any scale: ask for less") from None
 
 
 def _constraint(value: Any) -> None:

@@ -8,15 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.noise.spread import Spread, simulated_quantiles
+from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 from holdfast.trees import Forest, Revision
 
 #: Inner outputs up to which messages are made, each in milliseconds; leaves with bounds have a message each.
 MOST_INNER = 2_000
 MOST_BOUNDED = 600
-#: Simulated draws behind standard errors and quantiles.
-STUDY = 20_000
 
 
 def accepts(problem: Problem) -> bool:
@@ -66,10 +64,4 @@ def spread(problem: Problem) -> Spread | None:
     """Measured on simulated draws where the law does not depend on the data."""
     if problem.depends_on_data:
         return None
-    study = draw(problem, None, STUDY, seeded(0)).astype(np.float64)
-    return Spread(
-        study.std(axis=0),
-        lambda weights: float((study @ weights).var()),
-        simulated_quantiles(lambda: study),
-        measured=True,
-    )
+    return simulated_spread(lambda size: draw(problem, None, size, seeded(0)))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.noise.spread import Spread, simulated_quantiles
+from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 
 #: A problem is accepted if its equalities alone would let through at least this share of draws.
@@ -23,8 +23,6 @@ LEAST_SHARE = 2e-5
 MOST_TRIES = 1_000_000
 #: Numbers drawn at once.
 BATCH = 1 << 20
-#: Simulated draws behind standard errors and quantiles.
-STUDY = 20_000
 
 
 def accepts(problem: Problem) -> bool:
@@ -81,10 +79,4 @@ def spread(problem: Problem) -> Spread | None:
     """Measured on simulated draws where the law does not depend on the data."""
     if problem.depends_on_data:
         return None
-    study = draw(problem, None, STUDY, seeded(0)).astype(np.float64)
-    return Spread(
-        study.std(axis=0),
-        lambda weights: float((study @ weights).var()),
-        simulated_quantiles(lambda: study),
-        measured=True,
-    )
+    return simulated_spread(lambda size: draw(problem, None, size, seeded(0)))

@@ -16,13 +16,11 @@ from scipy.sparse import linalg as sparse_linalg
 
 from holdfast.imaging.problem import Problem
 from holdfast.noise import Independent
-from holdfast.noise.spread import Spread, simulated_quantiles
+from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.randomness import seeded
 
 #: Entries of dense work arrays kept at once while variances are computed.
 CHUNK = 1 << 22
-#: Simulated draws of the noise behind quantiles of projected noise that is not Gaussian.
-STUDY = 20_000
 
 
 def accepts(problem: Problem) -> bool:

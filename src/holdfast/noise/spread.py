@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from holdfast.noise.independent import Independent
 
+#: Simulated draws behind errors that have no closed form here.
+STUDY = 20_000
+
 
 @dataclass(frozen=True, eq=False)
 class Spread:
@@ -25,6 +28,17 @@ class Spread:
     variance_of: Callable[[npt.NDArray[np.float64]], float]
     quantiles: Callable[[float], npt.NDArray[Any]]
     measured: bool = False
+
+    def times(self, unit: float) -> Spread:
+        """The same errors counted in another unit."""
+        if unit == 1:
+            return self
+        return Spread(
+            self.standard_errors * unit,
+            lambda weights: self.variance_of(weights) * unit**2,
+            lambda p: self.quantiles(p) * unit,
+            self.measured,
+        )
 
 
 def simulated_quantiles(
@@ -52,4 +66,15 @@ def independent_spread(law: Independent) -> Spread:
         standard_errors=np.sqrt(variances),
         variance_of=lambda weights: float((weights**2 * variances).sum()),
         quantiles=law.quantiles,
+    )
+
+
+def simulated_spread(draws: Callable[[int], npt.NDArray[Any]]) -> Spread:
+    """Errors measured on STUDY simulated draws of the noise, `draws(size)` of shape (size, n)."""
+    study = draws(STUDY).astype(np.float64)
+    return Spread(
+        study.std(axis=0),
+        lambda weights: float((study @ weights).var()),
+        simulated_quantiles(lambda: study),
+        measured=True,
     )

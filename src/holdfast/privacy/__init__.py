@@ -1,20 +1,16 @@
 """Guarantees: their words and numbers, calibration, composition."""
 
 from holdfast.privacy.additive import Additive, AllDifferences, Differences, Target
-from holdfast.privacy.calibration import (
-    classical_delta,
-    classical_sigma,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
+from holdfast.privacy.composition import compose, for_records
+from holdfast.privacy.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
+from holdfast.privacy.gaussian import classical_delta, classical_sigma, gaussian_delta, gaussian_epsilon, gaussian_mu
+from holdfast.privacy.guarantee import Guarantee, best_first
+from holdfast.privacy.integer_gaussian import (
     integer_gaussian_delta,
     integer_gaussian_epsilon,
     integer_gaussian_rho,
     integer_gaussian_sigma2,
 )
-from holdfast.privacy.composition import compose, for_records
-from holdfast.privacy.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
-from holdfast.privacy.guarantee import Guarantee, best_first
 from holdfast.privacy.promise import Promise
 from holdfast.privacy.renyi import RenyiCurve
 from holdfast.privacy.rounding import inward, outward

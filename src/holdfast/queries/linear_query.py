@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from holdfast.arguments import Refused, array, one_of, whole_numbers
+from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.columns import (
     Columns,
@@ -29,6 +29,9 @@ from holdfast.queries.rounding import float_up, sqrt_up
 from holdfast.queries.subspace import projected_sensitivity
 from holdfast.queries.sumsets import difference_set, one_of_each_sign
 from holdfast.queries.weights import Bound, Weights, groups_of
+
+# Values this close to a step of the grid, in steps, are meant to be on it.
+_OFF_GRID = 1e-6
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -88,6 +91,20 @@ class Query(ABC):
     def in_units(self, steps: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Turn numbers of steps into the user's units, rounded once."""
         return steps if self.grid is None else steps * self.grid.numerator / self.grid.denominator
+
+    def in_steps(self, name: str, values: Any, shape: tuple[int, ...] | None, *, whole: bool) -> npt.NDArray[Any]:
+        """Read values in the user's units as steps of the grid, whole ones where asked; a refusal names a position."""
+        step = 1.0 if self.grid is None else float(self.grid)
+        if not whole:
+            return reals(name, values, shape) / step
+        if self.grid is None:
+            return whole_numbers(name, values, shape)
+        steps = reals(name, values, shape) / step
+        near = np.rint(steps)
+        far = np.flatnonzero((np.abs(steps - near) > _OFF_GRID).ravel() | (np.abs(near).ravel() >= LARGEST))
+        if far.size:
+            raise Refused(f"{name} must lie on the query's grid, but the entry at position {far[0]} does not")
+        return near.astype(np.int64)
 
     @property
     def identity(self) -> bool:
