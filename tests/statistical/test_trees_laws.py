@@ -109,3 +109,28 @@ def test_adversarial_counts_are_drawn(leaves):
     zeros = np.array(leaves) == 0
     # A zero-count leaf is geometric with ratio at most e^{−1/2}: its mean is below 1.6.
     assert draws[:, tree.leaves][:, zeros].mean() < 1.6
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if CASES[name][3] is None or "exact" in name or "leaf" in name]
+)
+def test_errors_come_from_the_messages(kind, name):
+    """Standard errors and quantiles against the enumerated law of every node."""
+    tree, scales, leaves, extra = CASES[name]
+    make = hf.laplace if kind == "laplace" else hf.gaussian
+    must = hf.consistent(tree) if extra is None else hf.consistent(tree) & extra
+    mechanism = make(hf.counts(tree), scale=scales).given(must, method="hierarchy")
+    law = enumerated(tree, kind, scales, leaves, extra)
+    chances = np.array(list(law.values()))
+    nodes = tree.sum_up(np.array(list(law)).T).T - tree.sum_up(leaves)
+    assert mechanism.standard_error() ** 2 == pytest.approx(chances @ nodes**2, rel=2e-4, abs=1e-12)
+    release = mechanism.release(tree.sum_up(leaves), rng=hf.seeded(1))
+    for confidence in (0.5, 0.9, 0.99):
+        reach = release.interval(confidence)[:, 1] - release.values
+        for v in range(tree.n):
+            size = np.abs(nodes[:, v])
+            covered = chances[size <= reach[v]].sum()
+            assert covered >= confidence - 1e-4
+            if reach[v] > 0:  # and no shorter reach would do
+                assert chances[size <= reach[v] - 1].sum() < confidence + 1e-4

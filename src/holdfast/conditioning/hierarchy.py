@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.noise.spread import Spread, simulated_spread
+from holdfast.noise.spread import STUDY, Spread
 from holdfast.randomness import Stream, seeded
 from holdfast.trees import Forest, Revision
+from holdfast.trees.marginals import marginals
 
 #: Inner outputs up to which messages are made, each in milliseconds; leaves with bounds have a message each.
 MOST_INNER = 2_000
@@ -61,7 +62,21 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Measured on simulated draws where the law does not depend on the data."""
+    """Errors from the messages where the law does not depend on the data; weighted sums by simulated draws."""
     if problem.depends_on_data:
         return None
-    return simulated_spread(lambda size: draw(problem, None, size, seeded(0)))
+    found = marginals(_revision(problem, None))
+    variances = np.empty(problem.law.n)
+    for marginal in found:
+        variances[marginal.outputs] = marginal.variance
+
+    def quantiles(p: float) -> npt.NDArray[Any]:
+        result = np.empty(problem.law.n, dtype=np.int64)
+        for marginal in found:
+            result[marginal.outputs] = marginal.quantile(p)
+        return result
+
+    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+        return float((draw(problem, None, STUDY, seeded(0)) @ weights).var())
+
+    return Spread(np.sqrt(variances), variance_of, quantiles)

@@ -159,6 +159,10 @@ class Revision:
             return self.part_message(parts[i])
         return self._kept(("rest", v, i), lambda: self.part_message(parts[i]) * self._rest(v, i + 1))
 
+    def bounds_of(self, v: int) -> tuple[int | None, int | None]:
+        """The bounds on an output's noise that the messages know of."""
+        return self._bounds[v]
+
     def parts_of(self, v: int) -> list[Part]:
         """The parts into which an output's children fall."""
         return self._parts[v]
