@@ -80,7 +80,7 @@ GIVEN = {
         [5, 2, 3],
         hf.consistent(TREE),
         lambda z: z[0] == z[1] + z[2],
-        "total, rejection",
+        "total, hierarchy",
     ),
     "one direction free": (hf.histogram(2), (1, 2), [4, 4], hf.equals([[1, -1]], [0]), lambda z: z[0] == z[1], "line"),
     "not negative": (hf.histogram(2), (1, Fraction(3, 2)), [0, 1], hf.nonnegative(), lambda z: min(z) >= 0, "boxes"),
@@ -102,7 +102,7 @@ GIVEN = {
         [1, 0, 1],
         hf.consistent(TREE) & hf.nonnegative(),
         lambda z: z[0] == z[1] + z[2] and min(z) >= 0,
-        "rejection",
+        "hierarchy",
     ),
     "a union": (
         hf.histogram(2),

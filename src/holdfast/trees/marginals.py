@@ -1,7 +1,7 @@
 """The law of each output's noise on a hierarchy: what comes from below times what comes from above.
 
 Used for standard errors and quantiles, so doubles are enough: all terms are positive, windows leave out less than
-2^−190 of the mass, and rounding stays near 1e-13. Draws do not use this file.
+1e-80 of the mass, and rounding stays near 1e-13. Draws do not use this file.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.noise.precision import double, working_precision
-from holdfast.trees.blocks import weight
+from holdfast.noise import IntegerLaplace
+from holdfast.noise.precision import working_precision
 from holdfast.trees.forest import Ints
 from holdfast.trees.message import Message
 from holdfast.trees.revision import BITS, Part, Revision
 
 Reals = npt.NDArray[np.float64]
+
+#: Values this far below the largest are left out: they do not show in a double, and tiny doubles are slow.
+NEGLIGIBLE = 1e-80
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +32,10 @@ class Window:
 
     @classmethod
     def of(cls, message: Message) -> Window:
-        """The middles of a message's balls."""
-        return cls(message.low, np.array([double(value) for value in message.values]))
+        """The middles of a message's balls, where they are not negligible."""
+        values = np.array([float(value.mid()) for value in message.values])
+        kept = np.flatnonzero(values >= values.max() * NEGLIGIBLE)
+        return cls(message.low + int(kept[0]), values[kept[0] : kept[-1] + 1] / values.max())
 
     def __mul__(self, other: Window) -> Window:
         values = np.convolve(self.values, other.values)
@@ -117,14 +122,16 @@ def _seen(revision: Revision, v: int, outside: Window | None, siblings: Window, 
     """O(u) = Σ_r S(r)·w_v(u+r)·O_v(u+r), on the member's window."""
     first = member.low + siblings.low
     count = member.values.size + siblings.values.size - 1
+    places = first + np.arange(count)
     law = revision.law_of(v)
     own = np.ones(count)
-    if law is not None and not revision.forest.exact[v]:
-        own = np.array([double(weight(law, first + i)) for i in range(count)])
+    if isinstance(law, IntegerLaplace):
+        own = np.exp(-np.abs(places) / float(law.scale))
+    elif law is not None:
+        own = np.exp(-(places.astype(np.float64) ** 2) / (2 * float(law.sigma2)))
     if outside is not None:
         own = own * outside.on(first, count)
     low, high = revision.bounds_of(v)
-    places = first + np.arange(count)
     own[(places < (low if low is not None else first)) | (places > (high if high is not None else places[-1]))] = 0.0
     values = np.correlate(own, siblings.values, mode="valid")
     return Window(member.low, values / values.max())
