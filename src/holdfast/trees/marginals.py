@@ -39,7 +39,8 @@ class Window:
 
     def __mul__(self, other: Window) -> Window:
         values = np.convolve(self.values, other.values)
-        return Window(self.low + other.low, values / values.max())
+        kept = np.flatnonzero(values >= values.max() * NEGLIGIBLE)
+        return Window(self.low + other.low + int(kept[0]), values[kept[0] : kept[-1] + 1] / values.max())
 
     def on(self, first: int, count: int) -> Reals:
         """The values on first, …, first+count−1; 0 beyond the window."""
@@ -133,6 +134,7 @@ def _seen(revision: Revision, v: int, outside: Window | None, siblings: Window, 
         own = own * outside.on(first, count)
     low, high = revision.bounds_of(v)
     own[(places < (low if low is not None else first)) | (places > (high if high is not None else places[-1]))] = 0.0
+    own[own < own.max() * NEGLIGIBLE] = 0.0
     values = np.correlate(own, siblings.values, mode="valid")
     return Window(member.low, values / values.max())
 
