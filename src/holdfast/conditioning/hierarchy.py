@@ -14,7 +14,7 @@ from holdfast.trees import Forest, Revision
 from holdfast.trees.marginals import marginals
 
 #: Inner outputs up to which messages are made, each in milliseconds; leaves with bounds have a message each.
-MOST_INNER = 2_000
+MOST_INNER = 300
 MOST_BOUNDED = 600
 
 

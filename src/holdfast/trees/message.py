@@ -1,4 +1,4 @@
-"""A message: a non-negative function on the whole numbers, enclosed by balls.
+"""A message: a non-negative function on the whole numbers, up to a factor, enclosed by balls.
 
 Inside a window every value is known up to the radius of its ball; on each side of the window the sum of all values is
 bounded (exactly 0: there are none). All operations keep the enclosure, so a draw that is decided from messages is
@@ -15,6 +15,8 @@ from flint import arb, arb_poly, ctx
 
 # A window is trimmed where what is left out sums to less than 2^-(precision + 16) of the whole.
 _GUARD = 16
+# Messages are scaled when their largest value leaves 2^±64, so that they stay within the range of doubles.
+_SMALL_POWER = 64
 
 
 def up_to(bound: arb) -> arb:
@@ -82,7 +84,7 @@ class Message:
         values = tuple(value * weight(self.low + i) for i, value in enumerate(self.values))
         below = self.below * weight(min(self.low, 0))
         above = self.above * weight(max(self.high, 0))
-        return Message(self.low, values, below, above).trimmed()
+        return Message(self.low, values, below, above).trimmed().scaled()
 
     def cut(self, low: int | None, high: int | None) -> Message:
         """Set the values below `low` and above `high` to zero (None: no bound)."""
@@ -112,6 +114,16 @@ class Message:
         above = self.above + right if stop < len(self.values) else self.above
         return Message(self.low + start, self.values[start:stop], below, above)
 
+    def scaled(self) -> Message:
+        """Divide by a power of two near the largest value, exactly; only ratios of values matter."""
+        mantissa, exponent = (int(part) for part in self.largest.mid().man_exp())
+        power = mantissa.bit_length() + exponent
+        if abs(power) < _SMALL_POWER:
+            return self
+        factor = arb(2) ** -power
+        values = tuple(value * factor for value in self.values)
+        return Message(self.low, values, self.below * factor, self.above * factor)
+
     def __mul__(self, other: Message) -> Message:
         """Convolve: Σ_u a(u)·b(s−u). What involves a place beyond a window becomes uncertainty."""
         product = arb_poly(list(self.values)) * arb_poly(list(other.values))
@@ -124,7 +136,7 @@ class Message:
         # Nothing lies below the new window if nothing lies below the old ones, and likewise above.
         below = arb(0) if self.below == 0 and other.below == 0 else beyond
         above = arb(0) if self.above == 0 and other.above == 0 else beyond
-        return Message(self.low + other.low, tuple(values), below, above).trimmed()
+        return Message(self.low + other.low, tuple(values), below, above).trimmed().scaled()
 
     def power(self, count: int) -> Message:
         """The convolution of `count` copies."""

@@ -59,6 +59,8 @@ class Revision:
     _messages: dict[Any, Message] = field(default_factory=dict)
     _tables: dict[Any, tuple[Choice, Comparison]] = field(default_factory=dict)
     _supports: dict[int, Support] = field(default_factory=dict)
+    _kinds: dict[Any, int] = field(default_factory=dict)
+    _kind: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for law in self.law.laws:
@@ -119,7 +121,14 @@ class Revision:
                 parts.append(Part(np.array([child]), None, self._supports[child]))
         for leaf, members in blocks.items():
             parts.append(Part(np.array(members), leaf, leaf.support.times(len(members))))
+        # Outputs with the same law, bounds and kinds of parts share their messages and tables.
+        keyed = sorted(((self._kind_of_part(part), part) for part in parts), key=lambda pair: pair[0])
+        parts = [part for _, part in keyed]
         self._parts[v] = parts
+        place = 0 if self.law.which is None else int(self.law.which[v])
+        exact = bool(self.forest.exact[v])
+        shape = (place, self._bounds[v], exact, bool(children.size), tuple(kind for kind, _ in keyed))
+        self._kind[v] = self._kinds.setdefault(shape, len(self._kinds))
         support = Support(*self._bounds[v])
         if children.size:
             reachable = Support(0, 0)
@@ -129,6 +138,11 @@ class Revision:
         if support.empty or (self.forest.exact[v] and not _holds_zero(support)):
             raise Refused(f"what must hold cannot be reached below output {v}")
         self._supports[v] = support
+
+    def _kind_of_part(self, part: Part) -> tuple[int, int]:
+        if part.leaf is None:
+            return (self._kind[int(part.members[0])], 0)
+        return (self._kinds.setdefault(part.leaf, len(self._kinds)), int(part.members.size))
 
     # --- messages ----------------------------------------------------------------------------------------------
 
@@ -157,7 +171,7 @@ class Revision:
             return Message.at_zero()
         if i == len(parts) - 1:
             return self.part_message(parts[i])
-        return self._kept(("rest", v, i), lambda: self.part_message(parts[i]) * self._rest(v, i + 1))
+        return self._kept(("rest", self._kind[v], i), lambda: self.part_message(parts[i]) * self._rest(v, i + 1))
 
     def bounds_of(self, v: int) -> tuple[int | None, int | None]:
         """The bounds on an output's noise that the messages know of."""
@@ -182,7 +196,7 @@ class Revision:
             own = None if law is None else (lambda u: weight(law, u))
             return joint.weighted(own).cut(*self._bounds[v])
 
-        return self._kept(("message", v), make)
+        return self._kept(("message", self._kind[v]), make)
 
     def upward(self) -> None:
         """Make the messages of all outputs, children first, so that no recursion is deep."""
@@ -216,7 +230,9 @@ class Revision:
         noise = np.zeros((size, self.forest.n), dtype=np.int64)
         for v in self.forest.downward:
             if self.forest.parents[v] < 0 and not self.forest.exact[v]:
-                noise[:, v] = self._chosen(("root", v), partial(self._root, v), np.zeros(size, dtype=np.int64), stream)
+                noise[:, v] = self._chosen(
+                    ("root", self._kind[v]), partial(self._root, v), np.zeros(size, dtype=np.int64), stream
+                )
             if not self.forest.is_leaf[v]:
                 self._split(v, noise, stream)
         return noise
@@ -229,7 +245,7 @@ class Revision:
             if i == len(parts) - 1:
                 share = left
             else:
-                share = self._chosen((v, i), partial(self._first, v, i), left, stream)
+                share = self._chosen((self._kind[v], i), partial(self._first, v, i), left, stream)
                 left = left - share
             if part.leaf is None:
                 noise[:, part.members[0]] = share
