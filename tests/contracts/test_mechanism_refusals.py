@@ -156,3 +156,11 @@ def test_rejection_that_would_not_end_is_refused():
     mechanism = hf.laplace(CELLS, scale=10**7).given(plane)
     with pytest.raises(hf.Refused, match="did not end"):
         mechanism.simulate([10, 10, 10], 1, rng=hf.seeded(1))
+
+
+def test_a_domain_too_large_to_list_is_refused_quickly():
+    crossed = hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)])) & hf.nonnegative()
+    mechanism = hf.laplace(hf.margins((3, 3)), epsilon=1).given(crossed)
+    assert mechanism.simulate([1, 0, 2, 0, 1, 1, 0, 3, 0], 1).shape == (1, 9)
+    with pytest.raises(hf.Refused, match="too many tables"):
+        mechanism.release([100 * i for i in range(9)])

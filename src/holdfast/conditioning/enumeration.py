@@ -6,6 +6,7 @@ made by a depth-first search that cuts branches which no completion can save.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -27,6 +28,11 @@ from holdfast.randomness import Stream
 #: Largest number of outputs, and of tables, that count as tiny.
 MOST_OUTPUTS = 16
 MOST_TABLES = 20_000
+#: Partial tables looked at before a domain counts as too large; a few seconds.
+MOST_VISITS = 150_000
+
+
+TOO_MANY = "too many tables are possible here to list them all: use onto(), or publish more exact figures"
 
 
 def accepts(problem: Problem) -> bool:
@@ -86,7 +92,7 @@ def possible_tables(problem: Problem, truth: npt.NDArray[np.int64]) -> npt.NDArr
         for table in _search(part, truth, in_branch=bool(problem.system.branches)):
             found.append(table)
             if len(found) > MOST_TABLES:
-                raise Refused(f"more than {MOST_TABLES} tables are possible: too many to list them all")
+                raise Refused(TOO_MANY)
     return np.array(found, dtype=np.int64).reshape(len(found), problem.law.n)
 
 
@@ -110,6 +116,7 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
     rows += [(*_row(system.inequalities, i, problem.unit), False) for i in range(system.inequalities.count)]
     _tighten(rows, low, high)
     values = [0] * n
+    visits = itertools.count(1)
 
     def reachable(depth: int) -> bool:
         for coefficients, right, equality in rows:
@@ -129,6 +136,8 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
             yield tuple(values)
             return
         for value in range(low[depth], high[depth] + 1):
+            if next(visits) > MOST_VISITS:
+                raise Refused(TOO_MANY)
             values[depth] = value
             if reachable(depth + 1):
                 yield from descend(depth + 1)
@@ -137,12 +146,14 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
         yield from descend(0)
 
 
-def _row(rows: Rows, i: int, unit: Fraction) -> tuple[dict[int, int], Fraction]:
+def _row(rows: Rows, i: int, unit: Fraction) -> tuple[dict[int, int], int | Fraction]:
     row = rows.A[[i]]
-    return dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), Fraction(rows.b[i]) / unit
+    right = Fraction(rows.b[i]) / unit
+    whole = int(right) if right.denominator == 1 else right  # whole numbers are much faster than fractions
+    return dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), whole
 
 
-def _tighten(rows: list[tuple[dict[int, int], Fraction, bool]], low: list[int], high: list[int]) -> None:
+def _tighten(rows: list[tuple[dict[int, int], int | Fraction, bool]], low: list[int], high: list[int]) -> None:
     """Narrow the bounds by what each row leaves to each output, until nothing changes."""
     changed, rounds = True, 0
     while changed and rounds < 200:
@@ -156,13 +167,13 @@ def _tighten(rows: list[tuple[dict[int, int], Fraction, bool]], low: list[int], 
                 for j, a in coefficients.items():
                     if any(other != j for other in unbounded):
                         continue
-                    slack = (sign * right - (total - most[j])) / (sign * a)
+                    slack = Fraction(sign * right - (total - most[j])) / (sign * a)
                     if sign * a > 0 and (bound := -((-slack) // 1)) > low[j]:
                         low[j], changed = int(bound), True
                     elif sign * a < 0 and (bound := slack // 1) < high[j]:
                         high[j], changed = int(bound), True
     if any(top - bottom > 10 * MOST_TABLES for bottom, top in zip(low, high, strict=True)):
-        raise Refused(f"more than {MOST_TABLES} tables are possible: too many to list them all")
+        raise Refused(TOO_MANY)
 
 
 def _open(signed: int, j: int, low: list[int], high: list[int]) -> bool:
