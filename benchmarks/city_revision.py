@@ -1,8 +1,8 @@
 """Exact consistent draws of a city's hierarchy against plain independent noise from numpy, in one run.
 
 The tree has 270 nodes (1–6–263: 43, 61, 1, 69, 69, 20 zones), integer Laplace noise with λ = 3 on every node. One
-draw is the whole table, consistent, from the exact conditional law, on the secure stream; numpy draws 270 independent integer
-Laplace values (differences of two geometrics) that do not add up. Bar: at least half of numpy's rate.
+draw is the whole table, consistent, from the exact conditional law, on the secure stream; numpy draws 270 independent
+integer Laplace values (differences of two geometrics) that do not add up. Bar: at least half of numpy's rate.
 """
 
 import sys

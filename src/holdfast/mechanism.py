@@ -43,8 +43,10 @@ class _Condition:
 
 @dataclass(frozen=True, eq=False)
 class _Move:
-    """What noisy values are moved onto, and how."""
+    """What noisy values are moved onto, and how: everything asked so far, the newest part included."""
 
+    constraint: Constraint
+    new_invariants: bool
     problem: imaging.Problem
     method: str | None
     by_noise: bool
@@ -84,6 +86,7 @@ class Mechanism:
     ) -> Mechanism:
         """Belief update: every noisy answer is moved to the nearest point that satisfies the constraint.
 
+        What was asked before goes on to hold: given(a).onto(b) moves onto a & b.
         `weights`: "noise" weighs each output by its noise variance, None weighs all the same, an array weighs as it
         says. `integer`: None is as the base, and real for an invariant.
         """
@@ -91,17 +94,20 @@ class Mechanism:
         one_of("norm", norm, NORMS)
         if method is not None:
             one_of("method", method, [imaging.name_of(way) for way in imaging.ways()])
+        before = self.moves[-1].constraint if self.moves else self.condition.constraint if self.condition else None
+        joint = constraint if before is None else before & constraint
         if integer is None:
-            integer = self.base.law.integer and not constraint.has_invariants
+            integer = self.base.law.integer and not joint.has_invariants
         elif not isinstance(integer, (bool, np.bool_)):
             raise Refused(f"integer must be True, False or None, found {integer!r}")
         if integer and not self.base.law.integer:
             raise Refused("whole numbers come from integer noise: make the mechanism with integer=True")
-        system = self._system(constraint) if integer else constraint.system(self.base.query.n)
+        system = self._system(joint) if integer else joint.system(self.base.query.n)
         problem = imaging.Problem(
             self.base.query.n, system, norm, self._spreads(weights), bool(integer), self.base.unit
         )
-        return replace(self, moves=(*self.moves, _Move(problem, method, isinstance(weights, str))))
+        move = _Move(joint, constraint.has_invariants, problem, method, isinstance(weights, str))
+        return replace(self, moves=(*self.moves, move))
 
     def calibrated(self, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Mechanism:
         """The same mechanism with its noise rescaled so that the *total* guarantee is this, met from below.
@@ -129,7 +135,7 @@ class Mechanism:
         else:
             promise = conditioning.promise(self.base, self.condition.system)
         for move in self.moves:
-            promise = imaging.promise(self.base, promise, move.problem, conditioned=self.condition is not None)
+            promise = imaging.promise(self.base, promise, move.problem, new_invariants=move.new_invariants)
         return promise
 
     @property

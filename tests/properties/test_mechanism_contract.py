@@ -67,11 +67,24 @@ def test_given_twice_is_given_both():
 
 def test_a_chain_of_given_and_onto_costs_nothing_more():
     base = hf.laplace(hf.histogram(5), epsilon=1)
-    chain = base.given(hf.equals(np.ones((1, 5), dtype=int), [6])).onto(hf.nonnegative())
-    assert chain.guarantee.epsilon == 2.0  # two records, since the total is known by definition
-    values = chain.release(LEAVES, rng=hf.seeded(4)).values
-    assert values.dtype == np.int64
-    assert values.min() >= 0
+    chain = base.given(hf.fixed(1, 0)).onto(hf.nonnegative())
+    assert chain.guarantee.epsilon == 1.0
+    draws = chain.simulate(LEAVES, 200, rng=hf.seeded(4))
+    assert draws.dtype == np.int64
+    assert draws.min() >= 0
+    assert not draws[:, 1].any()
+
+
+def test_what_was_asked_before_goes_on_to_hold():
+    """given(a).onto(b) and onto(a).onto(b) hold a and b together, or are refused; nothing is dropped in silence."""
+    base = hf.laplace(QUERY, epsilon=1)
+    for mechanism in (base.given(hf.consistent(TREE)), base.onto(hf.consistent(TREE), integer=False)):
+        both = mechanism.onto(hf.nonnegative())
+        assert both.guarantee.epsilon == 1.0
+        with pytest.raises(hf.Refused, match="equalities and inequalities together"):
+            both.release(TRUTH)
+    with pytest.raises(hf.Refused, match="cannot hold together"):
+        hf.laplace(hf.histogram(2), epsilon=1).given(hf.fixed(0, 3)).onto(hf.between(0, 2))
 
 
 def test_onto_after_an_invariant_keeps_only_the_shared_statement():

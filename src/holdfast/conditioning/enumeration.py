@@ -108,7 +108,7 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
         rows = [
             (
                 dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)),
-                Fraction(int((row @ truth)[0])),
+                int((row @ truth)[0]),
                 True,
             )
             for row in (equal[[i]] for i in range(equal.shape[0]))

@@ -17,20 +17,19 @@ PASSES = "moving to the nearest allowed point is post-processing (TV Lemma 14)"
 DOWNGRADED = "after exact figures, moving keeps only the invariant-sharing statement (THEORY §3)"
 
 
-def promise(base: Additive, before: Promise, problem: Problem, *, conditioned: bool) -> Promise:
+def promise(base: Additive, before: Promise, problem: Problem, *, new_invariants: bool) -> Promise:
     """Return every statement that holds after the move.
 
-    `before` is what the mechanism promised before it; `conditioned` says that it was a `given` mechanism.
+    `before` is what the mechanism promised before it; `new_invariants` says that the move asks for exact figures which
+    were not asked for before.
     """
-    if problem.system.invariants.count == 0:
+    if not new_invariants:
         if before.is_base:
             return _structural(base, problem)
         kept = [_passed(statement) for statement in before.statements if statement.scope != "subspace"]
         return Promise.of(kept, before.refusal or "no statement is left after the move")
-    if conditioned:
-        return Promise.of([], "given() and then onto() new exact figures has no known guarantee: give them to given()")
     if not before.is_base:
-        return Promise.of([], "onto() exact figures after another onto() has no known guarantee: use one onto()")
+        return Promise.of([], "new exact figures after given() or onto() have no known guarantee: ask for all at once")
     return _invariants(base, problem)
 
 
