@@ -56,13 +56,19 @@ class _Move:
         return replace(self, problem=replace(self.problem, spreads=base.law.variances)) if self.by_noise else self
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mechanism:
     """A query's answer plus noise, perhaps conditioned, perhaps moved. Made by `laplace`, `gaussian` and the verbs."""
 
     base: Additive
     condition: _Condition | None = None
     moves: tuple[_Move, ...] = ()
+
+    def __repr__(self) -> str:
+        law = f"{'integer' if self.base.law.integer else 'continuous'} {self.base.law.kind.capitalize()} noise"
+        verbs = [] if self.condition is None else [f"given {self.condition.constraint}"]
+        verbs += [f"onto {move.constraint}" for move in self.moves]
+        return f"<Mechanism: {', '.join([f'{law} on {self.query!r}', *verbs])}>"
 
     # --- the two verbs -----------------------------------------------------------------------------------------
 
@@ -317,8 +323,8 @@ class Mechanism:
             # An unmeasured output starts from 0 and not from its true value.
             values += np.where(np.isinf(self.base.law.variances), np.zeros_like(truth), truth)
         for move in self.moves:
-            right = move.problem.space.rows @ truth
-            values = self._way(move).image(move.problem, values, right)
+            way = self._way(move)
+            values = way.image(move.problem, values, move.problem.space.rows @ truth)
         return values
 
     def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:

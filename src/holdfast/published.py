@@ -27,7 +27,7 @@ class Estimate:
     standard_error: float | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A released table.
 
@@ -40,6 +40,9 @@ class Release:
     labels: npt.NDArray[np.object_]
     method: str
     find_spread: Callable[[], Spread | None] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Release of {self.values.size} values by {self.method}; {self.guarantee.scope}: {self.guarantee}>"
 
     @property
     def guarantee(self) -> Guarantee:

@@ -115,35 +115,41 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
         ]
     rows += [(*_row(system.inequalities, i, problem.unit), False) for i in range(system.inequalities.count)]
     _tighten(rows, low, high)
+    by_output = [[row for row in rows if j in row[0]] for j in range(n)]
     values = [0] * n
     visits = itertools.count(1)
 
-    def reachable(depth: int) -> bool:
-        for coefficients, right, equality in rows:
+    def room(depth: int) -> range:
+        """The values of one output that every row with it can still complete, given the outputs before it."""
+        first, last = low[depth], high[depth]
+        for coefficients, right, equality in by_output[depth]:
             least = most = -right
             for j, a in coefficients.items():
                 if j < depth:
                     least, most = least + a * values[j], most + a * values[j]
+                elif j > depth:
+                    ends = (a * low[j], a * high[j])
+                    least, most = least + min(ends), most + max(ends)
+            # 0 ≤ a·z + most; for an equality also a·z + least ≤ 0.
+            own = coefficients[depth]
+            for end, bounds_below in ((most, own > 0), (least, own < 0))[: 2 if equality else 1]:
+                if bounds_below:
+                    first = max(first, -(end // own))
                 else:
-                    ends = sorted((a * low[j], a * high[j]))
-                    least, most = least + ends[0], most + ends[1]
-            if most < 0 or (equality and least > 0):
-                return False
-        return True
+                    last = min(last, -end // own)
+        return range(first, last + 1)
 
     def descend(depth: int) -> Iterator[tuple[int, ...]]:
         if depth == n:
             yield tuple(values)
             return
-        for value in range(low[depth], high[depth] + 1):
+        for value in room(depth):
             if next(visits) > MOST_VISITS:
                 raise Refused(TOO_MANY)
             values[depth] = value
-            if reachable(depth + 1):
-                yield from descend(depth + 1)
+            yield from descend(depth + 1)
 
-    if reachable(0):
-        yield from descend(0)
+    yield from descend(0)
 
 
 def _row(rows: Rows, i: int, unit: Fraction) -> tuple[dict[int, int], int | Fraction]:

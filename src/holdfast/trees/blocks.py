@@ -18,7 +18,7 @@ from holdfast.trees.choice import Support
 from holdfast.trees.message import Message
 
 #: Longest window of one leaf's message; wider noise is refused before memory is taken.
-LONGEST = 100_000
+LONGEST = 10_000
 
 
 @dataclass(frozen=True)
