@@ -99,10 +99,12 @@ def _below(revision: Revision, v: int, above: Window | None, found: list[Margina
         node, outside = stack.pop()
         parts = revision.parts_of(node)
         windows = [Window.of(revision.part_message(part)) for part in parts]
-        for i, part in enumerate(parts):
+        known: dict[object, Window] = {}  # parts of one kind have alike siblings
+        for i, (part, kind) in enumerate(zip(parts, revision.part_kinds_of(node), strict=True)):
             member = Window.of(revision.block(part.leaf, 1)) if part.leaf is not None else windows[i]
-            siblings = _siblings(revision, parts, windows, i)
-            seen = _seen(revision, node, outside, siblings, member)
+            if kind not in known:
+                known[kind] = _seen(revision, node, outside, _siblings(revision, parts, windows, i), member)
+            seen = known[kind]
             found.append(_normalised(part.members, member.low, member.values * seen.values))
             if part.leaf is None:
                 stack.append((int(part.members[0]), seen))

@@ -61,6 +61,7 @@ class Revision:
     _supports: dict[int, Support] = field(default_factory=dict)
     _kinds: dict[Any, int] = field(default_factory=dict)
     _kind: dict[int, int] = field(default_factory=dict)
+    _part_kinds: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for law in self.law.laws:
@@ -125,16 +126,14 @@ class Revision:
         keyed = sorted(((self._kind_of_part(part), part) for part in parts), key=lambda pair: pair[0])
         parts = [part for _, part in keyed]
         self._parts[v] = parts
+        self._part_kinds[v] = tuple(kind for kind, _ in keyed)
         place = 0 if self.law.which is None else int(self.law.which[v])
         exact = bool(self.forest.exact[v])
-        shape = (place, self._bounds[v], exact, bool(children.size), tuple(kind for kind, _ in keyed))
+        shape = (place, self._bounds[v], exact, bool(children.size), self._part_kinds[v])
         self._kind[v] = self._kinds.setdefault(shape, len(self._kinds))
         support = Support(*self._bounds[v])
         if children.size:
-            reachable = Support(0, 0)
-            for part in parts:
-                reachable = reachable + part.support
-            support = reachable.within(*self._bounds[v])
+            support = self._joint_support(v, 0, len(parts)).within(*self._bounds[v])
         if support.empty or (self.forest.exact[v] and not _holds_zero(support)):
             raise Refused(f"what must hold cannot be reached below output {v}")
         self._supports[v] = support
@@ -164,26 +163,27 @@ class Revision:
             return self.block(part.leaf, part.members.size)
         return self.message(int(part.members[0]))
 
-    def _rest(self, v: int, i: int) -> Message:
-        """The joint message of an output's parts from the i-th on."""
+    def _run(self, v: int, i: int, j: int) -> Message:
+        """The joint message of an output's parts i, …, j−1, made of two halves; alike runs share it."""
         parts = self._parts[v]
-        if i >= len(parts):
+        if i == j:
             return Message.at_zero()
-        if i == len(parts) - 1:
+        if j - i == 1:
             return self.part_message(parts[i])
-        return self._kept(("rest", self._kind[v], i), lambda: self.part_message(parts[i]) * self._rest(v, i + 1))
+        middle = (i + j) // 2
+        return self._kept(("run", self._part_kinds[v][i:j]), lambda: self._run(v, i, middle) * self._run(v, middle, j))
 
     def bounds_of(self, v: int) -> tuple[int | None, int | None]:
         """The bounds on an output's noise that the messages know of."""
         return self._bounds[v]
 
+    def part_kinds_of(self, v: int) -> tuple[tuple[int, int], ...]:
+        """The kinds of an output's parts; equal kinds have equal messages."""
+        return self._part_kinds[v]
+
     def parts_of(self, v: int) -> list[Part]:
         """The parts into which an output's children fall."""
         return self._parts[v]
-
-    def joint(self, v: int) -> Message:
-        """The joint message of an output's children."""
-        return self._rest(v, 0)
 
     def message(self, v: int) -> Message:
         """The message of an output that is not exact: its own weight times its children's joint message."""
@@ -192,7 +192,7 @@ class Revision:
             law = self.law_of(v)
             if self.forest.is_leaf[v]:
                 return Leaf(law, *self._bounds[v]).message()
-            joint = self._rest(v, 0)
+            joint = self._run(v, 0, len(self._parts[v]))
             own = None if law is None else (lambda u: weight(law, u))
             return joint.weighted(own).cut(*self._bounds[v])
 
@@ -238,19 +238,20 @@ class Revision:
         return noise
 
     def _split(self, v: int, noise: npt.NDArray[np.int64], stream: Stream) -> None:
-        """Spread an output's noise over its parts, and each block's total over its leaves."""
-        left = noise[:, v].copy()
+        """Spread an output's noise over its parts, half by half, and each block's total over its leaves."""
         parts = self._parts[v]
-        for i, part in enumerate(parts):
-            if i == len(parts) - 1:
-                share = left
+        stack = [(0, len(parts), noise[:, v])] if parts else []
+        while stack:
+            i, j, totals = stack.pop()
+            if j - i > 1:
+                middle = (i + j) // 2
+                key = ("run", self._part_kinds[v][i:j])
+                first = self._chosen(key, partial(self._first, v, i, j), totals, stream)
+                stack += [(middle, j, totals - first), (i, middle, first)]
+            elif (leaf := parts[i].leaf) is None:
+                noise[:, parts[i].members[0]] = totals
             else:
-                share = self._chosen((self._kind[v], i), partial(self._first, v, i), left, stream)
-                left = left - share
-            if part.leaf is None:
-                noise[:, part.members[0]] = share
-            else:
-                noise[:, part.members] = self._spread(part.leaf, part.members.size, share, stream)
+                noise[:, parts[i].members] = self._spread(leaf, parts[i].members.size, totals, stream)
 
     def _spread(self, leaf: Leaf, count: int, totals: Ints, stream: Stream) -> npt.NDArray[np.int64]:
         if count == 1:
@@ -288,12 +289,17 @@ class Revision:
 
         return _at_mode(window, self._supports[v])
 
-    def _first(self, v: int, i: int, total: int) -> Choice:
-        parts = self._parts[v]
-        rest = Support(0, 0)
-        for part in parts[i + 1 :]:
-            rest = rest + part.support
-        return _pair(lambda: self.part_message(parts[i]), lambda: self._rest(v, i + 1), parts[i].support, rest, total)
+    def _first(self, v: int, i: int, j: int, total: int) -> Choice:
+        """The first half's share of what the parts i, …, j−1 have together."""
+        middle = (i + j) // 2
+        one, other = (self._joint_support(v, *ends) for ends in ((i, middle), (middle, j)))
+        return _pair(lambda: self._run(v, i, middle), lambda: self._run(v, middle, j), one, other, total)
+
+    def _joint_support(self, v: int, i: int, j: int) -> Support:
+        result = Support(0, 0)
+        for part in self._parts[v][i:j]:
+            result = result + part.support
+        return result
 
     def _half(self, leaf: Leaf, count: int, total: int) -> Choice:
         half = count // 2
