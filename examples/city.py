@@ -36,7 +36,13 @@ def as_frame(columns: dict[str, list[str]]) -> object:
 
 def table(title: str, header: list[str], rows: list[list[object]]) -> None:
     """Print rows under a header, first column left, the others right."""
-    cells = [header, *[[f"{c:,.1f}" if isinstance(c, float) else str(c) for c in row] for row in rows]]
+    cells = [
+        header,
+        *[
+            [f"{c:,.1f}" if isinstance(c, float) else f"{c:,}" if isinstance(c, int) else str(c) for c in row]
+            for row in rows
+        ],
+    ]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     print(f"\n{title}")
     for place, row in enumerate(cells):
@@ -72,7 +78,8 @@ def hierarchy(tree: hf.Hierarchy, trips: np.ndarray) -> None:
     table("Mean absolute error", ["level", *releases], errors_by_level(tree, truth, releases))
     for name, release in releases.items():
         gap = release.values[tree.depth == 1].sum() - release.values[0]
-        print(f"\n{name}: the boroughs' sum misses the city by {gap:.0e}.\n  {release.guarantee}")
+        how = "is the city's, exactly" if gap == 0 else f"is the city's up to {abs(gap):.0e}"
+        print(f"\n{name}: the boroughs' sum {how}.\n  {release.guarantee}")
     price = base.given(adds_up & hf.nonnegative())
     print(
         f"\nNon-negative as well, by revision: epsilon {price.guarantee.epsilon:.4f} instead of 1 (exactly that much)."

@@ -76,7 +76,12 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
 
 
 def array(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return the values as a numeric array, refusing anything ragged, textual or complex."""
+    """Return the values as a numeric array, refusing anything ragged, textual, complex, labelled or masked."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise Refused(f"{name} must not have masked entries: fill them in, or leave them out")
+    labels = getattr(values, "index", None) if hasattr(values, "iloc") else None
+    if labels is not None and type(labels).__name__ != "RangeIndex":
+        raise Refused(f"{name} is labelled, and labels are not matched: put it in order and pass .to_numpy()")
     try:
         result = np.asarray(values)
     except (ValueError, TypeError, OverflowError):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
-from holdfast.constraints import Constraint, System
+from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, Guarantee, Promise, Target
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
@@ -63,6 +63,10 @@ class Mechanism:
     base: Additive
     condition: _Condition | None = None
     moves: tuple[_Move, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed on the way (plans, tables of balls) is not part of the mechanism.
+        return {"base": self.base, "condition": self.condition, "moves": self.moves}
 
     def __repr__(self) -> str:
         law = f"{'integer' if self.base.law.integer else 'continuous'} {self.base.law.kind.capitalize()} noise"
@@ -352,7 +356,8 @@ class Mechanism:
         def met(factor: Fraction) -> float:
             found = measure(at(factor).guarantee)
             if found is None:
-                raise Refused(f"this mechanism promises no {what}: calibrate to what it does promise")
+                hint = "give delta too, or rho" if what == "epsilon" else "calibrate to what it does promise"
+                raise Refused(f"this mechanism promises no {what}: {hint}")
             return found
 
         try:
@@ -362,6 +367,8 @@ class Mechanism:
 
 
 def _constraint(value: Any) -> None:
+    if isinstance(value, (ExactNodes, ExactMargins)):
+        raise Refused("exact figures become a constraint by invariant(): write invariant(exact_nodes(...))")
     if not isinstance(value, Constraint):
         raise Refused(
             f"a constraint is expected, made by consistent(), nonnegative() and the like; found {type(value).__name__}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -41,8 +41,14 @@ class Release:
     method: str
     find_spread: Callable[[], Spread | None] = field(repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The law of the errors is found again when it is asked for.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     def __repr__(self) -> str:
-        return f"<Release of {self.values.size} values by {self.method}; {self.guarantee.scope}: {self.guarantee}>"
+        first = ", ".join(f"{name}: {value}" for name, value in zip(self.labels[:4], self.values[:4], strict=False))
+        more = f", and {self.values.size - 4} more" if self.values.size > 4 else ""
+        return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
 
     @property
     def guarantee(self) -> Guarantee:

@@ -1,11 +1,13 @@
 """Every public constructor and verb answers bad input with one sentence; nothing is drawn, no value is printed."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import holdfast as hf
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
+WIDE = hf.Hierarchy.from_parents([-1] + [0] * 400 + [1 + i for i in range(400)])
 QUERY = hf.counts(TREE)
 CELLS = hf.histogram(3)
 BASE = hf.laplace(CELLS, epsilon=1)
@@ -123,6 +125,17 @@ CASES = {
     "a union of equalities, continuous": (
         lambda: hf.laplace(CELLS, epsilon=1, integer=False).given(hf.fixed(0, 0) | hf.fixed(0, 1)).guarantee,
         "no defined weights",
+    ),
+    "delta without epsilon": (lambda: hf.gaussian(CELLS, delta=1e-6), "delta goes with epsilon, which is missing"),
+    "exact nodes without invariant": (lambda: BASE.given(hf.exact_nodes(TREE, [0])), "invariant"),
+    "exact nodes in a conjunction": (lambda: hf.nonnegative() & hf.exact_nodes(TREE, [0]), "invariant"),
+    "a labelled series": (lambda: BASE.release(pd.Series([1, 2, 3], index=["a", "b", "c"])), "labelled"),
+    "a masked array": (lambda: BASE.release(np.ma.array([1, 2, 3], mask=[0, 1, 0])), "masked"),
+    "one guarantee to compose": (lambda: hf.compose(BASE.guarantee), "a list of guarantees"),
+    "a guarantee from nothing": (lambda: hf.Guarantee.from_json(None), "JSON text or a mapping"),
+    "too many inner nodes": (
+        lambda: hf.laplace(hf.counts(WIDE), epsilon=1).given(hf.consistent(WIDE)).noise(1),
+        "401 inner nodes, and exact draws reach 300",
     ),
     # releases
     "confidence one": (lambda: BASE.release([1, 2, 3]).interval(1), "confidence"),

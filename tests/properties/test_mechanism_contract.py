@@ -1,5 +1,6 @@
 """What every mechanism offers, through the public names."""
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -218,3 +219,19 @@ def test_many_independent_totals_are_drawn_at_once():
     assert not (groups @ noise.T).any()
     assert noise.std() == pytest.approx(mechanism.standard_error()[0], rel=0.05)
     assert mechanism.method == "total"
+
+
+@pytest.mark.parametrize("name", ["independent integer", "integer total", "projected"])
+def test_mechanisms_and_releases_can_be_stored(name):
+    mechanism = MECHANISMS[name]
+    release = mechanism.release(LEAVES, rng=hf.seeded(8))
+    interval = release.interval()
+    again = pickle.loads(pickle.dumps(release))
+    assert np.array_equal(again.values, release.values)
+    assert again.guarantees == release.guarantees
+    assert np.allclose(again.interval(), interval)
+    stored = pickle.loads(pickle.dumps(mechanism))
+    assert np.array_equal(stored.noise(3, rng=hf.seeded(1)), mechanism.noise(3, rng=hf.seeded(1)))
+    tree = hf.laplace(QUERY, epsilon=1).given(hf.consistent(TREE))
+    tree.release(TRUTH, rng=hf.seeded(1))
+    assert np.array_equal(pickle.loads(pickle.dumps(tree)).noise(3, hf.seeded(2)), tree.noise(3, hf.seeded(2)))

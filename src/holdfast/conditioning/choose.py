@@ -153,6 +153,9 @@ def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]
 
 
 def _no_way(problem: Problem, method: str | None) -> str:
+    if (reason := hierarchy.too_large(problem)) and method in (None, "hierarchy"):
+        bounded = problem.depends_on_data
+        return f"{reason}; {'draw it without the bounds' if bounded else 'use onto(..., integer=False)'}"
     law = ("integer " if problem.law.integer else "continuous ") + problem.law.kind.capitalize()
     what = "a union" if problem.system.branches else "these equalities"
     if problem.system.has_inequalities and not problem.system.branches:
@@ -160,4 +163,5 @@ def _no_way(problem: Problem, method: str | None) -> str:
     asked = f"method {method!r} cannot draw" if method else "no exact way is known to draw"
     if None in problem.law.laws:
         what += " with outputs that are not measured"
-    return f"{asked} {law} noise given {what}: use onto(), or other noise"
+    remedy = "use other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"
+    return f"{asked} {law} noise given {what}: {remedy}"

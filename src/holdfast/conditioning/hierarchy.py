@@ -21,12 +21,22 @@ MOST_BOUNDED = 600
 def accepts(problem: Problem) -> bool:
     """Whether the system is a hierarchy of moderate size, the noise is integer and every free leaf is measured."""
     forest = _forest(problem)
-    if forest is None or not problem.law.integer or int((~forest.is_leaf).sum()) > MOST_INNER:
+    if forest is None or not problem.law.integer or too_large(problem):
         return False
-    free_leaves = forest.is_leaf & ~forest.exact
-    if problem.depends_on_data and int(free_leaves.sum()) > MOST_BOUNDED:
-        return False
-    return not np.isinf(problem.law.variances[free_leaves]).any()
+    return not np.isinf(problem.law.variances[forest.is_leaf & ~forest.exact]).any()
+
+
+def too_large(problem: Problem) -> str:
+    """Say by how much a hierarchy exceeds what can be drawn exactly so far; empty if it does not, or is none."""
+    forest = _forest(problem)
+    if forest is None or not problem.law.integer:
+        return ""
+    inner, leaves = int((~forest.is_leaf).sum()), int((forest.is_leaf & ~forest.exact).sum())
+    if inner > MOST_INNER:
+        return f"the hierarchy has {inner} inner nodes, and exact draws reach {MOST_INNER} so far"
+    if problem.depends_on_data and leaves > MOST_BOUNDED:
+        return f"the hierarchy has {leaves} leaves with bounds, and exact draws reach {MOST_BOUNDED} so far"
+    return ""
 
 
 def _forest(problem: Problem) -> Forest | None:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from holdfast.arguments import Refused
 from holdfast.constraints.contradiction import common_size, refuse_contradiction
+from holdfast.constraints.exact_figures import ExactMargins, ExactNodes
 from holdfast.constraints.feasibility import conflict, whole_point
 from holdfast.constraints.parts import Part
 from holdfast.constraints.system import System
@@ -95,6 +96,8 @@ class Constraint:
         return tuple(part for part in self.parts if part.origin == "structural")
 
     def __and__(self, other: object) -> Constraint:
+        if isinstance(other, (ExactNodes, ExactMargins)):
+            raise Refused("exact figures become a constraint by invariant(): write invariant(exact_nodes(...))")
         if not isinstance(other, Constraint):
             return NotImplemented
         parts = _distinct([*self.parts, *other.parts])

@@ -60,7 +60,7 @@ def _no_way(problem: Problem, method: str | None) -> str:
     if system.branches:
         return f"{asked} noisy values onto a union: use given()"
     if system.has_inequalities and problem.space.rank:
-        return f"{asked} noisy values onto equalities and inequalities together: use one of the two, or given()"
+        return f"{asked} noisy values onto equalities and inequalities together: use one of the two"
     if system.has_inequalities:
         return f"{asked} noisy values onto inequalities between outputs: only bounds on single outputs are known"
     if problem.integer:

@@ -158,6 +158,8 @@ def gaussian_base(
 ) -> Additive:
     """Gaussian noise for a query, by (ε, δ), ρ or scale."""
     _whole_answers(query, integer)
+    if delta is not None and epsilon is None and rho is None and scale is None:
+        raise Refused("delta goes with epsilon, which is missing: give both, or rho or scale alone")
     way = one_budget(epsilon=epsilon, rho=rho, scale=scale)
     if calibration is not None:
         one_of("calibration", calibration, CALIBRATIONS)

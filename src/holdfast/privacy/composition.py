@@ -46,6 +46,8 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
     statements is one for the product of the null spaces (SDP Props 7 and 9), and with an invariant-sharing
     part only neighbours that share *all* exact figures are covered (THEORY §3).
     """
+    if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
+        raise Refused(f"guarantees must be a list of guarantees, found {type(guarantees).__name__}")
     parts = _checked(guarantees)
     if epsilon is not None and delta is not None:
         raise Refused("compose takes epsilon or delta, not both: the other one is what it computes")

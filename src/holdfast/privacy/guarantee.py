@@ -273,6 +273,8 @@ class Guarantee:
     @classmethod
     def from_json(cls, text: str | bytes | Mapping[str, Any]) -> Guarantee:
         """Read a statement from JSON text or its mapping; unknown or missing keys are refused."""
+        if not isinstance(text, (str, bytes, Mapping)):
+            raise Refused(f"a guarantee must be JSON text or a mapping, found {type(text).__name__}")
         try:
             found = json.loads(text) if isinstance(text, (str, bytes)) else dict(text)
         except json.JSONDecodeError as error:

@@ -33,6 +33,9 @@ BITS = 192
 #: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
 #: probability below 1e-19 each) is drawn again as a whole, which is the same law.
 FAR_LAPLACE, FAR_GAUSSIAN = 45, 10
+TOO_WIDE = (
+    "the noise is too wide for exact draws on a hierarchy so far: use onto(..., integer=False) or a larger epsilon"
+)
 #: Whole tables drawn again before giving up; one is nearly always enough.
 MOST_TRIES = 1_000
 
@@ -66,7 +69,7 @@ class Revision:
     def __post_init__(self) -> None:
         for law in self.law.laws:
             if law is not None and reach_at(self._integer(law), BITS) > LONGEST:
-                raise Refused("the noise is too wide for exact messages on a hierarchy: use less noise or onto()")
+                raise Refused(TOO_WIDE)
         far = np.zeros(self.forest.n, dtype=bool)
         lowest, highest = self.low.copy(), self.high.copy()
         for v in reversed(self.forest.downward):
