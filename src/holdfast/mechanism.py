@@ -242,10 +242,9 @@ class Mechanism:
         """Write the constraint out for this query; integer noise asks for rational rows and whole solutions."""
         system = constraint.system(self.base.query.n)
         if self.base.law.integer:
-            for part in constraint.parts:
-                sentence = part.irrational_sentence()
-                if sentence:
-                    raise Refused(sentence)
+            sentence = constraint.irrational()  # the sides of a union included
+            if sentence:
+                raise Refused(sentence)
             obstacle = system.integer_obstacle() if self.base.unit == 1 else None
             if obstacle:
                 raise Refused(f"integer noise cannot satisfy the constraint: {obstacle}")

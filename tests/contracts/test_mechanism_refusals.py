@@ -67,6 +67,10 @@ CASES = {
         "5 values|about 5",
     ),
     "an irrational invariant": (lambda: BASE.given(hf.invariant([[1, np.sqrt(2), 0]])), "not a simple fraction"),
+    "an irrational side of a union": (
+        lambda: BASE.given(hf.at_least([[1, np.sqrt(2), 0]], [9]) | hf.at_least([[-1, -np.sqrt(2), 0]], [1])),
+        "not a simple fraction",
+    ),
     "no whole solution": (lambda: BASE.given(hf.equals([[2, 2, 2]], [5])), "whole numbers"),
     "norm unknown": (lambda: BASE.onto(hf.nonnegative(), norm="l3"), "norm must be one of"),
     "weights unknown": (lambda: BASE.onto(hf.nonnegative(), weights="nois"), "did you mean 'noise'"),

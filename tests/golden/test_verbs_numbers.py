@@ -4,9 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import holdfast as hf
 from holdfast import beliefs
+from holdfast.privacy import gaussian_delta
 
 
 def total(n):
@@ -202,3 +204,24 @@ def test_the_price_of_non_negativity_on_independent_cells(n, epsilon):
     assert mechanism.guarantee.exact
     continuous = hf.laplace(hf.histogram(n), epsilon=epsilon, integer=False).given(hf.nonnegative())
     assert continuous.guarantee.epsilon == pytest.approx(epsilon + np.log(2 - alpha), rel=1e-14)
+
+
+@pytest.mark.parametrize("truth", [0, 1, 4])
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_continuous_gaussian_noise_pays_nothing_for_a_convex_set(truth, scale):
+    """THEORY H6 in one dimension: z ≥ 0 given, truths x and x + 1; the log ratio falls in z, so δ(ε) is a tail."""
+    mechanism = hf.gaussian(hf.histogram(1), scale=scale, integer=False).given(hf.nonnegative())
+    assert mechanism.guarantee.mu == pytest.approx(1 / scale)
+    mass = {x: stats.norm.sf(0, x, scale) for x in (truth, truth + 1)}
+    for epsilon in (0.0, 0.3, 1.0, 2.5):
+        allowed = gaussian_delta(mechanism.guarantee.mu, epsilon)
+        for x, y in ((truth, truth + 1), (truth + 1, truth)):
+            # log p_x/p_y = ((z−y)² − (z−x)²)/2σ² + log(mass_y/mass_x) = ε at this z:
+            z = ((epsilon - np.log(mass[y] / mass[x])) * 2 * scale**2 - (y**2 - x**2)) / (2 * (x - y))
+            z = max(z, 0.0)
+            if x > y:
+                p, q = stats.norm.sf(z, x, scale), stats.norm.sf(z, y, scale)
+            else:
+                p, q = (stats.norm.cdf(z, c, scale) - stats.norm.cdf(0, c, scale) for c in (x, y))
+            true = p / mass[x] - np.exp(epsilon) * q / mass[y]
+            assert true <= allowed + 1e-12

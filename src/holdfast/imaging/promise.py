@@ -14,7 +14,6 @@ from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 
 PASSES = "moving to the nearest allowed point is post-processing (TV Lemma 14)"
-DOWNGRADED = "after exact figures, moving keeps only the invariant-sharing statement (THEORY §3)"
 
 
 def promise(base: Additive, before: Promise, problem: Problem, *, new_invariants: bool) -> Promise:
