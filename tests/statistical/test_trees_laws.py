@@ -24,6 +24,7 @@ CASES = {
     "a forest": (FOREST, [1, 1, 0.5, 1, 1], [0, 3, 1], None),
     "not negative": (THREE, [1, 1, 1, 1, 1, 1], [0, 0, 1], hf.nonnegative()),
     "between": (THREE, [1, 1, 1, 1, 1, 1], [0, 2, 1], hf.between(0, 2, at=THREE.leaves)),
+    "one side of a linear row": (THREE, [1, 1, 1, 1, 1, 1], [1, 2, 1], hf.at_least([[0, 0, 0, 2, 0, 0]], [0])),
     "a bounded root": (THREE, [1, 1, 1, 1, 1, 1], [0, 2, 1], hf.between(2, 4, at=0)),
 }
 

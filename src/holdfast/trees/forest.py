@@ -38,8 +38,8 @@ class Forest:
             return None
         exact = np.zeros(system.n, dtype=bool)
         for part in system.parts:
-            if part.rows is None or part.kind == "consistent":
-                continue
+            if part.rows is None or part.kind in ("consistent", "at_least"):
+                continue  # an inequality on one output alone is a bound, and stands among the bounds
             if part.rows.count and part.rows.sizes.max() > 1:
                 return None
             exact[part.rows.A.indices] = True
