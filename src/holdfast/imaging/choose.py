@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of
-from holdfast.imaging import boxes, projection
+from holdfast.imaging import bluedown, boxes, projection, topdown
 from holdfast.imaging.problem import Problem
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
@@ -30,11 +30,13 @@ class Way(Protocol):
 
 
 WAYS: tuple[ModuleType, ...] = (boxes, projection)
+#: Baselines, used only when they are asked for by name.
+ASKED_FOR: tuple[ModuleType, ...] = (topdown, bluedown)
 
 
 def ways() -> tuple[Way, ...]:
-    """All ways, best first."""
-    return cast("tuple[Way, ...]", WAYS)
+    """All ways, best first, and then those that must be asked for."""
+    return cast("tuple[Way, ...]", WAYS + ASKED_FOR)
 
 
 def name_of(way: Way) -> str:
@@ -44,10 +46,10 @@ def name_of(way: Way) -> str:
 
 def choose(problem: Problem, method: str | None = None) -> Way:
     """Return the first way that accepts the problem; `method` asks for one by name. Refuse where none is known."""
-    candidates = ways()
+    candidates = ways()[: len(WAYS)]
     if method is not None:
-        one_of("method", method, [name_of(way) for way in candidates])
-        candidates = tuple(way for way in candidates if name_of(way) == method)
+        one_of("method", method, [name_of(way) for way in ways()])
+        candidates = tuple(way for way in ways() if name_of(way) == method)
     found = next((way for way in candidates if way.accepts(problem)), None)
     if found is None:
         raise Refused(_no_way(problem, method))
@@ -57,6 +59,11 @@ def choose(problem: Problem, method: str | None = None) -> Way:
 def _no_way(problem: Problem, method: str | None) -> str:
     system = problem.system
     asked = f"method {method!r} cannot move" if method else "no way is known to move"
+    if method in {name_of(way) for way in ways()[len(WAYS) :]}:
+        return (
+            f"{asked} these values level by level: it needs consistent(tree), bounds, fixed or exact nodes and no "
+            "other rows, norm='l2', and for each leaf a measurement of it or above it; otherwise leave method out"
+        )
     if system.branches:
         return f"{asked} noisy values onto a union: use given()"
     if system.has_inequalities and problem.space.rank:
