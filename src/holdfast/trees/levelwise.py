@@ -355,7 +355,10 @@ def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, res
             base[i] = noisy[row, order[i]]
         _estimate(first, exact, gain, variance, low, base, shift)
         for i in range(first[0]):
-            value[i] = _root(base[i], shift[i], order[i]) if whole else base[i] + shift[i]
+            if whole:  # not a conditional expression, which would turn whole numbers into doubles
+                value[i] = _root(base[i], shift[i], order[i])
+            else:
+                value[i] = base[i] + shift[i]
             value[i] = min(max(value[i], low[i]), high[i])
         for i in range(n):
             start, stop = first[i], first[i + 1]
