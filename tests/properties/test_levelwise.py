@@ -103,6 +103,14 @@ def test_exact_figures_that_follow_from_others_are_kept():
         assert (mechanism.simulate(truth, 20, rng=hf.seeded(1)) == truth).all()
 
 
+def test_exact_figures_may_be_stated_as_multiples():
+    must = hf.consistent(TREE) & hf.equals([[0, 0, -2, 0, 0, 0, 0, 0]], [-6]) & hf.nonnegative()
+    for method in METHODS:
+        for integer in (True, False):
+            mechanism = hf.laplace(hf.counts(TREE), epsilon=1).onto(must, method=method, integer=integer)
+            assert mechanism.image([50, 9, 40, 1, 2, 3, 8, 9])[2] == 3
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_extreme_groups(method):
     """A total of 0, thousands of zero siblings, one enormous leaf, values that doubles cannot hold."""
