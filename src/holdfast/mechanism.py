@@ -143,7 +143,8 @@ class Mechanism:
         if self.condition is None:
             promise = Promise((self.base.statement(),), is_base=True)
         else:
-            promise = conditioning.promise(self.base, self.condition.system)
+            exact = conditioning.is_exact(self.condition.method)
+            promise = conditioning.promise(self.base, self.condition.system, exact=exact)
         for move in self.moves:
             promise = imaging.promise(self.base, promise, move.problem, new_invariants=move.new_invariants)
         return promise

@@ -59,4 +59,4 @@ def test_every_way_is_used_by_some_cell(generator):
     listed = {way for room in (conditioning, imaging) for way in map(room.name_of, room.ways())}
     # `free` and `line` serve shares of larger problems; the laws of both are tested with the oracle. The page does not
     # ask for baselines by name.
-    assert listed - used <= {"free", "line", "topdown", "bluedown"}
+    assert listed - used <= {"free", "line", "topdown", "bluedown", "metropolis"}

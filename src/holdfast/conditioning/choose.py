@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from holdfast.arguments import Refused, one_of
-from holdfast.conditioning import boxes, enumeration, free, gaussian, hierarchy, line, rejection, total
+from holdfast.conditioning import boxes, enumeration, free, gaussian, hierarchy, line, metropolis, rejection, total
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
@@ -28,7 +28,7 @@ class Way(Protocol):
     __name__: str
 
     def accepts(self, problem: Problem) -> bool:
-        """Whether this way can draw from the law of this problem, exactly."""
+        """Whether this way can draw from the law of this problem, exactly unless it must be asked for."""
 
     def draw(self, problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
         """Draw noise, (size, n), such that truth + noise satisfies the system."""
@@ -38,11 +38,18 @@ class Way(Protocol):
 
 
 WAYS: tuple[ModuleType, ...] = (free, boxes, line, total, gaussian, hierarchy, enumeration, rejection)
+#: Baselines, used only when they are asked for by name. Their draws only come near the law.
+ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
 
 def ways() -> tuple[Way, ...]:
-    """All ways, best first."""
-    return cast("tuple[Way, ...]", WAYS)
+    """All ways, best first, and then those that must be asked for."""
+    return cast("tuple[Way, ...]", WAYS + ASKED_FOR)
+
+
+def is_exact(method: str | None) -> bool:
+    """Whether what is drawn with this method has the law that was asked for, and not one near it."""
+    return method not in {name_of(way) for way in ways()[len(WAYS) :]}
 
 
 def name_of(way: Way) -> str:
@@ -111,10 +118,10 @@ class Plan:
 
 def choose(problem: Problem, method: str | None = None) -> Plan:
     """Return the best plan; `method` restricts it to one way. Refuse where no way is known."""
-    candidates = ways()
+    candidates = ways()[: len(WAYS)]
     if method is not None:
-        one_of("method", method, [name_of(way) for way in candidates])
-        candidates = tuple(way for way in candidates if name_of(way) == method)
+        one_of("method", method, [name_of(way) for way in ways()])
+        candidates = tuple(way for way in ways() if name_of(way) == method)
     whole = next((way for way in candidates if way is not rejection and way.accepts(problem)), None)
     if whole is not None:
         return Plan(problem, (Share(np.arange(problem.law.n), problem, whole),))
@@ -153,6 +160,8 @@ def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]
 
 
 def _no_way(problem: Problem, method: str | None) -> str:
+    if method == "metropolis":
+        return metropolis.refusal(problem)
     if (reason := hierarchy.too_large(problem)) and method in (None, "hierarchy"):
         bounded = problem.depends_on_data
         return f"{reason}; {'draw it without the bounds' if bounded else 'use onto(..., integer=False)'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,26 @@ NO_CLAIM = (
     "no privacy statement is known for integer Gaussian noise given these inequalities: "
     "use integer=False, Laplace noise, or onto()"
 )
+ONLY_NEAR = (
+    "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, "
+    "and no diagnostic proves it"
+)
 
 
-def promise(base: Additive, system: System) -> Promise:
-    """Return every statement that holds for the mechanism conditioned on the system."""
+def promise(base: Additive, system: System, *, exact: bool = True) -> Promise:
+    """Return every statement that holds for the mechanism conditioned on the system.
+
+    `exact` says that draws have this very law; otherwise every statement is only estimated.
+    """
+    found = _promise(base, system)
+    return found if exact else replace(found, statements=tuple(_estimated(each) for each in found.statements))
+
+
+def _estimated(statement: Guarantee) -> Guarantee:
+    return replace(statement, status="estimated", exact=False, caveats=(*statement.caveats, ONLY_NEAR))
+
+
+def _promise(base: Additive, system: System) -> Promise:
     if system.branches:
         return _union(base, system)
     if system.invariants.count:

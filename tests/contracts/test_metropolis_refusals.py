@@ -1,0 +1,94 @@
+"""The Markov chain must be asked for, says that it is only an estimate, and refuses what it cannot draw."""
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+
+TREE = hf.Hierarchy.from_parents([-1, 0, 0])
+QUERY = hf.counts(TREE)
+TRUTH = TREE.sum_up([2, 1])
+WIDE = hf.Hierarchy.from_parents([-1] + [0] * 1_000)
+CONSISTENT = hf.consistent(TREE)
+
+REFUSED = {
+    "no hierarchy": (lambda: hf.laplace(hf.histogram(3), scale=1), hf.invariant([[1, 1, 1]]), "draws hierarchies"),
+    "only bounds": (lambda: hf.laplace(QUERY, scale=1), hf.nonnegative(), "draws hierarchies"),
+    "an order beside it": (lambda: hf.laplace(QUERY, scale=1), CONSISTENT & hf.ordered([1, 2]), "draws hierarchies"),
+    "a weighted invariant": (
+        lambda: hf.laplace(QUERY, scale=1),
+        CONSISTENT & hf.invariant([[0, 1, 2]]),
+        "draws hierarchies",
+    ),
+    "a union": (
+        lambda: hf.laplace(QUERY, scale=1),
+        CONSISTENT & (hf.between(0, 1, at=1) | hf.between(3, 4, at=1)),
+        "draws hierarchies",
+    ),
+    "too many outputs": (
+        lambda: hf.laplace(hf.counts(WIDE), scale=1),
+        hf.consistent(WIDE),
+        "up to 1000 outputs, .* found 1001: leave method out",
+    ),
+    "an unmeasured leaf": (lambda: hf.laplace(QUERY, scale=[1, np.inf, 1]), CONSISTENT, "noise on every leaf"),
+    "noise too wide": (lambda: hf.laplace(QUERY, scale=2.0**40), CONSISTENT, r"scales up to 2\*\*36"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_cannot_draw_is_refused_in_one_sentence(name):
+    make, constraint, sentence = REFUSED[name]
+    mechanism = make().given(constraint, method="metropolis")
+    with pytest.raises(hf.Refused, match=sentence) as refusal:
+        mechanism.simulate(np.zeros(mechanism.query.n, dtype=int), 1)
+    assert "\n" not in str(refusal.value)
+
+
+def way_of(mechanism):
+    try:
+        return mechanism.method
+    except hf.Refused as refusal:
+        return str(refusal)
+
+
+@pytest.mark.parametrize("must", [CONSISTENT, CONSISTENT & hf.nonnegative()], ids=["equalities", "bounds"])
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
+def test_it_is_never_chosen_unasked(make, integer, must):
+    """Not even where no exact way is known."""
+    base = make(QUERY, scale=1, integer=integer)
+    assert way_of(base.given(must, method="metropolis")) == "metropolis"
+    assert "metropolis" not in way_of(base.given(must))
+
+
+@pytest.mark.parametrize("must", [CONSISTENT, CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [0]))])
+@pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
+def test_every_statement_is_an_estimate_with_the_same_figures(make, must):
+    exact = make(QUERY, scale=2).given(must)
+    chain = make(QUERY, scale=2).given(must, method="metropolis")
+    release = chain.release(TRUTH)
+    assert release.method == "metropolis"
+    assert release.guarantees == chain.guarantees
+    assert len(chain.guarantees) == len(exact.guarantees)
+    for statement, proved in zip(chain.guarantees, exact.guarantees, strict=True):
+        assert (statement.status, proved.status) == ("estimated", "proved")
+        assert (statement.epsilon, statement.rho, statement.mu) == (proved.epsilon, proved.rho, proved.mu)
+        assert not statement.exact
+        assert any("Markov chain" in caveat for caveat in statement.caveats)
+        assert not any("Markov chain" in caveat for caveat in proved.caveats)
+    assert "rests on an estimate and is not proved" in str(release.guarantee)
+
+
+def test_what_follows_stays_an_estimate():
+    chain = hf.laplace(QUERY, epsilon=1).given(CONSISTENT, method="metropolis")
+    for mechanism in (chain.onto(hf.nonnegative()), chain.calibrated(epsilon=2)):
+        assert mechanism.guarantee.status == "estimated"
+        assert any("Markov chain" in caveat for caveat in mechanism.guarantee.caveats)
+    # Asked again without the method, the exact way draws and the proof stands.
+    assert chain.given(hf.nonnegative()).guarantee.status == "proved"
+
+
+def test_a_refusal_to_promise_stays_one():
+    everything = CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [0, 1, 2]))
+    with pytest.raises(hf.Refused, match="no statement holds"):
+        hf.laplace(QUERY, scale=1).given(everything, method="metropolis").release(TRUTH)
