@@ -135,6 +135,8 @@ def test_bluedown_without_bounds_is_generalised_least_squares(name):
         made = Levelwise.of(Forest(parents, exact), exact, spreads, combined=True)
         wanted = A @ np.linalg.solve(A.T * weights @ A, A.T * weights @ noisy)
         assert made.move(noisy[None], endless_low, endless_high)[0] == pytest.approx(wanted, abs=1e-9)
+        whole = made.move(noisy[None], endless_low.astype(int), endless_high.astype(int))[0]
+        assert (np.abs(whole - wanted)[parents < 0] <= 0.5 + 1e-9).all()
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -73,7 +73,7 @@ class Levelwise:
             raise Refused(TOO_LARGE)
         if low.dtype.kind == "i" and noisy.dtype.kind == "f":
             noisy = np.rint(noisy)
-        noisy = noisy.astype(low.dtype, copy=False)
+        noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
         lowest, highest = low[self.order], high[self.order]
         whole = low.dtype.kind == "i"
         bad = _reach(self.first, self.exact, lowest, highest, 0.0 if whole else SLACK)
