@@ -59,7 +59,8 @@ def accepts(problem: Problem) -> bool:
     return not refusal(problem)
 
 
-def _target(problem: Problem, truth: Truth) -> Target:
+def target_of(problem: Problem, truth: Truth) -> Target:
+    """The conditional law of a problem that this way accepts, as chains see it."""
     forest = Forest.of(problem.system)
     assert forest is not None
     return Target.of(problem, forest, truth)
@@ -69,7 +70,7 @@ def _lengths(target: Target) -> tuple[int, int]:
     return max(FEWEST, TUNING * target.dimension), max(FEWEST, BURN_IN * target.dimension)
 
 
-def _forgotten(target: Target, count: int, stream: Stream, acceptance: float = ACCEPTANCE) -> Chains:
+def warmed(target: Target, count: int, stream: Stream, acceptance: float = ACCEPTANCE) -> Chains:
     """Chains that have tuned their step and forgotten their start."""
     tuning, burn_in = _lengths(target)
     chains = Chains.started(target, count, stream)
@@ -84,13 +85,13 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     Law: near that of independent noise given that parents equal the sum of their children, exact and fixed outputs have
     no noise, and every bound holds. What must hold, holds exactly (real noise adds up to the rounding of doubles).
     """
-    target = _target(problem, truth)
+    target = target_of(problem, truth)
     leaves = np.zeros((size, target.leaves.size))
     if target.dimension:
         together = max(1, BATCH_WORDS // ((target.dimension + 1) * sum(_lengths(target))))
         for start in range(0, size, together):
             count = min(together, size - start)
-            leaves[start : start + count] = _forgotten(target, count, stream).leaves
+            leaves[start : start + count] = warmed(target, count, stream).leaves
     return target.noise(leaves)
 
 
@@ -98,13 +99,13 @@ def spread(problem: Problem) -> Spread | None:
     """Errors measured on states of one long chain, as many steps apart as leaves move; None where data matter."""
     if problem.depends_on_data:
         return None
-    target = _target(problem, None)
+    target = target_of(problem, None)
 
     def states(size: int) -> npt.NDArray[Any]:
         if not target.dimension:
             return target.noise(np.zeros((size, target.leaves.size)))
         stream, thin = seeded(0), target.dimension
-        _, kept = _forgotten(target, 1, stream).run(size * thin, stream, thin)
+        _, kept = warmed(target, 1, stream).run(size * thin, stream, thin)
         return target.noise(kept[0])
 
     return simulated_spread(states)
@@ -124,6 +125,11 @@ class Diagnostics:
     acceptance: float
     effective: Floats
     r_hat: Floats
+
+    @classmethod
+    def of(cls, chains: Chains, steps: int, acceptance: float, states: Floats) -> Diagnostics:
+        """Look at the states, (chains, states, leaves), that chains kept over so many steps."""
+        return cls(len(states), steps, chains.step, acceptance, effective_draws(states), split_r_hat(states))
 
     @property
     def least_effective(self) -> float:
@@ -161,18 +167,12 @@ def diagnose(
 
     `steps` are those of each chain after tuning and burn-in; None takes 1,000 for each leaf that moves freely.
     """
-    target = _target(problem, truth)
+    target = target_of(problem, truth)
     dimension = max(1, target.dimension)
     thin = max(1, dimension // 4)
     asked = 1_000 * dimension if steps is None else whole("steps", steps, at_least=8 * thin)
-    running = _forgotten(target, whole("chains", chains, at_least=2), stream, acceptance)
-    return observed(running, asked, thin, stream)
-
-
-def observed(chains: Chains, steps: int, thin: int, stream: Stream) -> Diagnostics:
-    """Let chains take more steps, keep every `thin`-th state, and look at these."""
-    rate, kept = chains.run(steps, stream, thin)
-    return Diagnostics(len(kept), steps, chains.step, rate, effective_draws(kept), split_r_hat(kept))
+    running = warmed(target, whole("chains", chains, at_least=2), stream, acceptance)
+    return Diagnostics.of(running, asked, *running.run(asked, stream, thin))
 
 
 def effective_draws(states: Floats) -> Floats:
