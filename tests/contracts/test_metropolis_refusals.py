@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.conditioning import Problem, metropolis
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
 QUERY = hf.counts(TREE)
@@ -86,6 +87,17 @@ def test_what_follows_stays_an_estimate():
         assert any("Markov chain" in caveat for caveat in mechanism.guarantee.caveats)
     # Asked again without the method, the exact way draws and the proof stands.
     assert chain.given(hf.nonnegative()).guarantee.status == "proved"
+
+
+def test_only_chains_that_move_are_looked_at():
+    law = hf.laplace(QUERY, scale=1).base.law
+    everything = CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [1, 2]))
+    for constraint, sentence in ((everything, "no leaf free"), (hf.nonnegative(), "draws hierarchies")):
+        with pytest.raises(hf.Refused, match=sentence):
+            metropolis.diagnose(Problem(law, constraint.system(TREE.n)), TRUTH, hf.seeded(1))
+    for wrong in ({"chains": 1}, {"steps": 3}):
+        with pytest.raises(hf.Refused, match="must be at least"):
+            metropolis.diagnose(Problem(law, CONSISTENT.system(TREE.n)), None, hf.seeded(1), **wrong)
 
 
 def test_a_refusal_to_promise_stays_one():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import whole
+from holdfast.arguments import Refused, whole
 from holdfast.conditioning.chains import BATCH_WORDS, Chains, Floats, Target
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
@@ -167,8 +167,12 @@ def diagnose(
 
     `steps` are those of each chain after tuning and burn-in; None takes 1,000 for each leaf that moves freely.
     """
+    if reason := refusal(problem):
+        raise Refused(reason)
     target = target_of(problem, truth)
-    dimension = max(1, target.dimension)
+    dimension = target.dimension
+    if not dimension:
+        raise Refused("what must hold leaves no leaf free, so there is no chain to look at: ask for less to be exact")
     thin = max(1, dimension // 4)
     asked = 1_000 * dimension if steps is None else whole("steps", steps, at_least=8 * thin)
     running = warmed(target, whole("chains", chains, at_least=2), stream, acceptance)
