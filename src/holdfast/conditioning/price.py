@@ -13,12 +13,12 @@ import flint
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import LARGEST
 from holdfast.constraints import System
 from holdfast.noise.precision import ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 from holdfast.trees import Forest, output_parents
-from holdfast.trees.nonnegativity import worst_loss
+from holdfast.trees.leaf_bounds import LeafBounds
+from holdfast.trees.nonnegativity import prices
 
 #: Bits of the ball arithmetic behind a price; the result is then rounded outwards to a double.
 PRECISION = 256
@@ -54,53 +54,111 @@ def _reached(base: Additive, system: System) -> bool:
 
 
 def tree_price(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee | None:
-    """The guarantee of integer noise on a hierarchy given consistency and lower bounds on the leaves.
+    """The guarantee of noise on a hierarchy given consistency, exact outputs and bounds; None where none is proved.
 
-    Guarantee: Laplace, add-remove: exactly max_j (ε_j + log(c_{e_j}/c_0)); replace-one: at most
-    ε + min(ε, max_j log(c_{e_j}/c_0)) (THEORY H1; closed form in docs/theory/nonnegativity.md). Gaussian,
-    add-remove, one record: ρ at integer Rényi orders (THEORY H6). None where these results do not apply.
+    Guarantee (docs/theory/nonnegativity.md). Laplace, bounds on leaves: one record alone, exactly
+    max_j (ε_j + log of the price at the lower or the upper bounds); several, or some replaced: at most
+    ε + min(ε, their prices added) (THEORY H1). Integer Gaussian, any bounds, one record added, removed or replaced:
+    ρ at integer Rényi orders (THEORY H6).
     """
-    forest = Forest.of(system)
-    if forest is None or not base.law.integer or base.query.tree is None or base.unit != 1:
+    forest = _forest(base, system)
+    if forest is None:
         return None
-    tree = base.query.tree
-    asked = output_parents(tree.parents, base.query.n // tree.n)
-    leaves = forest.is_leaf
-    if differences.neighbours != base.neighbours or not np.array_equal(asked, forest.parents):
-        return None
-    if np.isinf(base.law.variances[leaves]).any():
-        return None
-    low, high = system.integer_bounds()
-    leaf_sums = _implied(forest, np.where(low > -LARGEST, low, 0))
-    bounded = bool((low[leaves] > -LARGEST).all() and (high >= LARGEST).all())
-    if forest.exact.any() or not bounded or (low > np.where(leaves, low, leaf_sums)).any():
-        return None
-    records, adds = base.neighbours.records, base.neighbours.kind == "add-remove"
     if base.law.kind == "gaussian":
-        if not adds or records > 1:
-            return None
-        because = "integer Gaussian noise on a hierarchy given leaf bounds keeps ρ at integer orders (THEORY H6)"
-        loss = base.loss(differences).value
-        return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
-    total, price = worst_loss(forest, base.law)
-    because = "the price of lower bounds on the leaves of a hierarchy: max(ε_j + log c_{e_j}/c_0) (THEORY H1)"
-    words["because"] = because
+        return _gaussian_on_tree(base, forest, differences, **words) if base.law.integer else None
+    bounds = _leaf_bounds(base, system, forest)
+    found = None if bounds is None or not bounds.changeable.any() else prices(bounds, base.law)
+    if bounds is None or found is None:
+        return None
+    relation = differences.neighbours
+    words["because"] = (
+        "the price of bounds on the leaves of a hierarchy: max(ε_j + log c_{x±e_j}/c_x) at the lowest or highest table "
+        "(THEORY H1)"
+    )
+    if relation.adds and (relation.records == 1 or bounds.alone.sum() == bounds.changeable.sum()):
+        total = found.alone()
+        words["exact"] = relation.records == 1 and base.law.integer and _attained(bounds, system)
+        return None if total is None else base.pure(total * relation.records, **words)
+    rise, fall = found.rise(), found.fall()
+    if rise is None or fall is None:
+        return None
     with working_precision(PRECISION):
-        if adds:
-            # Leaf counts are never negative: with lower bounds above or at 0 the worst table can occur.
-            reached = bool((low[leaves] >= 0).all())
-            return base.pure(total * records, **(words | {"exact": records == 1 and reached}))
-        single = ball(base.loss(differences).value / records)
-        return base.pure((single + single.min(price)) * records, **words)
+        if not relation.adds:
+            price = (rise + fall) * relation.records
+        elif bounds.alone.any():
+            price = rise.max(fall) * relation.records
+        else:  # as many records come as go
+            price = (rise + fall) * (relation.records // 2)
+        loss = ball(base.loss(differences).value)
+        return base.pure(loss + loss.min(price), **words)
 
 
-def _implied(forest: Forest, low: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The sum of the lower bounds of the leaves below each output."""
-    sums = np.where(forest.is_leaf, low, 0)
-    for v in reversed(forest.downward):
-        if forest.parents[v] >= 0:
-            sums[forest.parents[v]] += sums[v]
-    return sums
+def _forest(base: Additive, system: System) -> Forest | None:
+    """The hierarchy of the system, if it is that of the query; kept with the system."""
+    tree, kept = base.query.tree, system.__dict__
+    if tree is None or base.unit != 1:
+        return None
+    if kept.get("_priced") is not base.query:
+        found = Forest.of(system)
+        asked = output_parents(tree.parents, base.query.n // tree.n)
+        kept["_forest"] = found if found is not None and np.array_equal(asked, found.parents) else None
+        kept["_priced"] = base.query
+    forest: Forest | None = kept["_forest"]
+    return forest
+
+
+def _gaussian_on_tree(base: Additive, forest: Forest, differences: Differences, **words: Any) -> Guarantee | None:
+    """ρ at integer orders, where every difference is one record added, removed or replaced."""
+    relation = differences.neighbours
+    if relation.records > 1 and not (relation.adds and relation.records == 2 and _all_below_exact(forest)):
+        return None
+    because = "integer Gaussian noise on a hierarchy given bounds keeps ρ at integer orders (THEORY H6)"
+    loss = base.loss(differences).value
+    return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
+
+
+def _all_below_exact(forest: Forest) -> bool:
+    """Whether every leaf is exact or has an exact output above it, so that records only come as others go."""
+    free = np.zeros(forest.n, dtype=bool)
+    bounds = LeafBounds(forest.parents, forest.exact, np.zeros(forest.n, np.int32), np.ones(forest.n), free, free)
+    return not bounds.alone.any()
+
+
+def _leaf_bounds(base: Additive, system: System, forest: Forest) -> LeafBounds | None:
+    """The bounds on leaves, kept with the system; None where an inner output has a bound of its own."""
+    laws = np.zeros(forest.n, dtype=np.int32) if base.law.which is None else base.law.which
+    kept: LeafBounds | None = system.__dict__.get("_leaf_bounds")
+    if kept is not None and np.array_equal(kept.which, laws):
+        return kept
+    low, high = system.real_bounds()
+    if base.law.integer:
+        low, high = np.ceil(low), np.floor(high)
+    with np.errstate(invalid="ignore"):
+        width = np.where(np.isfinite(low) & np.isfinite(high), high - low, np.inf)
+    made = LeafBounds(forest.parents, forest.exact, laws, width, np.isfinite(low), np.isfinite(high))
+    if not _implied(made, low, high):
+        return None
+    system.__dict__["_leaf_bounds"] = made
+    return made
+
+
+def _implied(bounds: LeafBounds, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> bool:
+    """Whether the bounds of the leaves imply those of all inner outputs with noise."""
+    inner = ~bounds.is_leaf & ~bounds.exact
+    least, most = (bounds.summed(np.where(bounds.is_leaf, side, 0.0)) for side in (low, high))
+    # A sum of whole numbers beyond 2^53 may be rounded: then the bound counts as one of its own.
+    rounded = np.maximum(np.abs(np.where(np.isfinite(least), least, 0)), np.abs(np.where(np.isfinite(most), most, 0)))
+    binding = (low > least) | (high < most) | ((rounded > 2.0**53) & (np.isfinite(low) | np.isfinite(high)))
+    return not (inner & binding).any()
+
+
+def _attained(bounds: LeafBounds, system: System) -> bool:
+    """Whether the worst tables can occur: all leaves at their lower, or all at their upper bounds, and counts ≥ 0."""
+    leaves = bounds.is_leaf & ~bounds.exact
+    if bool((bounds.exact & ~bounds.is_leaf).any()) and system.equalities.b.any():
+        return False
+    low, high = system.real_bounds()
+    return bool((low[leaves] >= 0).all()) or bool((np.isfinite(high[leaves]) & (high[leaves] >= 1)).all())
 
 
 def _each_cell_its_own_output(base: Additive) -> bool:

@@ -10,6 +10,9 @@ from fractions import Fraction
 NEARNESS = 1e-10
 # First relative width of the bracket around a guess; it grows fourfold until it holds the answer.
 _WIDTH = Fraction(1, 2**20)
+# Secant steps before the bracket, and how far, in distances between the last two points, one of them may lead.
+_GUESSES = 8
+_FARTHEST = 4.0
 
 
 def factor_meeting(met: Callable[[Fraction], float], limit: float, *, squared: bool) -> Fraction:
@@ -18,19 +21,42 @@ def factor_meeting(met: Callable[[Fraction], float], limit: float, *, squared: b
     `squared` says that `met` is about proportional to 1/f², otherwise to 1/f; where it is exactly so the first guess is
     the answer. Raises OverflowError when the limit is met at every scale.
     """
-    ratio = met(Fraction(1)) / limit
+    known: dict[Fraction, float] = {}
+
+    def at(factor: Fraction) -> float:
+        if factor not in known:
+            known[factor] = met(factor)
+        return known[factor]
+
+    ratio = at(Fraction(1)) / limit
     guess = Fraction(max(math.sqrt(ratio) if squared else ratio, 2.0**-40)) * (1 + Fraction(1, 2**44))
+    aim, before = limit * (1 - NEARNESS / 2), Fraction(1)
+    for _ in range(_GUESSES):
+        if limit * (1 - NEARNESS) <= at(guess) <= limit:
+            return guess
+        before, guess = guess, Fraction(float(_crossing(before, at(before), guess, at(guess), aim)))
     low, high, width = guess, guess, _WIDTH
-    while met(high) > limit:
+    while at(high) > limit:
         low, high, width = high, high * (1 + width), 4 * width
     width = _WIDTH
-    while met(high) < limit * (1 - NEARNESS) and met(low) <= limit:
+    while at(high) < limit * (1 - NEARNESS) and at(low) <= limit:
         low, width = low / (1 + width), 4 * width
         if low < Fraction(1, 2**80):
             raise OverflowError("the limit is met at every scale")
-    while met(high) < limit * (1 - NEARNESS):
+    while at(high) < limit * (1 - NEARNESS):
         middle = Fraction(float((low + high) / 2))
         if middle in (low, high):
             break
-        low, high = (middle, high) if met(middle) > limit else (low, middle)
+        low, high = (middle, high) if at(middle) > limit else (low, middle)
     return high
+
+
+def _crossing(first: Fraction, there: float, second: Fraction, here: float, limit: float) -> Fraction:
+    """Where a power of the factor through two points meets the limit; the second point where that is no help."""
+    if there == here or min(there, here) <= 0 or math.isinf(max(there, here)):
+        return second
+    share = math.log(here / limit) / math.log(there / here)
+    step = share * math.log(second / first)
+    if not (abs(share) < _FARTHEST and abs(step) < 1):
+        return second
+    return second * Fraction(math.exp(step))

@@ -18,7 +18,7 @@ from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, System
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.queries import Moves, shared_moves
+from holdfast.queries import Moves, Query, shared_moves
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6
@@ -50,14 +50,19 @@ def frozen_words(base: Additive, frozen: npt.NDArray[np.int64]) -> tuple[str, ..
 
 
 def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) -> Moves:
-    """The smallest changes of records that keep every equality."""
-    return shared_moves(
-        base.query,
-        space.rows,
-        base.neighbours,
-        cube_margins=space.cube_margins,
-        records_at_least=records_at_least,
-    )
+    """The smallest changes of records that keep every equality; kept with the space, since noise does not matter."""
+    kept: dict[Any, tuple[Query, Moves]] = space.__dict__.setdefault("_moves", {})
+    key = (id(base.query), base.neighbours, records_at_least)
+    if key not in kept:
+        found = shared_moves(
+            base.query,
+            space.rows,
+            base.neighbours,
+            cube_margins=space.cube_margins,
+            records_at_least=records_at_least,
+        )
+        kept[key] = (base.query, found)  # the query is kept so that its id stays its own
+    return kept[key][1]
 
 
 #: The refusal when no set of a few records can change while every equality is kept.

@@ -110,7 +110,7 @@ class TreeCounts(Query):
         weight, denominator = weights.per_output(2 * len(self.hierarchy.levels))
         sums = path_sums(self.hierarchy, self.by, weight).reshape(-1, self.by)[self.hierarchy.leaves].ravel()
         chosen = sums if mask is None else sums[mask]
-        return Bound(Fraction(int(max(chosen, default=0)), denominator), True)
+        return Bound(Fraction(int(chosen.max()) if chosen.size else 0, denominator), True)
 
     def pair(self, weights: Weights, p: int, classes: Ints | None) -> Bound:
         """Return the heaviest pair of paths of one class, without their common part."""

@@ -1,129 +1,334 @@
-"""What lower bounds on the leaves cost on a hierarchy with integer Laplace noise (THEORY H1), in closed form.
+"""What bounds on the leaves cost on a hierarchy with Laplace noise (THEORY H1), in closed form.
 
-c_x is the probability that the noise, given consistency, keeps every leaf of the table x at or above its lower bound.
-The largest ratio c_{x+e_j}/c_x is at the table of lower bounds. There every leaf's noise is at least 0, so every
-output's is, and all weights factorise: leaf l is geometric with ratio β_l = e^{−ε_l}, ε_l = Σ 1/λ_v over its path.
-Only u_j = −1 is new at x + e_j. With a_1, …, a_m the outputs above leaf j from its parent to the root and
-q_i = ∏ (1 − β_l) over the leaves l ≠ j below a_i (q_0 = 1):
+c_x is the probability that the noise, given consistency and the exact outputs, keeps every leaf of the table x within
+its bounds. The largest ratio c_{x+e_j}/c_x is at the table of lower bounds, the largest c_{x−e_j}/c_x at that of upper
+bounds, and by symmetry both have one formula. At its lower bounds every leaf's noise is at least 0, so every output's
+is, and all weights factorise: leaf l, with an interval of w_l + 1 values, is geometric with ratio β_l = e^{−ε_l},
+ε_l = Σ 1/λ_v over its path, and stands at its bound with probability p_l = (1−β_l)/(1−β_l^{w_l+1}). With a_1, …, a_m
+the outputs above leaf j from its parent to the root and q_i = ∏ p_l over the leaves l ≠ j below a_i (q_0 = 1):
 
-    c_{e_j}/c_0 = 1 + α_j(1−β_j)·[ Σ_i (q_{i−1} − q_i)·∏_{t<i} α_t·∏_{t≥i} α_t^{−1} + q_m·∏_t α_t ].
+    c_{e_j}/c_0 = 1 + p_j·( α_j·[ Σ_i (q_{i−1} − q_i)·∏_{t<i} α_t·∏_{t≥i} α_t^{−1} + q_m·∏_t α_t ] − β_j^{w_j} ).
 
-Proof: docs/theory/nonnegativity.md.
+Below an exact output c_{e_j}/c_0 = 1 + Σ_l e^{−ε_{jl}} over the other leaves l with the same lowest exact output,
+ε_{jl} the loss of moving one record from j to l. Proofs: docs/theory/nonnegativity.md.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 
 from holdfast.noise import Independent
 from holdfast.noise.precision import ball, working_precision
-from holdfast.trees.forest import Forest
+from holdfast.trees.leaf_bounds import MOST_ENTRIES, Bools, Floats, Ints, LeafBounds, alike
 
-#: Precision of the final evaluation.
+#: Bits of the final evaluation, beside those that large losses use up.
 BITS = 192
-#: Leaves whose loss in doubles is this close to the largest are evaluated in balls; doubles err by far less.
-NEAR = 1e-9
+#: Leaves whose figure in doubles is this near to the largest are evaluated in balls; doubles err by far less.
+NEAR = 1e-10
+#: A factor below e^−1000 counts as some number between 0 and that.
+NEGLIGIBLE = 1000.0
+#: A larger loss on one path is absurd: the general bound will do.
+LARGEST_LOSS = 2000.0
 
 
-def worst_loss(forest: Forest, law: Independent) -> tuple[arb, arb]:
-    """Return balls of max_j (ε_j + log(c_{e_j}/c_0)) and of max_j log(c_{e_j}/c_0)."""
-    rates = _rates(law, forest.n)
-    total, price = _in_doubles(forest, rates)
-    leaves = np.flatnonzero(forest.is_leaf)
-    best_total, best_price = arb(0), arb(0)
-    with working_precision(BITS):
-        for figures in (total, price):
-            seen: set[tuple[float, float]] = set()
-            for leaf in leaves[figures[leaves] >= figures[leaves].max() - NEAR].tolist():
-                if (total[leaf], price[leaf]) in seen:
-                    continue  # the same figures to the last bit: a leaf that is alike
-                seen.add((total[leaf], price[leaf]))
-                loss, extra = _exactly(forest, law, leaf)
-                best_total, best_price = best_total.max(loss + extra), best_price.max(extra)
-    return best_total, best_price
+def prices(bounds: LeafBounds, law: Independent) -> Prices | None:
+    """What bounds cost under Laplace noise; None where c is not finite or losses are absurd."""
+    rates = np.array([0.0 if scale is None else 1 / float(scale) for scale in law.scale_values])[bounds.which]
+    loss = _path_sums(bounds.parents, bounds.order, rates)
+    if loss.max() > LARGEST_LOSS:
+        return None
+    with np.errstate(invalid="ignore"):
+        width = np.where(loss * bounds.width > NEGLIGIBLE, np.inf, bounds.width)
+    found = Prices(bounds.with_width(width), law, rates, loss)
+    return found if np.isfinite(found.price[bounds.changeable]).all() else None
 
 
-def _rates(law: Independent, n: int) -> npt.NDArray[np.float64]:
-    """1/λ of every output; 0 where it is not measured."""
-    each = np.array([0.0 if scale is None else 1 / float(scale) for scale in law.scale_values])
-    return np.full(n, each[0]) if law.which is None else each[law.which]
+class Prices:
+    """The price of each leaf, in doubles for all and in balls for the few that may be the largest.
+
+    The balls are upper bounds where a leaf is not bounded or noise is continuous, and exact otherwise.
+    """
+
+    def __init__(self, bounds: LeafBounds, law: Independent, rates: Floats, loss: Floats) -> None:
+        self.bounds, self.loss, self.integer = bounds, loss, law.integer
+        self.exact_rates = [Fraction(0) if scale is None else 1 / scale for scale in law.scale_values]
+        figures = _figures if law.integer else _continuous_figures
+        self.price, self.at_bound = figures(
+            bounds.parents, bounds.order, bounds.is_leaf, bounds.exact, bounds.top, bounds.width, rates, loss
+        )
+        self._products: dict[int, arb] = {}
+        self._sums: dict[int, arb] = {}
+        self._losses: dict[int, Fraction] = {}
+
+    def alone(self) -> arb | None:
+        """A ball of max_j (ε_j + log price) over the leaves that one record can change alone."""
+        bounded = self.bounds.low | self.bounds.high
+        return self._largest(self.bounds.alone, self.loss + np.where(bounded, self.price, 0.0), self._loss)
+
+    def rise(self) -> arb | None:
+        """A ball of the largest log(c_{x+e_j}/c_x)."""
+        return self._largest(self.bounds.changeable & self.bounds.low, self.price)
+
+    def fall(self) -> arb | None:
+        """A ball of the largest log(c_{x−e_j}/c_x)."""
+        return self._largest(self.bounds.changeable & self.bounds.high, self.price)
+
+    def _largest(self, among: Bools, figures: Floats, beside: Callable[[int], Fraction] | None = None) -> arb | None:
+        """The largest price of these leaves, `beside` added; None where too many with unlike ancestors compete."""
+        candidates = self._candidates(np.flatnonzero(among), figures)
+        if candidates is None:
+            return None
+        best = arb(0)
+        with working_precision(BITS + int(12 * self.loss.max())):
+            for leaf in candidates.tolist():
+                bounded = self.bounds.low[leaf] or self.bounds.high[leaf]
+                price = self._price(leaf) if bounded else arb(0)
+                best = best.max(price if beside is None else ball(beside(leaf)) + price)
+        return best
+
+    def _candidates(self, among: Ints, figures: Floats) -> Ints | None:
+        """One leaf of each kind among those whose figure is nearly the largest."""
+        if among.size == 0:
+            return among
+        b, largest = self.bounds, figures[among].max()
+        near = among[figures[among] >= largest - NEAR * max(1.0, largest)]
+        near = near[alike((b.leaf_class[near] * (b.parents.size + 1) + b.parents[near])[:, None])[0]]
+        if not self.integer or b.counted is None:
+            return near
+        # Leaves of one class are alike if the outputs above them, up to an exact one, count equal leaves below.
+        many = len(b.counted[1])
+        tops = np.where(b.top[near] < 0, 0, 1 + b.depth[b.top[near]])
+        columns, above = [b.leaf_class[near] * (1 + int(tops.max())) + tops], b.parents[near]
+        matter = np.ones(near.size, dtype=bool)
+        while (above >= 0).any():
+            if near.size * len(columns) > MOST_ENTRIES:
+                return None
+            matter &= ~self._negligible(above, near)
+            columns.append(np.where(above < 0, -1, np.where(matter, b.counted[0][above], many)))
+            above = np.where((above < 0) | b.exact[above], -1, b.parents[above])
+        table = np.stack(columns, axis=1)
+        kinds = alike(table)[0]
+        return near[kinds[_not_exceeded(table[kinds], b.counted[1])]]
+
+    def _negligible(self, above: Any, leaf: Any) -> Any:
+        """Whether some other leaf below is surely away from its bound."""
+        return self.at_bound[above] - self.at_bound[leaf] < -NEGLIGIBLE
+
+    def _rate(self, output: int) -> Fraction:
+        return self.exact_rates[self.bounds.which[output]]
+
+    def _loss(self, output: int) -> Fraction:
+        """ε of an output: the sum of the rates on its path."""
+        kind = int(self.bounds.leaf_class[output])  # the laws on the path are those of every leaf of this class
+        key = kind if kind >= 0 else -1 - output
+        if key not in self._losses:
+            total = Fraction(0)
+            while output >= 0:
+                total += self._rate(output)
+                output = int(self.bounds.parents[output])
+            self._losses[key] = total
+        return self._losses[key]
+
+    def _price(self, leaf: int) -> arb:
+        """The ball of log(c_{e_j}/c_0)."""
+        if not self.integer:
+            return self._continuous(leaf)
+        growth = self._free(leaf) if self.bounds.top[leaf] < 0 else self._exchanges(leaf)
+        return (1 + growth).log().max(arb(0))
+
+    def _free(self, leaf: int) -> arb:
+        """The growth of c where no output above the leaf is exact."""
+        b, loss, mine = self.bounds, self._loss(leaf), self._stays(leaf)
+        share, before, lower = arb(0), arb(1), Fraction(0)
+        above = int(b.parents[leaf])
+        while above >= 0:
+            if self._negligible(above, leaf):
+                share, before = share + before * ball(-2 * lower).exp() + arb(0, _TINY), arb(0, _TINY)
+                break
+            q = self._none_below(above) / mine
+            share = share + (before - q) * ball(-2 * lower).exp()
+            lower, before = lower + self._rate(above), q
+            above = int(b.parents[above])
+        share = share + before * ball(-2 * lower).exp()
+        return mine * (ball(loss - 2 * self._rate(leaf)).exp() * share - self._power(loss, b.width[leaf]))
+
+    def _exchanges(self, leaf: int) -> arb:
+        """The growth of c below an exact output: one term for each leaf that can give way."""
+        b, loss = self.bounds, self._loss(leaf)
+        total, before = arb(0), ball(-loss).exp()
+        above = leaf
+        while above != b.top[leaf]:
+            above = int(b.parents[above])
+            reached = self._weights_below(above)
+            total = total + ball(2 * self._loss(above) - loss).exp() * (reached - before)
+            before = reached
+        return total
+
+    def _stays(self, leaf: int) -> arb:
+        """The probability p_l that a leaf stands at its bound."""
+        loss, width = self._loss(leaf), self.bounds.width[leaf]
+        if loss == 0:
+            return 1 / (1 + _width(width))
+        return (1 - ball(-loss).exp()) / (1 - self._power(loss, width + 1))
+
+    def _power(self, loss: Fraction, exponent: float) -> arb:
+        """β^exponent; a far bound and none at all give a ball of tiny numbers."""
+        return arb(0, _TINY) if math.isinf(exponent) else (-ball(loss) * _width(exponent)).exp()
+
+    def _none_below(self, output: int) -> arb:
+        """∏ p_l over the leaves below an output."""
+
+        def times(total: arb, leaf: int, count: int) -> arb:
+            return total * self._stays(leaf) ** count
+
+        return self._below(output, self._products, times, arb(1))
+
+    def _weights_below(self, output: int) -> arb:
+        """Σ e^{−ε_l} over the leaves below an output that can give way."""
+
+        def added(total: arb, leaf: int, count: int) -> arb:
+            return total + count * ball(-self._loss(leaf)).exp() if self.bounds.width[leaf] >= 1 else total
+
+        return self._below(output, self._sums, added, arb(0))
+
+    def _below(self, output: int, kept: dict[int, arb], joined: Callable[[arb, int, int], arb], start: arb) -> arb:
+        counted = self.bounds.counted
+        key = output if counted is None else int(counted[0][output])
+        if key not in kept:
+            total = start
+            for kind, count in zip(*self.bounds.classes_below(output), strict=True):
+                total = joined(total, int(self.bounds.examples[kind]), int(count))
+            kept[key] = total
+        return kept[key]
+
+    def _continuous(self, leaf: int) -> arb:
+        """An upper bound of log(c_{e_j}/c_0) for continuous noise: the noise of the outputs above is taken as large."""
+        loss, width = self._loss(leaf), self.bounds.width[leaf]
+        slope = loss - 2 * self._rate(leaf)
+        gained = (ball(slope).exp() - 1) / ball(slope) if slope else arb(1)
+        far = self._power(loss, width)
+        lost = (self._power(loss, width - 1) - far) / (1 - far)
+        return (1 + ball(loss) * gained / (1 - far) - lost).log().max(arb(0)).min(ball(loss))
 
 
-def _in_doubles(
-    forest: Forest, rates: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """ε_j + log(c_{e_j}/c_0) and log(c_{e_j}/c_0) for every leaf, in doubles."""
-    path = rates.copy()
-    for v in forest.downward:
-        if forest.parents[v] >= 0:
-            path[v] += path[forest.parents[v]]
-    # log ∏(1 − β_l) over the leaves below each output.
-    below = np.zeros(forest.n)
-    below[forest.is_leaf] = np.log1p(-np.exp(-path[forest.is_leaf]))
-    for v in reversed(forest.downward):
-        if forest.parents[v] >= 0:
-            below[forest.parents[v]] += below[v]
-    price = np.zeros(forest.n)
-    for leaf in np.flatnonzero(forest.is_leaf).tolist():
-        above, mine = _above(forest, leaf), below[leaf]
-        bracket, lower, before = 0.0, 0.0, 1.0
-        upper = float(rates[above].sum())
-        for v in above:
-            q = float(np.exp(below[v] - mine))
-            bracket += (before - q) * np.exp(upper - lower)
-            upper, lower, before = upper - rates[v], lower + rates[v], q
-        bracket += before * np.exp(-lower)
-        price[leaf] = np.log1p(np.exp(-rates[leaf]) * np.exp(mine) * bracket)
-    return path + price, price
+_TINY = 2.0**-1000
 
 
-def _above(forest: Forest, leaf: int) -> list[int]:
-    result, v = [], int(forest.parents[leaf])
-    while v >= 0:
-        result.append(v)
-        v = int(forest.parents[v])
-    return result
+def _not_exceeded(table: Ints, counts: npt.NDArray[np.int32]) -> Ints:
+    """The rows (kind of leaf, counts below each ancestor) that no other of their kind exceeds or equals in every count.
+
+    More leaves below an ancestor never make the price smaller. Ancestors are rows of `counts`; −1 stands for none,
+    and the number after the last row for more leaves than matter.
+    """
+    if table.shape[0] * (table.shape[1] - 1) * counts.shape[1] > MOST_ENTRIES:
+        return np.arange(len(table))
+    many = np.full((2, counts.shape[1]), np.iinfo(np.int32).max, np.int32)
+    many[1] = -1  # the last row, which −1 finds
+    vectors = np.concatenate([counts, many])[table[:, 1:]].reshape(len(table), -1)
+    left, kept = np.arange(len(table)), []
+    size = vectors.sum(axis=1, dtype=np.float64)
+    while left.size:
+        best = left[np.argmax(size[left])]
+        kept.append(best)
+        below = (vectors[left] <= vectors[best]).all(axis=1) & (table[left, 0] == table[best, 0])
+        left = left[~below]
+    return np.array(kept)
 
 
-def _exactly(forest: Forest, law: Independent, leaf: int) -> tuple[arb, arb]:
-    """Balls of ε_j and of log(c_{e_j}/c_0) for one leaf."""
-
-    def rate(v: int) -> Fraction:
-        scale = law.scale_values[0 if law.which is None else int(law.which[v])]
-        return Fraction(0) if scale is None else 1 / scale
-
-    above = _above(forest, leaf)
-    loss = rate(leaf) + sum((rate(v) for v in above), Fraction(0))
-    bracket, lower, before = arb(0), Fraction(0), arb(1)
-    upper = loss - rate(leaf)
-    for v in above:
-        q = _none_below(forest, rate, v, leaf)
-        bracket = bracket + (before - q) * ball(upper - lower).exp()
-        upper, lower, before = upper - rate(v), lower + rate(v), q
-    bracket = bracket + before * (-ball(lower)).exp()
-    extra = (-ball(rate(leaf))).exp() * (1 - (-ball(loss)).exp()) * bracket
-    return ball(loss), (1 + extra).log()
+def _width(value: float) -> arb:
+    """A ball of a difference of bounds, which beyond 2^53 was rounded to a double."""
+    exact = arb(value)
+    return exact if abs(value) < 2.0**53 else exact * arb(1, 2.0**-50)
 
 
-def _none_below(forest: Forest, rate: object, v: int, leaf: int) -> arb:
-    """∏ (1 − β_l) over the leaves l ≠ leaf below v; alike leaves are counted, not multiplied one by one."""
-    assert callable(rate)
-    counts: dict[Fraction, int] = {}
-    start = sum((rate(u) for u in _above(forest, v)), Fraction(0))
-    stack: list[tuple[int, Fraction]] = [(v, start)]
-    while stack:
-        u, before = stack.pop()
-        path = before + rate(u)
-        if forest.is_leaf[u]:
-            if u != leaf:
-                counts[path] = counts.get(path, 0) + 1
-        else:
-            stack.extend((child, path) for child in forest.children_of(u).tolist())
-    result = arb(1)
-    for path, count in counts.items():
-        result = result * (1 - (-ball(path)).exp()) ** count
-    return result
+@numba.njit(cache=True, nogil=True)
+def _path_sums(parents: Any, order: Any, rates: Any) -> Any:  # pragma: no cover (compiled)
+    sums = np.empty(parents.size)
+    for i in range(order.size):
+        v = order[i]
+        sums[v] = rates[v] + (sums[parents[v]] if parents[v] >= 0 else 0.0)
+    return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compiled)
+    """log p_l."""
+    if width == 0:
+        return 0.0
+    if loss == 0:
+        return -np.log(width + 1)
+    first = np.log1p(-np.exp(-loss)) if loss > 0.5 else np.log(-np.expm1(-loss))
+    rest = loss * (width + 1)
+    return first - (np.log1p(-np.exp(-rest)) if rest > 0.5 else np.log(-np.expm1(-rest)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _figures(
+    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, rates: Any, loss: Any
+) -> Any:  # pragma: no cover (compiled)
+    """Return log(c_{e_j}/c_0) of every leaf, and log ∏ p_l over the leaves below (or at) every output, in doubles."""
+    n = parents.size
+    at_bound, inside, near = np.zeros(n), np.zeros(n), np.zeros(n)
+    for i in range(n - 1, -1, -1):
+        v = order[i]
+        p = parents[v]
+        if top[v] < 0:
+            if leaf[v]:
+                at_bound[v] = _log_stays(loss[v], width[v])
+            if p >= 0:
+                at_bound[p] += at_bound[v]
+        elif not exact[v]:
+            if leaf[v]:
+                inside[v] = 1.0 if width[v] >= 1 else 0.0
+            near[v] = inside[v] * np.exp(-rates[v])
+            inside[p] += near[v]
+    share, outside, price = np.ones(n), np.zeros(n), np.zeros(n)
+    for i in range(n):
+        v = order[i]
+        p = parents[v]
+        if top[v] < 0:
+            if p >= 0:
+                step = at_bound[p] - at_bound[v]
+                share[v] = -np.expm1(step) + np.exp(step - 2 * rates[p]) * share[p]
+            if leaf[v] and width[v] >= 1:
+                gain = at_bound[v] + loss[v] - 2 * rates[v]
+                if gain > 500:
+                    price[v] = gain + np.log(share[v])
+                else:
+                    price[v] = np.log1p(np.exp(gain) * share[v] - np.exp(at_bound[v] - loss[v] * width[v]))
+        elif not exact[v]:
+            outside[v] = max(inside[p] - near[v], 0.0)
+            if not exact[p]:
+                outside[v] += np.exp(-rates[p]) * outside[p]
+            if leaf[v]:
+                price[v] = np.log1p(np.exp(-rates[v]) * outside[v])
+    return price, at_bound
+
+
+@numba.njit(cache=True, nogil=True)
+def _continuous_figures(
+    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, rates: Any, loss: Any
+) -> Any:  # pragma: no cover (compiled)
+    """Return the upper bound of log(c_{e_j}/c_0) for continuous noise, infinite below an exact output."""
+    price = np.zeros(parents.size)
+    for i in range(order.size):
+        v = order[i]
+        if not leaf[v] or exact[v] or width[v] < 1:
+            continue
+        if top[v] >= 0:
+            price[v] = np.inf
+            continue
+        slope = loss[v] - 2 * rates[v]
+        gained = 1.0 if slope == 0 else np.expm1(slope) / slope
+        all_of_it = -np.expm1(-loss[v] * width[v])
+        lost = (np.exp(-loss[v] * (width[v] - 1)) - np.exp(-loss[v] * width[v])) / all_of_it
+        price[v] = min(loss[v], np.log1p(loss[v] * gained / all_of_it - lost))
+    return price, np.zeros(parents.size)
