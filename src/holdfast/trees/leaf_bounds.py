@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 #: Entries of the largest table that is made of leaf counts below outputs, or of candidates and their ancestors.
-MOST_ENTRIES = 1 << 25
+MOST_ENTRIES = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
 from holdfast.noise import Independent
@@ -33,8 +32,8 @@ from holdfast.trees.leaf_bounds import MOST_ENTRIES, Bools, Floats, Ints, LeafBo
 BITS = 192
 #: Leaves whose figure in doubles is this near to the largest are evaluated in balls; doubles err by far less.
 NEAR = 1e-10
-#: A factor below e^−1000 counts as some number between 0 and that.
-NEGLIGIBLE = 1000.0
+#: A factor below e^−80 times the largest loss (if that is below 1) counts as some number between 0 and that.
+NEGLIGIBLE = 80.0
 #: A larger loss on one path is absurd: the general bound will do.
 LARGEST_LOSS = 2000.0
 
@@ -46,7 +45,7 @@ def prices(bounds: LeafBounds, law: Independent) -> Prices | None:
     if loss.max() > LARGEST_LOSS:
         return None
     with np.errstate(invalid="ignore"):
-        width = np.where(loss * bounds.width > NEGLIGIBLE, np.inf, bounds.width)
+        width = np.where(loss * bounds.width > _negligible(loss), np.inf, bounds.width)
     found = Prices(bounds.with_width(width), law, rates, loss)
     return found if np.isfinite(found.price[bounds.changeable]).all() else None
 
@@ -64,6 +63,8 @@ class Prices:
         self.price, self.at_bound = figures(
             bounds.parents, bounds.order, bounds.is_leaf, bounds.exact, bounds.top, bounds.width, rates, loss
         )
+        self.negligible = _negligible(loss)
+        self.tiny = arb(0, math.exp(1 - self.negligible))
         self._products: dict[int, arb] = {}
         self._sums: dict[int, arb] = {}
         self._losses: dict[int, Fraction] = {}
@@ -100,27 +101,28 @@ class Prices:
             return among
         b, largest = self.bounds, figures[among].max()
         near = among[figures[among] >= largest - NEAR * max(1.0, largest)]
+        if not self.integer:
+            return near[alike(b.leaf_class[near][:, None])[0]]
         near = near[alike((b.leaf_class[near] * (b.parents.size + 1) + b.parents[near])[:, None])[0]]
-        if not self.integer or b.counted is None:
-            return near
         # Leaves of one class are alike if the outputs above them, up to an exact one, count equal leaves below.
-        many = len(b.counted[1])
         tops = np.where(b.top[near] < 0, 0, 1 + b.depth[b.top[near]])
-        columns, above = [b.leaf_class[near] * (1 + int(tops.max())) + tops], b.parents[near]
-        matter = np.ones(near.size, dtype=bool)
+        kind = b.leaf_class[near] * (1 + int(tops.max())) + tops
+        rows, logs, above = [kind], [np.zeros(near.size)], b.parents[near]
         while (above >= 0).any():
-            if near.size * len(columns) > MOST_ENTRIES:
+            if near.size * len(rows) > MOST_ENTRIES:
                 return None
-            matter &= ~self._negligible(above, near)
-            columns.append(np.where(above < 0, -1, np.where(matter, b.counted[0][above], many)))
+            some = (above >= 0) & (tops == 0) & self._surely_some(above, near)
+            seen = above if b.counted is None else b.counted[0][above]
+            rows.append(np.where(above < 0, -1, np.where(some, -2, seen)))
+            logs.append(np.where(above < 0, 0.0, np.where(some, -np.inf, self.at_bound[above] - self.at_bound[near])))
             above = np.where((above < 0) | b.exact[above], -1, b.parents[above])
-        table = np.stack(columns, axis=1)
+        table, figures = np.stack(rows, axis=1), np.stack(logs, axis=1)
         kinds = alike(table)[0]
-        return near[kinds[_not_exceeded(table[kinds], b.counted[1])]]
+        return near[kinds[_not_exceeded(table[kinds], figures[kinds])]]
 
-    def _negligible(self, above: Any, leaf: Any) -> Any:
-        """Whether some other leaf below is surely away from its bound."""
-        return self.at_bound[above] - self.at_bound[leaf] < -NEGLIGIBLE
+    def _surely_some(self, above: Any, leaf: Any) -> Any:
+        """Whether some other leaf below an output is away from its bound with all but negligible probability."""
+        return self.at_bound[above] - self.at_bound[leaf] < -self.negligible
 
     def _rate(self, output: int) -> Fraction:
         return self.exact_rates[self.bounds.which[output]]
@@ -150,8 +152,8 @@ class Prices:
         share, before, lower = arb(0), arb(1), Fraction(0)
         above = int(b.parents[leaf])
         while above >= 0:
-            if self._negligible(above, leaf):
-                share, before = share + before * ball(-2 * lower).exp() + arb(0, _TINY), arb(0, _TINY)
+            if self._surely_some(above, leaf):
+                share, before = share + before * ball(-2 * lower).exp(), self.tiny
                 break
             q = self._none_below(above) / mine
             share = share + (before - q) * ball(-2 * lower).exp()
@@ -181,7 +183,7 @@ class Prices:
 
     def _power(self, loss: Fraction, exponent: float) -> arb:
         """β^exponent; a far bound and none at all give a ball of tiny numbers."""
-        return arb(0, _TINY) if math.isinf(exponent) else (-ball(loss) * _width(exponent)).exp()
+        return self.tiny if math.isinf(exponent) else (-ball(loss) * _width(exponent)).exp()
 
     def _none_below(self, output: int) -> arb:
         """∏ p_l over the leaves below an output."""
@@ -219,27 +221,27 @@ class Prices:
         return (1 + ball(loss) * gained / (1 - far) - lost).log().max(arb(0)).min(ball(loss))
 
 
-_TINY = 2.0**-1000
+def _negligible(loss: Floats) -> float:
+    """Minus the logarithm of a factor that does not count beside the largest loss."""
+    return NEGLIGIBLE + max(0.0, -math.log(loss.max())) if loss.max() > 0 else np.inf
 
 
-def _not_exceeded(table: Ints, counts: npt.NDArray[np.int32]) -> Ints:
-    """The rows (kind of leaf, counts below each ancestor) that no other of their kind exceeds or equals in every count.
+def _not_exceeded(table: Ints, logs: Floats) -> Ints:
+    """The leaves that no other of their kind (first column) surely exceeds.
 
-    More leaves below an ancestor never make the price smaller. Ancestors are rows of `counts`; −1 stands for none,
-    and the number after the last row for more leaves than matter.
+    A smaller figure at an ancestor never makes the price smaller. Two figures are equal for sure where their entries of
+    the table are, and differ for sure where they are farther apart than rounding can be.
     """
-    if table.shape[0] * (table.shape[1] - 1) * counts.shape[1] > MOST_ENTRIES:
-        return np.arange(len(table))
-    many = np.full((2, counts.shape[1]), np.iinfo(np.int32).max, np.int32)
-    many[1] = -1  # the last row, which −1 finds
-    vectors = np.concatenate([counts, many])[table[:, 1:]].reshape(len(table), -1)
-    left, kept = np.arange(len(table)), []
-    size = vectors.sum(axis=1, dtype=np.float64)
-    while left.size:
-        best = left[np.argmax(size[left])]
-        kept.append(best)
-        below = (vectors[left] <= vectors[best]).all(axis=1) & (table[left, 0] == table[best, 0])
-        left = left[~below]
+    size = np.where(np.isinf(logs), -1e6, logs).sum(axis=1)
+    order = np.lexsort((size, table[:, 0]))
+    kept = []
+    for group in np.split(order, np.flatnonzero(np.diff(table[order, 0])) + 1):
+        left = group
+        while left.size:
+            best, left = left[0], left[1:]
+            kept.append(best)
+            smaller = logs[best] < logs[left] - NEAR * 10 * (1 + np.abs(logs[left]))
+            left = left[~(smaller | (table[left] == table[best]) | np.isneginf(logs[best])).all(axis=1)]
     return np.array(kept)
 
 
@@ -274,7 +276,10 @@ def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compile
 def _figures(
     parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, rates: Any, loss: Any
 ) -> Any:  # pragma: no cover (compiled)
-    """Return log(c_{e_j}/c_0) of every leaf, and log ∏ p_l over the leaves below (or at) every output, in doubles."""
+    """Return log(c_{e_j}/c_0) of every leaf, and log ∏ p_l over the leaves below (or at) every output, in doubles.
+
+    Below an exact output the second figure is minus the sum of the weights of the leaves below.
+    """
     n = parents.size
     at_bound, inside, near = np.zeros(n), np.zeros(n), np.zeros(n)
     for i in range(n - 1, -1, -1):
@@ -290,6 +295,9 @@ def _figures(
                 inside[v] = 1.0 if width[v] >= 1 else 0.0
             near[v] = inside[v] * np.exp(-rates[v])
             inside[p] += near[v]
+            at_bound[v] = -inside[v]
+        else:
+            at_bound[v] = -inside[v]
     share, outside, price = np.ones(n), np.zeros(n), np.zeros(n)
     for i in range(n):
         v = order[i]
