@@ -16,7 +16,19 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from holdfast.arguments import Refused, one_of
-from holdfast.conditioning import boxes, enumeration, free, gaussian, hierarchy, line, metropolis, rejection, total
+from holdfast.conditioning import (
+    boxes,
+    enumeration,
+    free,
+    gaussian,
+    gaussian_tree,
+    hierarchy,
+    line,
+    metropolis,
+    rejection,
+    total,
+)
+from holdfast.conditioning.improper import refuse_improper
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
@@ -37,7 +49,7 @@ class Way(Protocol):
         """Errors known before data is seen; None where they depend on the data."""
 
 
-WAYS: tuple[ModuleType, ...] = (free, boxes, line, total, gaussian, hierarchy, enumeration, rejection)
+WAYS: tuple[ModuleType, ...] = (gaussian_tree, free, boxes, line, total, gaussian, hierarchy, enumeration, rejection)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
@@ -122,6 +134,7 @@ def choose(problem: Problem, method: str | None = None) -> Plan:
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
+    refuse_improper(problem)
     whole = next((way for way in candidates if way is not rejection and way.accepts(problem)), None)
     if whole is not None:
         return Plan(problem, (Share(np.arange(problem.law.n), problem, whole),))
