@@ -116,7 +116,7 @@ CASES = {
     # statements
     "no statement": (
         lambda: (
-            hf.gaussian(QUERY, rho=1, neighbours="replace-one")
+            hf.gaussian(QUERY, rho=1, neighbours=hf.Neighbours("replace-one", 2))
             .given(hf.consistent(TREE) & hf.nonnegative())
             .release([2, 1, 1])
         ),
