@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +21,24 @@ def output_parents(parents: Ints, by: int) -> Ints:
     node, category = np.divmod(np.arange(parents.size * by), by)
     above = parents[node]
     return np.asarray(np.where(above < 0, -1, above * by + category))
+
+
+@numba.njit(cache=True, nogil=True)
+def _children(parents: Any) -> Any:
+    """Sort outputs by their parents, roots first and left out of every slice."""
+    n = parents.size
+    start = np.zeros(n + 2, np.int64)
+    for v in range(n):
+        start[parents[v] + 2] += 1
+    for v in range(n + 1):
+        start[v + 1] += start[v]
+    place = start.copy()
+    order = np.empty(n, np.int64)
+    for v in range(n):
+        above = parents[v] + 1
+        order[place[above]] = v
+        place[above] += 1
+    return order, start[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +74,7 @@ class Forest:
     @cached_property
     def children(self) -> tuple[Ints, Ints]:
         """Children of output v: order[start[v]:start[v+1]]."""
-        order = np.argsort(self.parents, kind="stable")
-        start = np.searchsorted(self.parents[order], np.arange(self.n + 1))
-        return order.astype(np.int64), start.astype(np.int64)
+        return _children(self.parents)
 
     def children_of(self, v: int) -> Ints:
         """The children of one output."""

@@ -1,0 +1,469 @@
+"""Where each piece's total will probably lie: windows for the messages, guessed before they are made.
+
+A piece's total is followed under tilts: its mean and variance when its message is multiplied by e^{τs}, on a grid of
+slopes τ. Going up, means and variances of two pieces add, and an own weight shifts the slope; going down, each piece's
+slope is read off its parent's. From the slopes come windows that hold nearly all of the conditional law, also where it
+sits far in the tail of the piece's own message (many empty leaves). All of this is a guess: steps.py proves what the
+windows leave out, and wider ones are made where that is too much. No guess reaches the law of a draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from holdfast.arguments import LARGEST
+from holdfast.trees.pieces import Pieces
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+#: How near the grid of slopes comes to a pole, as powers of 1/2.
+_NEAR = np.array([0.4, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0])
+#: Means beyond a pole, in scales: larger than any before it.
+_FAR = 2.0**14
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The kinds of leaves: law (−1: not measured) and bounds on noise (∓2**62: none)."""
+
+    law: Ints
+    low: Ints
+    high: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """The laws of noise: Laplace with rate 1/λ, or Gaussian with rate 1/(2σ²)."""
+
+    laplace: bool
+    rate: Reals
+
+    @property
+    def slope(self) -> Reals:
+        """A slope that goes with each law: 1/λ or 1/σ."""
+        return self.rate if self.laplace else np.sqrt(2 * self.rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """Guesses for every kind of piece, and the responses of leaves."""
+
+    low: Ints  # the window
+    high: Ints
+    tilt: Reals  # the slope from above at the place of the window
+    below: Reals  # the same slope with that of the own weight
+    centre: Reals  # the mean of the total
+    share: Reals  # how much of a move of the total the left part takes
+    rest: Reals  # the variance with which what lies outside and the own weight let the total move
+    bend: Reals
+    left_mean: Reals  # the mean of the left part
+    grid: Reals
+    unit: float
+    leaf_mean: Reals
+    leaf_variance: Reals
+    leaf_bend: Reals
+
+
+def slopes(laws: Laws, depth: int) -> Reals:
+    """The grid of slopes: up to what so many outputs above one another can pull, and close to the poles of leaves.
+
+    A Laplace leaf without a bound has its mean run off as the slope comes near 1/λ.
+    """
+    unit, least = float(laws.slope.max()), float(laws.slope.min())
+    if laws.laplace:
+        poles = np.unique(np.quantile(laws.rate, [0.0, 0.5, 1.0], method="nearest"))
+        half = np.concatenate([p * np.concatenate([1 - 0.5**_NEAR, [1.06, 1.3]]) for p in poles])
+        half = np.concatenate([half, unit * np.geomspace(1.7, depth + 2, 5)])
+    else:
+        half = np.geomspace(least / 8, 6 * unit * depth, 2 * _NEAR.size)
+    half = np.unique(half)
+    return np.concatenate([-half[::-1], [0.0], half])
+
+
+def leaf_responses(leaves: Leaves, laws: Laws, grid: Reals) -> tuple[Reals, Reals]:
+    """Mean and variance of every kind of leaf under every slope."""
+    measured = leaves.law >= 0
+    rate = np.where(measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / (50.0 if laws.laplace else 2500.0))
+    if laws.laplace:
+        return _laplace_responses(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
+    return _gaussian_responses(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
+
+
+@numba.njit(**_OPTIONS)
+def _run(ratio: Any, count: Any) -> Any:
+    """Σ_{j=1..count} ratio^j, its mean j and mean j²; a ratio of 1 or more with many terms is led to the far end."""
+    if count <= 0:
+        return 0.0, 0.0, 0.0
+    count = min(count, 1e9)
+    if ratio < 1 - 1e-9:
+        last = ratio**count
+        total = ratio * (1 - last) / (1 - ratio)
+        if total <= 0:
+            return 0.0, 0.0, 0.0
+        first = (ratio / (1 - ratio) ** 2) * (1 - (count + 1) * last + count * last * ratio)
+        second = ratio * (1 + ratio) / (1 - ratio) ** 3
+        second -= last * ratio * (
+            (count * count) / (1 - ratio) + (2 * count) / (1 - ratio) ** 2 + (1 + ratio) / (1 - ratio) ** 3
+        ) + last * 0
+        return total, max(first, 0.0), max(second, first)
+    if ratio <= 1 + 1e-9:
+        return count, count * (count + 1) / 2, count * (count + 1) * (2 * count + 1) / 6
+    # more weight at the far end: count it from there
+    return np.inf, count, count * count
+
+
+@numba.njit(**_OPTIONS)
+def _laplace_responses(rate: Any, low: Any, high: Any, grid: Any) -> Any:
+    mean = np.empty((rate.size, grid.size))
+    variance = np.empty((rate.size, grid.size))
+    for q in range(rate.size):
+        for g in range(grid.size):
+            up = np.exp(-rate[q] + grid[g])
+            down = np.exp(-rate[q] - grid[g])
+            if up >= 1 - 1e-9 and high[q] * rate[q] > 2 * _FAR:
+                mean[q, g] = _FAR / rate[q] * (1 + grid[g] / rate[q])
+                variance[q, g] = (_FAR / rate[q]) ** 2
+                continue
+            if down >= 1 - 1e-9 and -low[q] * rate[q] > 2 * _FAR:
+                mean[q, g] = -_FAR / rate[q] * (1 - grid[g] / rate[q])
+                variance[q, g] = (_FAR / rate[q]) ** 2
+                continue
+            top = 0.0
+            if up > 1:
+                top = max(top, (grid[g] - rate[q]) * high[q])
+            if down > 1:
+                top = max(top, (-grid[g] - rate[q]) * -low[q])
+            if top > 500:  # all weight near an end
+                mean[q, g] = high[q] if grid[g] > 0 else low[q]
+                variance[q, g] = 1.0
+                continue
+            if up < 1 - 1e-9 and down < 1 - 1e-9:
+                a0, a1, a2 = _run(up, high[q])
+                b0, b1, b2 = _run(down, -low[q])
+                total = 1 + a0 + b0
+                m = (a1 - b1) / total
+                mean[q, g] = m
+                variance[q, g] = max((a2 + b2) / total - m * m, 1e-3)
+            else:  # a short sum, term by term
+                total, first, second = 1.0, 0.0, 0.0
+                term = 1.0
+                for j in range(1, np.int64(min(high[q], 4000.0)) + 1):
+                    term *= up
+                    total += term
+                    first += j * term
+                    second += j * j * term
+                term = 1.0
+                for j in range(1, np.int64(min(-low[q], 4000.0)) + 1):
+                    term *= down
+                    total += term
+                    first -= j * term
+                    second += j * j * term
+                m = first / total
+                mean[q, g] = m
+                variance[q, g] = max(second / total - m * m, 1e-3)
+    return mean, variance
+
+
+def _gaussian_responses(rate: Reals, low: Reals, high: Reals, grid: Reals) -> tuple[Reals, Reals]:
+    """Means and variances of normal laws cut to bounds."""
+    sigma2 = (0.5 / rate)[:, None]
+    sigma = np.sqrt(sigma2)
+    centre = sigma2 * grid[None, :]
+    a = (np.maximum(low, -1e15)[:, None] - 0.5 - centre) / sigma
+    b = (np.minimum(high, 1e15)[:, None] + 0.5 - centre) / sigma
+    flip = a > 0  # count from the nearer tail
+    a, b = np.where(flip, -b, a), np.where(flip, -a, b)
+    mass = special.log_ndtr(b) + np.log1p(-np.exp(np.minimum(special.log_ndtr(a) - special.log_ndtr(b), -1e-12)))
+    constant = 0.5 * np.log(2 * np.pi)
+    pa, pb = np.exp(-a * a / 2 - constant - mass), np.exp(-b * b / 2 - constant - mass)
+    with np.errstate(invalid="ignore"):
+        shift = pa - pb
+        inner = np.where(np.isfinite(a) & (pa > 0), a * pa, 0.0) - np.where(np.isfinite(b) & (pb > 0), b * pb, 0.0)
+    variance = np.clip(1 + inner - shift * shift, 1e-4, 1.0)
+    mean = centre + sigma * np.where(flip, -shift, shift)
+    mean = np.clip(mean, np.maximum(low, -1e15)[:, None], np.minimum(high, 1e15)[:, None])
+    return mean, np.maximum(sigma2 * variance, 0.05)
+
+
+@numba.njit(**_OPTIONS)
+def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
+    """A number between two, so that means which run off to a pole are followed well: linear in x/(unit + |x|)."""
+    y = a / (unit + abs(a))
+    y += (b / (unit + abs(b)) - y) * part
+    return unit * y / (1 - abs(y))
+
+
+@numba.njit(**_OPTIONS)
+def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
+    """Interpolate values over increasing places, constant beyond them."""
+    n = where.size
+    low, high = 0, n - 1
+    if x <= where[0]:
+        return values[0]
+    if x >= where[high]:
+        return values[high]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if where[middle] <= x:
+            low = middle
+        else:
+            high = middle
+    return between(values[low], values[high], (x - where[low]) / (where[high] - where[low]), unit)
+
+
+@numba.njit(**_OPTIONS)
+def slope_for(means: Any, grid: Any, m: Any, unit: Any) -> Any:
+    """The slope at which a total has mean m, between the ends of the grid."""
+    n = grid.size
+    low, high = 0, n - 1
+    if m <= means[0]:
+        return grid[0]
+    if m >= means[n - 1]:
+        return grid[n - 1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if means[middle] <= m:
+            low = middle
+        else:
+            high = middle
+    a, b, y = means[low] / (unit + abs(means[low])), means[high] / (unit + abs(means[high])), m / (unit + abs(m))
+    return grid[low] + (grid[high] - grid[low]) * ((y - a) / (b - a) if b > a else 0.0)
+
+
+@numba.njit(**_OPTIONS)
+def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
+    """Minus the log-probability of straying d from the mean, about, and its slope.
+
+    Parabolic with variance v until the slope is bend[0]; from there the slope grows as with variance bend[1] up to
+    bend[2]. `pull` is a slope that helps to stray.
+    """
+    first, last = bend[0] - pull, max(bend[2] - pull, 0.05 * bend[2])
+    if first < 0.05 * bend[0]:
+        first = last
+    turn = v * first
+    if d <= turn:
+        return d * d / (2 * v), d / v
+    cost = first * turn / 2
+    x = d - turn
+    straight = (last - first) * bend[1]
+    if x <= straight:
+        return cost + first * x + x * x / (2 * bend[1]), first + x / bend[1]
+    cost += first * straight + straight * straight / (2 * bend[1]) if straight > 0 else 0.0
+    return cost + last * (x - max(straight, 0.0)), last
+
+
+@numba.njit(**_OPTIONS)
+def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pull: Any, need: Any) -> Any:
+    """How far a total strays with log-probability −need, while another goes back as far."""
+    d = np.sqrt(2 * need / (1 / v + 1 / other_v))
+    for _ in range(12):
+        cost, slope = _cost(d, v, bend, pull)
+        other_cost, other_slope = _cost(d, other_v, other_bend, other_pull)
+        cost += other_cost
+        if cost >= need * (1 - 1e-3):
+            break
+        d += (need - cost) / (slope + other_slope)
+    return d
+
+
+@numba.njit(**_OPTIONS)
+def _in_series(bend: Any, other: Any) -> None:
+    """The bend of a sum of two totals, in place of the first: the softer one gives way."""
+    bend[0], bend[1], bend[2] = min(bend[0], other[0]), bend[1] + other[1], min(bend[2], other[2])
+
+
+@numba.njit(**_OPTIONS)
+def _upward(
+    kind_left: Any, kind_right: Any, law: Any, example: Any, first: Any, count: Any, leaf_kind: Any,
+    leaf_mean: Any, leaf_variance: Any, leaf_bend: Any, rate: Any, laplace: Any, grid: Any, unit: Any,
+) -> Any:  # fmt: skip
+    """Responses of all kinds, before and after their own weight, and how their tails bend (see `_cost`)."""
+    kinds, n = kind_left.size, grid.size
+    before_mean = np.zeros((kinds, n))
+    before_variance = np.zeros((kinds, n))
+    mean = np.empty((kinds, n))
+    variance = np.empty((kinds, n))
+    before_bend = np.empty((kinds, 3))
+    bends = np.empty((kinds, 3))
+    slope_below = np.empty(n)
+    for k in range(kinds):
+        if kind_left[k] < 0:
+            p = example[k]
+            before_bend[k] = leaf_bend[leaf_kind[first[p]]]
+            for j in range(first[p], first[p] + count[p]):
+                q = leaf_kind[j]
+                if j > first[p]:
+                    _in_series(before_bend[k], leaf_bend[q])
+                for g in range(n):
+                    before_mean[k, g] += leaf_mean[q, g]
+                    before_variance[k, g] += leaf_variance[q, g]
+        else:
+            a, b = kind_left[k], kind_right[k]
+            before_bend[k] = bends[a]
+            before_mean[k] += mean[a]
+            before_variance[k] += variance[a]
+            if b >= 0:
+                _in_series(before_bend[k], bends[b])
+                before_mean[k] += mean[b]
+                before_variance[k] += variance[b]
+        if law[k] < 0:
+            mean[k] = before_mean[k]
+            variance[k] = before_variance[k]
+            bends[k] = before_bend[k]
+            continue
+        own = rate[law[k]]
+        if laplace:
+            bends[k, 0] = own
+            bends[k, 1] = max(at(before_variance[k], grid, 0.0, unit * unit), 1e-2)
+            bends[k, 2] = own + before_bend[k, 0]
+        else:
+            bends[k] = np.array([1e9, 1.0, 1e9])
+        for g in range(n):
+            m, v = before_mean[k, g], before_variance[k, g]
+            if laplace:
+                width2 = 1 / (1 / v + own * own / 2)
+                pull = own * m / np.sqrt(m * m + width2)
+            else:
+                pull = 2 * own * m
+            slope_below[g] = grid[g] + pull  # the slope from above at which the slope below is grid[g]
+        i = 0
+        for g in range(n):
+            while i < n - 2 and slope_below[i + 1] < grid[g]:
+                i += 1
+            part = (grid[g] - slope_below[i]) / (slope_below[i + 1] - slope_below[i])
+            part = min(max(part, 0.0), 1.0)
+            m = between(before_mean[k, i], before_mean[k, i + 1], part, unit)
+            v = between(before_variance[k, i], before_variance[k, i + 1], part, unit * unit)
+            mean[k, g] = m
+            if laplace:
+                width2 = 1 / (1 / v + own * own / 2)
+                bend = own * width2 / (m * m + width2) ** 1.5
+            else:
+                bend = 2 * own
+            variance[k, g] = v / (1 + v * bend)
+    return before_mean, before_variance, before_bend, mean, variance, bends
+
+
+@numba.njit(**_OPTIONS)
+def _downward(
+    kind: Any, left: Any, right: Any, root: Any, kind_left: Any, kind_law: Any, lowest: Any, highest: Any, rate: Any,
+    laplace: Any, grid: Any, unit: Any, before_mean: Any, before_variance: Any, mean: Any, variance: Any, bends: Any, need: Any,
+    endless: Any,
+) -> Any:  # fmt: skip
+    """Windows and tilts, parents first; a kind's window holds those of all its pieces.
+
+    `rest` is the variance with which everything outside a piece lets its total move, `rest_bend` how that bends.
+    """
+    pieces, kinds = kind.size, kind_left.size
+    low = np.full(kinds, endless)
+    high = np.full(kinds, -endless)
+    tilt = np.zeros(kinds)  # of the stored message
+    below = np.zeros(kinds)  # the slope below the own weight
+    centre = np.zeros(kinds)
+    share = np.zeros(kinds)
+    kind_rest = np.zeros(kinds)
+    kind_bend = np.full((kinds, 3), np.inf)
+    rest = np.empty(pieces)
+    rest_bend = np.empty((pieces, 3))
+    free = np.array([1e-9, 1e18, 1e-9])
+    rigid = np.array([1e9, 1.0, 1e9])
+    slope = np.zeros(pieces)
+    for p in range(pieces - 1, -1, -1):
+        k = kind[p]
+        fixed = root[p] == 2
+        if root[p] > 0:
+            rest[p] = 1e-9 if fixed else 1e18
+            rest_bend[p] = rigid if fixed else free
+        m = 0.0 if fixed else at(mean[k], grid, slope[p], unit)
+        theta = slope_for(before_mean[k], grid, m, unit)
+        if fixed:
+            lo, hi = max(lowest[k], np.int64(-2)), min(highest[k], np.int64(2))
+        else:
+            v = max(at(variance[k], grid, slope[p], unit * unit), 1e-2)
+            up = reach(v, bends[k], slope[p], rest[p], rest_bend[p], 0.0, need) + 3
+            down = reach(v, bends[k], -slope[p], rest[p], rest_bend[p], 0.0, need) + 3
+            lo = min(max(np.int64(np.floor(m - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
+            hi = max(min(np.int64(np.ceil(m + up)), highest[k]), min(lowest[k] + 3, highest[k]))
+        low[k] = min(low[k], lo)
+        high[k] = max(high[k], hi)
+        tilt[k] = slope[p]
+        below[k] = theta
+        centre[k] = m
+        # what holds the total below the own weight: that weight and everything outside
+        bv = max(at(before_variance[k], grid, theta, unit * unit), 1e-2)
+        own_rest, own_bend = rest[p], rest_bend[p].copy()
+        if kind_law[k] >= 0 and not fixed:
+            own = rate[kind_law[k]]
+            if laplace:
+                width2 = 1 / (1 / bv + own * own / 2)
+                bend = own * width2 / (m * m + width2) ** 1.5
+                own_bend[2] = own + own_bend[0]
+                own_bend[1] = own_rest
+                own_bend[0] = own
+            else:
+                bend = 2 * own
+                own_bend = rigid.copy()
+            own_rest = 1 / (1 / own_rest + bend)
+        kind_rest[k] = max(kind_rest[k], own_rest)
+        if own_bend[0] < kind_bend[k, 0]:
+            kind_bend[k] = own_bend
+        a, b = left[p], right[p]
+        if a < 0:
+            continue
+        slope[a] = theta
+        if b < 0:
+            rest[a] = own_rest
+            rest_bend[a] = own_bend
+            continue
+        slope[b] = theta
+        va = max(at(variance[kind[a]], grid, theta, unit * unit), 1e-2)
+        vb = max(at(variance[kind[b]], grid, theta, unit * unit), 1e-2)
+        rest[a], rest[b] = vb + own_rest, va + own_rest
+        rest_bend[a] = bends[kind[b]]
+        rest_bend[b] = bends[kind[a]]
+        _in_series(rest_bend[a], own_bend)
+        _in_series(rest_bend[b], own_bend)
+        share[k] = va / (va + vb)
+    return low, high, tilt, below, centre, share, kind_rest, kind_bend
+
+
+def outlook(pieces: Pieces, leaves: Leaves, laws: Laws, need: float) -> Outlook:
+    """Guess windows beyond which totals lie with a probability of about e^{−need}."""
+    grid = slopes(laws, 8)
+    unit = float(1 / laws.slope.min())
+    leaf_mean, leaf_variance = leaf_responses(leaves, laws, grid)
+    measured = leaves.law >= 0
+    if laws.laplace:
+        steep = np.where(measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / 50)
+    else:
+        steep = np.where(measured, 1e9, 1e-3 * laws.slope.min())
+    leaf_bend = np.stack([steep, np.ones(steep.size), steep], axis=1)
+    before_mean, before_variance, _, mean, variance, bends = _upward(
+        pieces.kind_left, pieces.kind_right, pieces.law, pieces.example, pieces.first, pieces.count, pieces.leaf_kind,
+        leaf_mean, leaf_variance, leaf_bend, laws.rate, laws.laplace, grid, unit,
+    )  # fmt: skip
+    found = _downward(
+        pieces.kind, pieces.left, pieces.right, pieces.root, pieces.kind_left, pieces.law,
+        pieces.lowest, pieces.highest, laws.rate, laws.laplace, grid, unit,
+        before_mean, before_variance, mean, variance, bends, need, LARGEST,
+    )  # fmt: skip
+    left_mean = np.zeros(pieces.kinds)
+    pairs = np.flatnonzero(pieces.kind_right >= 0)
+    left_mean[pairs] = _at_each(mean, pieces.kind_left[pairs], grid, found[3][pairs], unit)
+    return Outlook(*found, left_mean, grid, unit, leaf_mean, leaf_variance, leaf_bend)
+
+
+@numba.njit(**_OPTIONS)
+def _at_each(values: Any, rows: Any, grid: Any, x: Any, unit: Any) -> Any:
+    result = np.empty(x.size)
+    for i in range(x.size):
+        result[i] = at(values[rows[i]], grid, x[i], unit)
+    return result

@@ -1,0 +1,585 @@
+"""The up-pass that makes messages and the down-pass that draws totals, compiled, over ranges of kinds or pieces.
+
+Messages are stored one after the other in one array; `Shelf` holds where each stands, its window, its tail ratios, its
+hard ends, the ends whose ratio is by definition the last one, its tilt and its relative error. Threads fill disjoint
+ranges. A draw that the error bounds do not decide is left open for `undecided.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.trees.outlook import between, reach
+from holdfast.trees.pieces import MOST_LEAVES
+from holdfast.trees.steps import (
+    HIGH,
+    LOW,
+    ROUNDING,
+    UNDECIDED,
+    add_leaf,
+    add_piece,
+    choose_leaf,
+    choose_part,
+    choose_total,
+    ends,
+    excess,
+    extended,
+    finish,
+    leaf_excess,
+    retilted,
+    weigh,
+)
+
+#: How often four places are cut off an end of a message that would lean on a tail known inexactly.
+TRIMS = 12
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_INLINE = {**_OPTIONS, "inline": "always"}
+Ints = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+
+class Shelf(NamedTuple):
+    """Messages that stand one after the other in `values`."""
+
+    values: Reals
+    offset: Ints
+    lo: Ints
+    hi: Ints
+    r_lo: Reals
+    r_hi: Reals
+    hard: Ints
+    defined: Ints
+    tilt: Reals
+    error: Reals
+    scale: Reals
+
+
+class Kit(NamedTuple):
+    """What is known of leaves and laws: weights of 0, 1, 2, … by law, rates, kinds of leaves and their responses."""
+
+    weights: Reals
+    laplace: bool
+    rate: Reals
+    leaf_law: Ints
+    leaf_low: Ints
+    leaf_high: Ints
+    grid: Reals
+    unit: float
+    leaf_mean: Reals
+    leaf_variance: Reals
+    leaf_bend: Reals
+
+
+def shelf(lengths: Ints) -> Shelf:
+    """An empty shelf for messages of so many places."""
+    n = lengths.size
+    offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    whole = [np.zeros(n, dtype=np.int64) for _ in range(4)]
+    real = [np.zeros(n) for _ in range(4)]
+    return Shelf(np.empty(int(offset[-1])), offset, whole[0], whole[1], real[0], real[1], whole[2], whole[3], real[2],
+                 np.full(n, np.inf), real[3])  # fmt: skip
+
+
+@numba.njit(**_INLINE)
+def _plus(a: Any, b: Any, endless: Any) -> Any:
+    return endless if a == endless or b == endless else a + b
+
+
+@numba.njit(**_OPTIONS)
+def _put(to: Any, i: Any, values: Any, start: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, hard: Any, defined: Any,
+         tilt: Any, error: Any, scale: Any) -> None:  # fmt: skip
+    head = to.offset[i]
+    for s in range(lo, hi + 1):
+        to.values[head + s - lo] = values[s - start]
+    to.lo[i], to.hi[i], to.r_lo[i], to.r_hi[i] = lo, hi, r_lo, r_hi
+    to.hard[i], to.defined[i], to.tilt[i], to.error[i], to.scale[i] = hard, defined, tilt, error, scale
+
+
+@numba.njit(**_INLINE)
+def _leaf_onto(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, hard: Any, out: Any, out_lo: Any,
+               out_hi: Any) -> Any:  # fmt: skip
+    """Convolve a message with one leaf's weights; return the relative error that this adds."""
+    powers = kit.weights[kit.leaf_law[q]]
+    if kit.laplace:
+        return add_leaf(f, lo, hi, r_lo, r_hi, powers, kit.leaf_low[q], kit.leaf_high[q], out, out_lo, out_hi)
+    longest = powers.size - 1
+    b_lo, b_hi = max(kit.leaf_low[q], -longest), min(kit.leaf_high[q], longest)
+    kernel = np.empty(b_hi - b_lo + 1)
+    for b in range(b_lo, b_hi + 1):
+        kernel[b - b_lo] = powers[abs(b)]
+    b_hard = (LOW if b_lo == kit.leaf_low[q] else 0) | (HIGH if b_hi == kit.leaf_high[q] else 0)
+    wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, min(hi - lo + 8, 2 * longest))
+    good_lo, good_hi, error = add_piece(
+        kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi
+    )
+    return error if good_lo == out_lo and good_hi == out_hi else np.inf
+
+
+@numba.njit(**_OPTIONS)
+def _kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defined: Any, out: Any, first: Any,
+          final: Any) -> Any:  # fmt: skip
+    """Keep to sums that hardly use a tail whose ratio is not a double; return them and the factor of the error."""
+    powers = kit.weights[kit.leaf_law[q]]
+    b_lo, b_hi = kit.leaf_low[q], kit.leaf_high[q]
+    start = first
+    error = 0.0
+    for side in range(2):
+        if not defined & (HIGH if side else LOW):
+            continue
+        added = 0.0
+        for _ in range(TRIMS):
+            s = final if side else first
+            far = leaf_excess(f, lo, hi, r_hi if side else r_lo, side == 1, powers, b_lo, b_hi, s)
+            added = 2 * far / out[s - start]
+            if added <= 0.02 or final - first < 16:
+                break
+            if side:
+                final -= 4
+            else:
+                first += 4
+        error += added
+    return first, final, error
+
+
+@numba.njit(**_OPTIONS)
+def parcel_outlook(kit: Any, kinds: Any, count: Any, slope: Any, rest: Any, bend: Any, need: Any, means: Any) -> Any:
+    """Means of the first leaves together, and how far down and up from them to look; also how many are of the first kind."""
+    base = 1
+    while base < count and kinds[base] == kinds[0]:
+        base += 1
+    total = 0.0
+    sum_variance = 0.0
+    soft = kit.leaf_bend[kinds[0]].copy()
+    i = min(max(np.searchsorted(kit.grid, slope) - 1, 0), kit.grid.size - 2)
+    part = min(max((slope - kit.grid[i]) / (kit.grid[i + 1] - kit.grid[i]), 0.0), 1.0)
+    for j in range(count):
+        q = kinds[j]
+        total += between(kit.leaf_mean[q, i], kit.leaf_mean[q, i + 1], part, kit.unit)
+        sum_variance += max(
+            between(kit.leaf_variance[q, i], kit.leaf_variance[q, i + 1], part, kit.unit * kit.unit), 1e-2
+        )
+        soft[0], soft[2] = min(soft[0], kit.leaf_bend[q, 0]), min(soft[2], kit.leaf_bend[q, 2])
+        means[j] = total
+    outside = bend.copy()  # leaves not yet added and everything outside: the softer gives way
+    outside[0], outside[2] = min(bend[0], soft[0]), min(bend[2], soft[2])
+    up, down = 0.0, 0.0
+    for third in range(1, 4):
+        v = sum_variance * third / 3.0
+        other = sum_variance - v + rest
+        held = bend if third == 3 else outside
+        up = max(up, reach(v, soft, slope, other, held, 0.0, need))
+        down = max(down, reach(v, soft, -slope, other, held, 0.0, need))
+    return base, down + 3, up + 3
+
+
+@numba.njit(**_INLINE)
+def _asked(mean: Any, down: Any, up: Any, lowest: Any, highest: Any) -> Any:
+    """A window around a mean within the possible totals, four places wide where there are as many."""
+    lo = min(max(np.int64(np.floor(mean - down)), lowest), max(highest - 3, lowest))
+    hi = max(min(np.int64(np.ceil(mean + up)), highest), min(lowest + 3, highest))
+    return lo, hi
+
+
+@numba.njit(**_OPTIONS)
+def block_windows(
+    kit: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, example: Any, parcels: Any,
+    below: Any, rest: Any, bend: Any, need: Any, lo: Any, hi: Any, endless: Any,
+) -> Any:  # fmt: skip
+    """Widen the windows of blocks of alike leaves, (leaf kind, count), to what the parcels that start with them ask; return the widest."""
+    means = np.empty(MOST_LEAVES)
+    widest = 0.0
+    for k in parcels:
+        p = example[k]
+        kinds = leaf_kind[pieces_first[p] : pieces_first[p] + pieces_count[p]]
+        base, down, up = parcel_outlook(kit, kinds, kinds.size, below[k], rest[k], bend[k], need, means)
+        widest = max(widest, down + up)
+        q = kinds[0]
+        lowest, highest = np.int64(0), np.int64(0)
+        for c in range(1, base + 1):
+            lowest = _plus(lowest, kit.leaf_low[q], -endless)
+            highest = _plus(highest, kit.leaf_high[q], endless)
+            a, b = _asked(means[c - 1], down, up, lowest, highest)
+            lo[q, c] = min(lo[q, c], a)
+            hi[q, c] = max(hi[q, c], b)
+    return widest
+
+
+@numba.njit(**_OPTIONS)
+def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless: Any) -> Any:
+    """Make the messages of 1, 2, … leaves of one kind; return whether all windows could be made."""
+    powers = kit.weights[kit.leaf_law[q]]
+    longest = powers.size - 1
+    lowest, highest = kit.leaf_low[q], kit.leaf_high[q]
+    last = -1
+    for c in range(1, MOST_LEAVES + 1):
+        i = slots[q, c]
+        if i < 0:
+            return True
+        first = lo[q, c] - (1 if lo[q, c] > lowest else 0)
+        final = hi[q, c] + (1 if hi[q, c] < highest else 0)
+        if c == 1:
+            first, final = max(first, -longest), min(final, longest)
+            values = np.empty(final - first + 1)
+            for b in range(first, final + 1):
+                values[b - first] = powers[abs(b)]
+            error = 2 * ROUNDING
+        else:
+            head = to.offset[last]
+            f = to.values[head : head + to.hi[last] - to.lo[last] + 1]
+            values = np.empty(final - first + 1)
+            error = to.error[last] + _leaf_onto(
+                kit, q, f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last], to.hard[last], values, first, final
+            )
+            if to.defined[last]:
+                start = first
+                first, final, added = _kept(
+                    kit, q, f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last], to.defined[last], values,
+                    first, final,
+                )  # fmt: skip
+                error += added * to.error[last]
+                values = values[first - start : final - start + 1].copy()
+        s_lo, s_hi, r_lo, r_hi, hard, defined, scale = finish(values, first, final, lowest, highest, error)
+        if scale == 0.0:
+            return False
+        _put(to, i, values, first, s_lo, s_hi, r_lo, r_hi, hard, defined, 0.0, error, scale)
+        last = i
+        lowest = _plus(lowest, kit.leaf_low[q], -endless)
+        highest = _plus(highest, kit.leaf_high[q], endless)
+    return True
+
+
+@numba.njit(**_OPTIONS)
+def prefixes(
+    kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, final_lo: Any, final_hi: Any, blocks: Any,
+    slots: Any, to: Any, endless: Any,
+) -> Any:  # fmt: skip
+    """Make the messages of a parcel's first leaves: the block of its first kind, then one leaf more at a time.
+
+    They stand on the shelf `to` from 0 on, the last with the asked window. Return how many, how many leaves the first
+    has, and whether all went well. The shelf must have room; see `parcel_room`.
+    """
+    count = kinds.size
+    means = np.empty(MOST_LEAVES)
+    base, down, up = parcel_outlook(kit, kinds, count, slope, rest, bend, need, means)
+    i = slots[kinds[0], base]
+    head = blocks.offset[i]
+    _put(
+        to, 0, blocks.values[head : head + blocks.hi[i] - blocks.lo[i] + 1], blocks.lo[i], blocks.lo[i], blocks.hi[i],
+        blocks.r_lo[i], blocks.r_hi[i], blocks.hard[i], blocks.defined[i], 0.0, blocks.error[i], blocks.scale[i],
+    )  # fmt: skip
+    to.offset[1] = blocks.hi[i] - blocks.lo[i] + 1
+    lowest, highest = np.int64(0), np.int64(0)
+    for _ in range(base):
+        lowest = _plus(lowest, kit.leaf_low[kinds[0]], -endless)
+        highest = _plus(highest, kit.leaf_high[kinds[0]], endless)
+    for j in range(base, count):
+        q = kinds[j]
+        lowest = _plus(lowest, kit.leaf_low[q], -endless)
+        highest = _plus(highest, kit.leaf_high[q], endless)
+        step = j - base
+        if j == count - 1:
+            lo, hi = final_lo, final_hi
+        else:
+            lo, hi = _asked(means[j], down, up, lowest, highest)
+        first, final = lo - (1 if lo > lowest else 0), hi + (1 if hi < highest else 0)
+        head = to.offset[step]
+        f = to.values[head : to.offset[step + 1]]
+        place = to.offset[step + 1]
+        if place + final - first + 1 > to.values.size:
+            return step, base, False
+        out = to.values[place : place + final - first + 1]
+        error = to.error[step] + _leaf_onto(
+            kit, q, f, to.lo[step], to.hi[step], to.r_lo[step], to.r_hi[step], to.hard[step], out, first, final
+        )
+        if to.defined[step]:
+            start = first
+            first, final, added = _kept(
+                kit, q, f, to.lo[step], to.hi[step], to.r_lo[step], to.r_hi[step], to.defined[step], out, first, final
+            )
+            error += added * to.error[step]
+            if first > start:
+                for s in range(first, final + 1):
+                    out[s - first] = out[s - start]
+            out = out[: final - first + 1]
+        s_lo, s_hi, r_lo, r_hi, hard, defined, scale = ends(out, first, final, lowest, highest, error)
+        if scale == 0.0:
+            return step, base, False
+        if s_lo > first:  # the window starts at the front of its place
+            for s in range(s_lo, s_hi + 1):
+                out[s - s_lo] = out[s - first]
+        nxt = step + 1
+        to.lo[nxt], to.hi[nxt], to.r_lo[nxt], to.r_hi[nxt] = s_lo, s_hi, r_lo, r_hi
+        to.hard[nxt], to.defined[nxt], to.tilt[nxt], to.error[nxt], to.scale[nxt] = hard, defined, 0.0, error, scale
+        to.offset[nxt + 1] = place + s_hi - s_lo + 1
+    return count - base, base, True
+
+
+@numba.njit(**_OPTIONS)
+def parcel_messages(
+    kit: Any, parcels: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, example: Any, law: Any, low: Any,
+    high: Any, lowest: Any, highest: Any, ask_lo: Any, ask_hi: Any, tilt: Any, below: Any, rest: Any, bend: Any,
+    need: Any, blocks: Any, slots: Any, scratch: Any, to: Any, endless: Any,
+) -> Any:  # fmt: skip
+    """Make the messages of parcels; return how many failed."""
+    failed = 0
+    for k in parcels:
+        p = example[k]
+        kinds = leaf_kind[pieces_first[p] : pieces_first[p] + pieces_count[p]]
+        spare_lo = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
+        spare_hi = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
+        last, _, good = prefixes(
+            kit, kinds, below[k], rest[k], bend[k], need, spare_lo, spare_hi, blocks, slots, scratch, endless
+        )
+        if not good:
+            failed += 1
+            continue
+        head = scratch.offset[last]
+        values = scratch.values[head : scratch.offset[last + 1]]
+        if not _own(
+            values, scratch.lo[last], scratch.hi[last], scratch.error[last], law[k], kit, low[k], high[k], lowest[k],
+            highest[k], spare_lo, spare_hi, tilt[k], tilt[k], k, to,
+        ):  # fmt: skip
+            failed += 1
+    return failed
+
+
+@numba.njit(**_OPTIONS)
+def _own(
+    values: Any, lo: Any, hi: Any, error: Any, law: Any, kit: Any, low: Any, high: Any, lowest: Any, highest: Any,
+    spare_lo: Any, spare_hi: Any, change: Any, tilt: Any, k: Any, to: Any,
+) -> Any:  # fmt: skip
+    """Give a message its own weight and bounds and put it on the shelf; the values are changed."""
+    first, final = max(lo, low, spare_lo), min(hi, high, spare_hi)
+    if first > final:
+        return False
+    # copy: the prefixes of a parcel are needed as they are
+    own = values[first - lo : final - lo + 1].copy()
+    error += weigh(own, first, final, law, kit.laplace, kit.rate[law] if law >= 0 else 0.0, change)
+    s_lo, s_hi, r_lo, r_hi, hard, defined, scale = finish(own, first, final, lowest, highest, error)
+    if scale == 0.0:
+        return False
+    _put(to, k, own, first, s_lo, s_hi, r_lo, r_hi, hard, defined, tilt, error, scale)
+    return True
+
+
+@numba.njit(**_OPTIONS)
+def pair_messages(
+    kit: Any, pairs: Any, kind_left: Any, kind_right: Any, law: Any, low: Any, high: Any, lowest: Any, highest: Any,
+    ask_lo: Any, ask_hi: Any, tilt: Any, to: Any, endless: Any,
+) -> Any:  # fmt: skip
+    """Make the messages of pairs; return how many failed."""
+    failed = 0
+    for k in pairs:
+        a, b = kind_left[k], kind_right[k]
+        f = to.values[to.offset[a] : to.offset[a] + to.hi[a] - to.lo[a] + 1]
+        if not to.error[a] < np.inf or (b >= 0 and not to.error[b] < np.inf):
+            failed += 1
+            continue
+        first = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
+        final = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
+        if b < 0:
+            good = _own(
+                f, to.lo[a], to.hi[a], to.error[a], law[k], kit, low[k], high[k], lowest[k], highest[k], first, final,
+                tilt[k] - to.tilt[a], tilt[k], k, to,
+            )  # fmt: skip
+            failed += 0 if good else 1
+            continue
+        g = to.values[to.offset[b] : to.offset[b] + to.hi[b] - to.lo[b] + 1]
+        extra_a, extra_b = (to.hi[b] - to.lo[b]) // 2 + 16, (to.hi[a] - to.lo[a]) // 2 + 16
+        wide, lo, hi = extended(f, to.lo[a], to.hi[a], to.r_lo[a], to.r_hi[a], extra_a)
+        other, other_lo, other_hi = extended(g, to.lo[b], to.hi[b], to.r_lo[b], to.r_hi[b], extra_b)
+        error = to.error[a] + to.error[b]
+        error += retilted(other, other_lo, other_hi, to.tilt[a] - to.tilt[b])
+        reach_lo = _plus(lowest[a], lowest[b], -endless)
+        reach_hi = _plus(highest[a], highest[b], endless)
+        first, final = max(first, reach_lo, low[k]), min(final, reach_hi, high[k])
+        out = np.empty(max(final - first + 1, 1))
+        if first > final:
+            failed += 1
+            continue
+        start = first
+        first, final, added = add_piece(
+            wide, lo, hi, to.hard[a], other, other_lo, other_hi, to.hard[b], out, first, final
+        )
+        if first > final:
+            failed += 1
+            continue
+        error += added
+        if to.defined[a] or to.defined[b]:
+            # the ratio of such a tail is known up to the message's error: keep to totals that hardly use it
+            known = to.error[a] + to.error[b]
+            for side in range(2):
+                for _ in range(TRIMS):
+                    s = final if side else first
+                    far_a, far_b = excess(
+                        wide, lo, hi, to.lo[a], to.hi[a], other, other_lo, other_hi, to.lo[b], to.hi[b], s
+                    )
+                    added = (to.error[a] * far_a if to.defined[a] else 0.0) + (
+                        to.error[b] * far_b if to.defined[b] else 0.0
+                    )
+                    added *= 2 / out[s - start]
+                    if added <= 0.02 * known or final - first < 16:
+                        break
+                    if side:
+                        final -= 4
+                    else:
+                        first += 4
+                error += added
+        out = out[first - start : final - start + 1]
+        good = error < 1e-3 and _own(
+            out, first, final, error, law[k], kit, low[k], high[k], lowest[k], highest[k], first, final,
+            tilt[k] - to.tilt[a], tilt[k], k, to,
+        )  # fmt: skip
+        failed += 0 if good else 1
+    return failed
+
+
+@numba.njit(**_OPTIONS)
+def part_start(left_mean: Any, share: Any, centre: Any, s: Any, low: Any, high: Any) -> Any:
+    """Where the choice of a left part begins: near its mean given the total."""
+    return min(max(np.int64(np.rint(left_mean + share * (s - centre))), low), high)
+
+
+@numba.njit(**_OPTIONS)
+def draw_pairs(
+    pieces: Any, kind: Any, left: Any, right: Any, shelf_: Any, left_mean: Any, share: Any, centre: Any,
+    totals: Any, words: Any, inflation: Any, open_pieces: Any, room: Any,
+) -> Any:  # fmt: skip
+    """Divide the totals of pairs, for every row of totals; return how many divisions stay open."""
+    count = 0
+    terms = np.empty(room)
+    for i in range(pieces.size):
+        p = pieces[i]
+        k = kind[p]
+        a, b = left[p], right[p]
+        if b < 0:
+            for row in range(totals.shape[0]):
+                totals[row, a] = totals[row, p]
+            continue
+        ka, kb = kind[a], kind[b]
+        f = shelf_.values[shelf_.offset[ka] : shelf_.offset[ka] + shelf_.hi[ka] - shelf_.lo[ka] + 1]
+        g = shelf_.values[shelf_.offset[kb] : shelf_.offset[kb] + shelf_.hi[kb] - shelf_.lo[kb] + 1]
+        slack = 2 * inflation * (shelf_.error[ka] + shelf_.error[kb])
+        for row in range(totals.shape[0]):
+            s = totals[row, p]
+            low, high = max(shelf_.lo[ka], s - shelf_.hi[kb]), min(shelf_.hi[ka], s - shelf_.lo[kb])
+            start = part_start(left_mean[k], share[k], centre[k], s, low, high)
+            part = choose_part(
+                f, shelf_.lo[ka], shelf_.hi[ka], shelf_.hard[ka], g, shelf_.lo[kb], shelf_.hi[kb], shelf_.hard[kb],
+                shelf_.tilt[kb] - shelf_.tilt[ka], s, start, words[row, p], slack, terms,
+            )  # fmt: skip
+            if part == UNDECIDED:
+                open_pieces[count, 0], open_pieces[count, 1] = row, p
+                count += 1
+                if count == open_pieces.shape[0]:
+                    return -1
+                continue
+            totals[row, a], totals[row, b] = part, s - part
+    return count
+
+
+@numba.njit(**_OPTIONS)
+def leaf_start(kit: Any, q: Any, s: Any, share: Any, low: Any, high: Any) -> Any:
+    """Where the choice of a leaf's noise begins: 0 for Laplace, its share of the total for Gaussian noise."""
+    return min(max(np.int64(0) if kit.laplace else np.int64(np.rint(share * s)), low), high)
+
+
+@numba.njit(**_OPTIONS)
+def draw_parcels(
+    parcels: Any, starts: Any, by_kind: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, leaves: Any,
+    example: Any, kit: Any, ask_lo: Any, ask_hi: Any, lowest: Any, highest: Any, below: Any, rest: Any, bend: Any,
+    need: Any, blocks: Any, slots: Any, scratch: Any, totals: Any, words: Any, offset: Any, noise: Any, inflation: Any,
+    open_pieces: Any, endless: Any,
+) -> Any:  # fmt: skip
+    """Divide the totals of parcels over their leaves, kind by kind; return how many parcels stay open."""
+    count = 0
+    for k in parcels:
+        p = example[k]
+        kinds = leaf_kind[pieces_first[p] : pieces_first[p] + pieces_count[p]]
+        spare_lo = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
+        spare_hi = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
+        last, base, good = prefixes(
+            kit, kinds, below[k], rest[k], bend[k], need, spare_lo, spare_hi, blocks, slots, scratch, endless
+        )
+        if not good:
+            return -2
+        for i in range(starts[k], starts[k + 1]):
+            p = by_kind[i]
+            head = pieces_first[p]
+            for row in range(totals.shape[0]):
+                s = totals[row, p]
+                settled = True
+                for j in range(kinds.size - 1, -1, -1):
+                    q = kinds[j]
+                    if j == 0:
+                        noise[row, leaves[head]] = s
+                        break
+                    if j >= base:
+                        now, under = j - base + 1, j - base
+                        f = scratch.values[scratch.offset[under] : scratch.offset[under + 1]]
+                        lo, hi, error = scratch.lo[under], scratch.hi[under], scratch.error[now]
+                        inside = scratch.lo[now] <= s <= scratch.hi[now]
+                        total = scratch.values[scratch.offset[now] + s - scratch.lo[now]] / scratch.scale[now] if inside else 0.0
+                    else:
+                        now, under = slots[q, j + 1], slots[q, j]
+                        f = blocks.values[blocks.offset[under] : blocks.offset[under] + blocks.hi[under] - blocks.lo[under] + 1]
+                        lo, hi, error = blocks.lo[under], blocks.hi[under], blocks.error[now]
+                        inside = blocks.lo[now] <= s <= blocks.hi[now]
+                        total = blocks.values[blocks.offset[now] + s - blocks.lo[now]] / blocks.scale[now] if inside else 0.0
+                    b = np.int64(UNDECIDED)
+                    if inside:
+                        powers = kit.weights[kit.leaf_law[q]]
+                        longest = powers.size - 1
+                        low = max(kit.leaf_low[q], s - hi, -longest)
+                        high = min(kit.leaf_high[q], s - lo, longest)
+                        start = leaf_start(kit, q, s, 1.0 / (j + 1), low, high)
+                        b = choose_leaf(
+                            f, lo, hi, powers, kit.leaf_low[q], kit.leaf_high[q], s, start,
+                            total, words[row, offset + head + j], 2 * inflation * error,
+                        )  # fmt: skip
+                    if b == UNDECIDED:
+                        settled = False
+                        break
+                    noise[row, leaves[head + j]] = b
+                    s -= b
+                if not settled:
+                    open_pieces[count, 0], open_pieces[count, 1] = row, p
+                    count += 1
+                    if count == open_pieces.shape[0]:
+                        return -1
+    return count
+
+
+@numba.njit(**_OPTIONS)
+def draw_roots(
+    pieces: Any, kind: Any, root: Any, shelf_: Any, centre: Any, totals: Any, words: Any, offset: Any, inflation: Any,
+    open_pieces: Any, room: Any,
+) -> Any:  # fmt: skip
+    """Draw the totals of pieces that have none above them; return how many stay open."""
+    count = 0
+    terms = np.empty(room)
+    for i in range(pieces.size):
+        p = pieces[i]
+        k = kind[p]
+        f = shelf_.values[shelf_.offset[k] : shelf_.offset[k] + shelf_.hi[k] - shelf_.lo[k] + 1]
+        for row in range(totals.shape[0]):
+            if root[p] == 2:
+                totals[row, p] = 0
+                continue
+            start = part_start(centre[k], 0.0, 0.0, 0, shelf_.lo[k], shelf_.hi[k])
+            s = choose_total(
+                f, shelf_.lo[k], shelf_.hi[k], shelf_.hard[k], shelf_.tilt[k], start, words[row, offset + i],
+                2 * inflation * shelf_.error[k], terms,
+            )  # fmt: skip
+            if s == UNDECIDED:
+                open_pieces[count, 0], open_pieces[count, 1] = row, p
+                count += 1
+                if count == open_pieces.shape[0]:
+                    return -1
+                continue
+            totals[row, p] = s
+    return count

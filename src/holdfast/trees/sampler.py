@@ -1,0 +1,408 @@
+"""Exact draws of integer noise on a hierarchy given that parents equal the sum of their children, up to a nation.
+
+Sum-product messages (THEORY §4) in compiled doubles: one up-pass, kept for all draws; then totals are divided from the
+roots down. Windows, tails and rounding do not reach the law: see steps.py and undecided.py, and for the proofs
+docs/theory/exact-trees.md. Every piece has its own place in one key stream, so the number of workers changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
+from holdfast.noise.precision import ball, double, working_precision
+from holdfast.randomness import Keys, Stream
+from holdfast.trees import passes
+from holdfast.trees.forest import Forest
+from holdfast.trees.outlook import Laws, Leaves, Outlook, outlook
+from holdfast.trees.pieces import MOST_LEAVES, Pieces, cut
+from holdfast.trees.undecided import Hand, Restart, Undecided
+
+Ints = npt.NDArray[np.int64]
+
+#: Totals are looked for where all but about e^−30 of the law lies, and inside parcels, which are quickly made again
+#: where that is not enough, all but e^−20.
+NEED = 30.0
+NEED_INSIDE = 20.0
+#: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
+#: probability below 1e-19 each) is drawn again as a whole, which is the same law.
+FAR_LAPLACE, FAR_GAUSSIAN = 45, 11
+#: Longest table of a leaf's weights, and most bytes of messages.
+LONGEST = 1 << 20
+MOST_BYTES = 5 << 29
+#: Most totals and leaves drawn in one go.
+CHUNK = 1 << 24
+#: Whole tables drawn again before giving up; one is nearly always enough.
+MOST_TRIES = 1_000
+DOES_NOT_END = "the bounds are too narrow for this noise: drawing did not end; use onto() or less noise"
+TOO_WIDE = "the noise is too wide for exact draws on this hierarchy: use onto(..., integer=False) or a larger epsilon"
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """The conditional law of integer noise on a forest, for given bounds on the noise of each output."""
+
+    forest: Forest
+    law: Independent
+    low: Ints
+    high: Ints
+    need: float = NEED
+    need_inside: float = NEED_INSIDE
+    workers: int | None = None
+    inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
+
+    # --- what is known before any message ------------------------------------------------------------------------
+
+    @cached_property
+    def _laws(self) -> tuple[Laws, list[int]]:
+        """The measured laws, and for each law of the noise its place among them; −1: not measured."""
+        measured = [law for law in self.law.laws if law is not None]
+        places, rates = [], []
+        for law in self.law.laws:
+            places.append(-1 if law is None else len(rates))
+            if isinstance(law, IntegerLaplace):
+                rates.append(float(1 / law.scale))
+            elif isinstance(law, IntegerGaussian):
+                rates.append(float(1 / (2 * law.sigma2)))
+        return Laws(isinstance(measured[0], IntegerLaplace), np.array(rates)), places
+
+    @cached_property
+    def _law_of(self) -> Ints:
+        _, places = self._laws
+        if self.law.which is None:
+            return np.full(self.forest.n, places[0], dtype=np.int64)
+        return np.array(places, dtype=np.int64)[self.law.which]
+
+    @cached_property
+    def _limits(self) -> Ints:
+        """For each measured law, how far from 0 its weights matter."""
+        laws, _ = self._laws
+        far = FAR_LAPLACE / laws.rate if laws.laplace else FAR_GAUSSIAN / laws.slope
+        if not (np.isfinite(far).all() and far.max() < LONGEST):
+            raise Refused(TOO_WIDE)
+        return np.asarray(np.ceil(far) + 2, dtype=np.int64)
+
+    @cached_property
+    def _weights(self) -> npt.NDArray[np.float64]:
+        """The weights of 0, 1, 2, … under each measured law, each within an ulp or so."""
+        longest = int(self._limits.max())
+        rows = []
+        with working_precision(96):
+            for law in self.law.laws:
+                if isinstance(law, IntegerLaplace):
+                    ratio = (-ball(1 / law.scale)).exp()
+                    row, power = [], ball(1)
+                    for _ in range(longest + 1):
+                        row.append(double(power))
+                        power = power * ratio
+                    rows.append(row)
+                elif isinstance(law, IntegerGaussian):
+                    rate = ball(1 / (2 * law.sigma2))
+                    rows.append([double((-rate * (b * b)).exp()) for b in range(longest + 1)])
+        return np.array(rows)
+
+    @cached_property
+    def _kinds_of_leaves(self) -> tuple[Leaves, Ints]:
+        """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
+        free = self.forest.is_leaf & ~self.forest.exact
+        law = self._law_of
+        limit = self._limits[np.maximum(law, 0)]
+        low = np.where(free & (self.low > -limit), self.low, -LARGEST)
+        high = np.where(free & (self.high < limit), self.high, LARGEST)
+        # One number for each triple, small where bounds are near, so that a table of flags finds the kinds.
+        span = int(limit.max()) + 2
+        key_low = np.where(low > -LARGEST, -low, span - 1)
+        key_high = np.where(high < LARGEST, high, span - 1)
+        key = (np.where(free, law, 0) * span + np.where(free, key_low, 0)) * span + np.where(free, key_high, 0)
+        largest = int(key.max(initial=0)) + 1
+        if largest <= max(1 << 24, 8 * key.size):
+            seen = np.zeros(largest, dtype=bool)
+            seen[key] = True
+            values = np.flatnonzero(seen)
+            number = np.zeros(largest, dtype=np.int64)
+            number[values] = np.arange(values.size)
+            kind = number[key]
+        else:
+            values, kind = np.unique(key, return_inverse=True)
+        rest, key_high = np.divmod(values, span)
+        kind_law, key_low = np.divmod(rest, span)
+        kind_low = np.where(key_low == span - 1, -LARGEST, -key_low)
+        kind_high = np.where(key_high == span - 1, LARGEST, key_high)
+        return Leaves(kind_law, kind_low, kind_high), np.asarray(kind, dtype=np.int64)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The forest cut into pieces."""
+        leaves, kind = self._kinds_of_leaves
+        return cut(self.forest, self._law_of, self.low, self.high, kind, (leaves.low, leaves.high))
+
+    @cached_property
+    def _far(self) -> Ints:
+        """Leaves with a bound that the messages leave out."""
+        leaves, kind = self._kinds_of_leaves
+        places = self.pieces.leaves
+        low, high = leaves.low[kind[places]], leaves.high[kind[places]]
+        return places[(self.low[places] > low) | (self.high[places] < high)]
+
+    @cached_property
+    def guess(self) -> Outlook:
+        """Where totals will probably lie."""
+        leaves, _ = self._kinds_of_leaves
+        laws, _ = self._laws
+        return outlook(self.pieces, leaves, laws, self.need)
+
+    @cached_property
+    def kit(self) -> passes.Kit:
+        """Laws and leaves as compiled code wants them."""
+        leaves, _ = self._kinds_of_leaves
+        laws, _ = self._laws
+        g = self.guess
+        return passes.Kit(
+            self._weights, laws.laplace, laws.rate, leaves.law, leaves.low, leaves.high,
+            g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_bend,
+        )  # fmt: skip
+
+    # --- the up-pass ---------------------------------------------------------------------------------------------
+
+    def _over(self, task: Callable[[Ints], Any], items: Ints, share: int) -> list[Any]:
+        """Run a task over slices of items on all workers; return what it returns."""
+        slices = [items[i : i + share] for i in range(0, items.size, share)]
+        if len(slices) < 2:
+            return [task(part) for part in slices]
+        with ThreadPoolExecutor(self.workers or os.cpu_count()) as pool:
+            return list(pool.map(task, slices))
+
+    @cached_property
+    def _heights(self) -> list[Ints]:
+        """Kinds by height."""
+        order = np.argsort(self.pieces.height, kind="stable")
+        ends = np.searchsorted(self.pieces.height[order], np.arange(int(self.pieces.height.max(initial=0)) + 2))
+        return [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
+
+    @cached_property
+    def blocks(self) -> tuple[passes.Shelf, Ints, int]:
+        """Messages of 1, 2, … alike leaves; where each (kind, count) stands; the widest window inside a parcel."""
+        p, g = self.pieces, self.guess
+        kinds = self.kit.leaf_law.size
+        lo = np.full((kinds, MOST_LEAVES + 1), LARGEST, dtype=np.int64)
+        hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
+        widest = passes.block_windows(
+            self.kit, p.first, p.count, p.leaf_kind, p.example, self._heights[0],
+            g.below, g.rest, g.bend, self.need_inside, lo, hi, LARGEST,
+        )  # fmt: skip
+        asked = hi >= lo
+        slots = np.full(asked.shape, -1, dtype=np.int64)
+        slots[asked] = np.arange(int(asked.sum()))
+        lengths = (hi - lo)[asked] + 3
+        self._check(int(lengths.sum()))
+        shelf = passes.shelf(lengths)
+        for q in np.flatnonzero(asked.any(axis=1)):
+            if not passes.make_blocks(self.kit, q, lo, hi, slots, shelf, LARGEST):
+                raise Refused(TOO_WIDE)
+        return shelf, slots, int(widest) + int(lengths.max(initial=0)) + 16
+
+    def _check(self, places: int) -> None:
+        if places * 8 > MOST_BYTES:
+            raise Refused(TOO_WIDE)
+
+    def _scratch(self) -> passes.Shelf:
+        """Room for the messages inside one parcel."""
+        _, _, widest = self.blocks
+        made = passes.shelf(np.zeros(MOST_LEAVES + 2, dtype=np.int64))
+        return made._replace(values=np.empty((MOST_LEAVES + 2) * widest))
+
+    @cached_property
+    def messages(self) -> passes.Shelf:
+        """The messages of all kinds of pieces."""
+        p, g = self.pieces, self.guess
+        lengths = g.high - g.low + 3
+        self._check(int(lengths.sum()))
+        blocks, slots, _ = self.blocks
+        shelf = passes.shelf(lengths)
+
+        def parcels(kinds: Ints) -> int:
+            return passes.parcel_messages(
+                self.kit, kinds, p.first, p.count, p.leaf_kind, p.example, p.law, p.low, p.high, p.lowest, p.highest,
+                g.low, g.high, g.tilt, g.below, g.rest, g.bend, self.need_inside, blocks, slots, self._scratch(), shelf,
+                LARGEST,
+            )  # fmt: skip
+
+        def pairs(kinds: Ints) -> int:
+            return passes.pair_messages(
+                self.kit, kinds, p.kind_left, p.kind_right, p.law, p.low, p.high, p.lowest, p.highest,
+                g.low, g.high, g.tilt, shelf, LARGEST,
+            )  # fmt: skip
+
+        for height, kinds in enumerate(self._heights):
+            if sum(self._over(pairs if height else parcels, kinds, 512)):
+                raise Refused(TOO_WIDE)
+        return shelf
+
+    # --- the down-pass -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _order(self) -> tuple[list[Ints], Ints, Ints, Ints]:
+        """Pieces by height (pairs), kinds of parcels, and the parcels of each kind."""
+        p = self.pieces
+        height = p.height[p.kind]
+        order = np.argsort(height, kind="stable")
+        ends = np.searchsorted(height[order], np.arange(int(height.max(initial=0)) + 2))
+        levels = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
+        parcels = levels[0]
+        by_kind = parcels[np.argsort(p.kind[parcels], kind="stable")]
+        starts = np.searchsorted(p.kind[by_kind], np.arange(p.kinds + 1))
+        return levels, self._heights[0], by_kind, starts
+
+    def draw(self, size: int, stream: Stream) -> npt.NDArray[np.int64]:
+        """Draw the noise of all outputs, (size, n)."""
+        noise = np.zeros((size, self.forest.n), dtype=np.int64)
+        if self.pieces.size == 0:
+            return noise
+        rows = max(1, CHUNK // self._slots)
+        keys = Keys.drawn_from(stream)
+        for start in range(0, size, rows):
+            part = noise[start : start + rows]
+            for row in self._draw_rows(part, keys, start, 0):
+                attempt = 1
+                while self._draw_rows(part[row : row + 1], keys, start + row, attempt):
+                    attempt += 1
+                    if attempt > MOST_TRIES:
+                        raise Refused(DOES_NOT_END)
+        return noise
+
+    @cached_property
+    def _roots(self) -> Ints:
+        return np.flatnonzero(self.pieces.root)
+
+    @property
+    def _slots(self) -> int:
+        """Random words of one table: one for each piece and leaf, and one more for each root."""
+        return self.pieces.size + self.pieces.leaves.size + self._roots.size
+
+    def _draw_rows(self, noise: npt.NDArray[np.int64], keys: Keys, start: int, attempt: int) -> list[int]:
+        """Draw some tables; return those that were rejected. The noise of rejected ones is to be drawn again."""
+        p, g, shelf = self.pieces, self.guess, self.messages
+        levels, parcels, by_kind, starts = self._order
+        blocks, slots, _ = self.blocks
+        rows = noise.shape[0]
+        words = keys.at("words", start, attempt).words(rows * self._slots).reshape(rows, -1)
+        totals = np.zeros((rows, p.size), dtype=np.int64)
+        room = int((shelf.hi - shelf.lo).max()) + 8
+        rejected: set[int] = set()
+
+        def by_hand(row: int) -> Hand:
+            return Hand(
+                self,
+                lambda purpose, slot: keys.at(purpose, start + row, attempt, slot),
+                lambda slot: int(words[row, slot]),
+            )
+
+        def settle(openings: list[Ints], draw: Callable[[Hand, int, int], None]) -> None:
+            for row, piece in sorted((int(row), int(piece)) for part in openings for row, piece in part):
+                if row in rejected:
+                    continue
+                try:
+                    draw(by_hand(row), row, piece)
+                except Restart:
+                    rejected.add(row)
+
+        def root(hand: Hand, row: int, piece: int) -> None:
+            totals[row, piece] = hand.root(piece, p.size + p.leaves.size + int(np.searchsorted(self._roots, piece)))
+
+        def pair(hand: Hand, row: int, piece: int) -> None:
+            total = int(totals[row, piece])
+            part = hand.pair(piece, total)
+            totals[row, p.left[piece]], totals[row, p.right[piece]] = part, total - part
+
+        def parcel(hand: Hand, row: int, piece: int) -> None:
+            places = p.leaves[p.first[piece] : p.first[piece] + p.count[piece]]
+            noise[row, places] = hand.parcel(piece, int(totals[row, piece]))
+
+        def roots(some: Ints, openings: Ints) -> int:
+            return passes.draw_roots(
+                some, p.kind, p.root, shelf, g.centre, totals, words, p.size + p.leaves.size, self.inflation, openings,
+                room,
+            )  # fmt: skip
+
+        def pairs(some: Ints, openings: Ints) -> int:
+            return passes.draw_pairs(
+                some, p.kind, p.left, p.right, shelf, g.left_mean, g.share, g.centre, totals, words, self.inflation,
+                openings, room,
+            )  # fmt: skip
+
+        def leaves(some: Ints, openings: Ints) -> int:
+            return passes.draw_parcels(
+                some, starts, by_kind, p.first, p.count, p.leaf_kind, p.leaves, p.example, self.kit, g.low, g.high,
+                p.lowest, p.highest, g.below, g.rest, g.bend, self.need_inside, blocks, slots, self._scratch(), totals,
+                words, p.size, noise, self.inflation, openings, LARGEST,
+            )  # fmt: skip
+
+        settle([_opened(roots, self._roots, rows * self._roots.size)], root)
+        for pieces in levels[:0:-1]:
+            settle(self._over(lambda some: _opened(pairs, some, rows * some.size), pieces, 4096), pair)
+        count = starts[parcels + 1] - starts[parcels]
+        size_of = dict(zip(parcels.tolist(), count.tolist(), strict=True))
+        settle(
+            self._over(
+                lambda some: _opened(leaves, some, rows * sum(size_of[k] for k in some.tolist())), parcels, 512
+            ),
+            parcel,
+        )
+        shown = np.flatnonzero(p.output >= 0)
+        noise[:, p.output[shown]] = totals[:, shown]
+        if self._far.size:
+            chosen = noise[:, self._far]
+            broken = (chosen < self.low[self._far]) | (chosen > self.high[self._far])
+            rejected |= set(np.flatnonzero(broken.any(axis=1)).tolist())
+        return sorted(rejected)
+
+    # --- draws by hand -------------------------------------------------------------------------------------------
+
+    def undecided(self, bits: int) -> Undecided:
+        """The messages in ball arithmetic at a precision; kept until another one is asked for."""
+        kept: dict[str, Any] = self.__dict__
+        if "_undecided" not in kept or kept["_undecided"].bits != bits:
+            kept["_undecided"] = Undecided(self, bits)
+        found: Undecided = kept["_undecided"]
+        return found
+
+    def prefixes_of(self, k: int) -> tuple[passes.Shelf, Ints, int]:
+        """The messages inside a parcel of some kind, its kinds of leaves, and how many stand in the first block."""
+        p, g = self.pieces, self.guess
+        blocks, slots, _ = self.blocks
+        example = p.example[k]
+        kinds = p.leaf_kind[p.first[example] : p.first[example] + p.count[example]]
+        scratch = self._scratch()
+        lo, hi = g.low[k] - (g.low[k] > p.lowest[k]), g.high[k] + (g.high[k] < p.highest[k])
+        _, base, _ = passes.prefixes(
+            self.kit, kinds, g.below[k], g.rest[k], g.bend[k], self.need_inside, lo, hi, blocks, slots, scratch, LARGEST
+        )
+        return scratch, kinds, int(base)
+
+    def rest_window(self, k: int, j: int, q: int, base: int) -> tuple[int, int]:
+        """The window of a parcel's first j leaves."""
+        if j >= base:
+            scratch, _, _ = self.prefixes_of(k)
+            return int(scratch.lo[j - base]), int(scratch.hi[j - base])
+        shelf, slots, _ = self.blocks
+        i = int(slots[q, j])
+        return int(shelf.lo[i]), int(shelf.hi[i])
+
+
+def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
+    """Run a drawing task and return the rows and pieces that it left open."""
+    openings = np.empty((min(most, 4096) + 1, 2), dtype=np.int64)
+    found = task(some, openings)
+    if found < 0:  # more than there was room for
+        openings = np.empty((most + 1, 2), dtype=np.int64)
+        found = task(some, openings)
+    return openings[:found]

@@ -1,0 +1,569 @@
+"""Compiled steps on messages in doubles, with proved bounds on the relative error.
+
+A message is a positive log-concave function on the whole numbers. It is stored on a window lo, …, hi, and beyond an end
+it *is* geometric: M(hi)·r^d, with r between the function's own next ratio and its last one. So every stored message is
+again log-concave, it bounds from above what was computed from the messages below it, and inside its window the two are
+equal. Draws from such messages are proposals; one is rejected, with the right probability, only if it leaves a window.
+Windows thus cost time when they are badly chosen, never exactness. An end is *hard* where the function is 0 beyond it.
+Every step adds positive terms only, so rounding is a small relative error. Proofs: docs/theory/exact-trees.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+#: Relative rounding of one operation, with room for a fused or reordered one.
+ROUNDING = 2.3e-16
+#: Terms of a sum are left out where they are provably below this share of it.
+NEGLIGIBLE = 1e-15
+#: Places where more than this share may be left out are cut off a result.
+LEFT_OUT = 1e-12
+#: Values below this, relative to the largest, are cut off a message.
+FAINT = 1e-140
+#: Most places that are given up so that a tail ratio can be chosen freely.
+GIVE_UP = 24
+#: What a draw returns that the error bounds do not decide.
+UNDECIDED = np.iinfo(np.int64).min
+#: Codes of hard ends, and of ends whose ratio is by definition the true last ratio of the window.
+LOW, HIGH = 1, 2
+
+#: Terms of one sum in a convolution.
+_BLOCK = 64
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_INLINE = {**_OPTIONS, "inline": "always"}
+_CHAINS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_SUMS = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+
+
+@numba.njit(**_SUMS)
+def _four_dots(x: Any, y: Any) -> Any:
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    ya, yb, yc = y[3:], y[2:], y[1:]
+    for k in range(x.size):
+        value = x[k]
+        a += value * ya[k]
+        b += value * yb[k]
+        c += value * yc[k]
+        d += value * y[k]
+    return a, b, c, d
+
+
+@numba.njit(**_OPTIONS)
+def four_dots(x: Any, y: Any) -> Any:
+    """Σ x[k]·y[k+3−d] for d = 0, 1, 2, 3, in sums of 64 terms whose order is free."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for start in range(0, x.size, _BLOCK):
+        stop = min(start + _BLOCK, x.size)
+        more_a, more_b, more_c, more_d = _four_dots(x[start:stop], y[start : stop + 3])
+        a += more_a
+        b += more_b
+        c += more_c
+        d += more_d
+    return a, b, c, d
+
+
+@numba.njit(**_INLINE)
+def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
+    """The ratio beyond an end, and whether it is defined as the true last ratio (no room between the two)."""
+    last, upcoming = edge / before, following / edge
+    room = 2.25 * error + 1e-14
+    if upcoming * (1 + room) < last * (1 - room):
+        return np.sqrt(upcoming * last), False
+    return last, True
+
+
+@numba.njit(**_CHAINS)
+def add_leaf(
+    f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, powers: Any, b_lo: Any, b_hi: Any, out: Any, out_lo: Any, out_hi: Any
+) -> Any:
+    """out(s) = Σ α^{|b|}·f(s−b) over b_lo ≤ b ≤ b_hi (b_lo ≤ 0 ≤ b_hi, ∓2**62: no bound); return the relative error.
+
+    Noise of 0 and more comes from totals at and below s, noise below 0 from those above: one recursion each, which the
+    geometric tails start. Where a bound is near, sums over 1, 2, 4, … places make up the sum over a window (THEORY H2:
+    nothing is ever subtracted).
+    """
+    alpha = powers[1]
+    # the window and that of the result together, tails written out; one place more above, for noise below 0
+    first, final = min(lo, out_lo), max(hi, out_hi + 1)
+    size = final - first + 1
+    wide = np.empty(size)
+    for i in range(lo - first):
+        wide[i] = f[0] * r_lo ** (lo - first - i) if r_lo > 0.0 else 0.0
+    for i in range(hi - lo + 1):
+        wide[lo - first + i] = f[i]
+    for i in range(hi + 1 - first, size):
+        wide[i] = wide[i - 1] * r_hi
+    count, shift = out_hi - out_lo + 1, out_lo - first
+    q_lo, q_hi = alpha * r_lo, alpha * r_hi
+    # a bound so far off that it cuts less than e^−36 of what lies beyond the window is left out
+    endless_up = q_lo < 1.0 and b_hi > size - (36.0 / np.log(q_lo) if r_lo > 0.0 else 0.0)
+    endless_down = q_hi < 1.0 and -b_lo > size - (36.0 / np.log(q_hi) if r_hi > 0.0 else 0.0)
+    roundings = 10.0 + (lo - first) + (final - hi)
+    if endless_up:
+        run = wide[0] * (r_lo / (1 - q_lo))
+        for i in range(shift):
+            run = run * alpha + wide[i]
+        for i in range(count):
+            run = run * alpha + wide[shift + i]
+            out[i] = run
+        roundings += _mean_distance(wide, shift + count - 1, -1, alpha)
+    else:
+        for i in range(count):
+            out[i] = wide[shift + i]
+        if b_hi > 0:
+            mirrored = np.empty(shift + count)
+            for i in range(shift + count):
+                mirrored[i] = wide[shift + count - 1 - i]
+            _window(mirrored, powers, b_hi, r_lo, out[:count][::-1], count)
+            roundings += 4.0 * np.log2(b_hi + 2.0) + 80.0 * (r_lo > 0.0)
+    if b_lo == 0:
+        return ROUNDING * roundings + 1e-15
+    if endless_down:
+        run = wide[size - 1] * (q_hi / (1 - q_hi))
+        for i in range(size - 1, shift + count - 1, -1):
+            run = alpha * (run + wide[i])
+        for i in range(count - 1, -1, -1):
+            out[i] += run
+            run = alpha * (run + wide[shift + i])
+        roundings += _mean_distance(wide, shift, 1, alpha)
+    else:
+        _window(wide[shift:], powers, -b_lo, r_hi, out, count)
+        roundings += 4.0 * np.log2(2.0 - b_lo) + 80.0 * (r_hi > 0.0)
+    return ROUNDING * roundings + 1e-15
+
+
+@numba.njit(**_SUMS)
+def _mean_distance(f: Any, start: Any, step: Any, alpha: Any) -> Any:
+    """The mean of j with weights α^j·f[start + step·j]: how many roundings the terms of a recursion have had."""
+    total, far, power = 0.0, 0.0, 1.0
+    n = f.size - start if step > 0 else start + 1
+    for j in range(n):
+        term = power * f[start + step * j]
+        total += term
+        far += j * term
+        power *= alpha
+        if (j & 15) == 15 and term < 1e-9 * total:
+            break
+    return 1.01 * far / total + 1.0
+
+
+@numba.njit(**_SUMS)
+def _put_sum(x: Any, factor: Any, y: Any, out: Any) -> None:
+    """out = x + factor·y."""
+    for i in range(out.size):
+        out[i] = x[i] + factor * y[i]
+
+
+@numba.njit(**_OPTIONS)
+def _window(f: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> None:
+    """Add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count < f.size; f is geometric beyond its end.
+
+    Sums over 1, 2, 4, … places are doubled, and the sum over n places is put together from them: all terms are
+    positive, and each takes part in few additions.
+    """
+    size = f.size
+    alpha = powers[1]
+    space = np.empty(2 * size)
+    now, other = f, space[:size]
+    length, done, left = 1, 1, n  # `now` sums over `length` places; places up to `done` − 1 are already added
+    while done < size:
+        whole = length >= size
+        if left & 1 or whole:
+            stop = min(count, size - done)
+            _put_sum(out[:stop], powers[done], now[done : done + stop], out[:stop])
+            done += length
+        left >>= 1
+        if left == 0 or whole:
+            break
+        _put_sum(now[: size - length], powers[length], now[length:], other[: size - length])
+        for i in range(size - length, size):
+            other[i] = now[i]
+        now, other = other, space[size:] if length == 1 else now
+        length *= 2
+    if r > 0.0:
+        # beyond the end: α^{size−1−i}·f[size−1]·(q + q² + … + q^m), q = α·r, m = i + n − size + 1
+        q = alpha * r
+        sums = np.empty(n + 1)
+        sums[0] = 0.0
+        for m in range(1, n + 1):
+            sums[m] = (sums[m - 1] + 1.0) * q
+        power = f[size - 1]
+        for i in range(size - 1, max(size - n, 0) - 1, -1):
+            if i < count:
+                term = power * sums[i + n - size + 1]
+                out[i] += term
+                if term < 1e-30 * out[i]:
+                    break
+            power *= alpha
+
+
+@numba.njit(**_OPTIONS)
+def _beyond(end: Any, before: Any) -> Any:
+    """Bound the sum of log-concave terms beyond an end by a geometric series from the last two terms."""
+    if end < 1e-290:
+        return 1e-280
+    if not end < 0.999 * before:
+        return np.inf
+    ratio = end / before * (1 + 1e-9)
+    return end * ratio / (1 - ratio)
+
+
+@numba.njit(**_OPTIONS)
+def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
+    """A copy of a message with its tails written out, and its window."""
+    below = extra if r_lo > 0.0 else 0
+    above = extra if r_hi > 0.0 else 0
+    result = np.empty(hi - lo + 1 + below + above)
+    result[below : below + hi - lo + 1] = f[: hi - lo + 1]
+    for i in range(below - 1, -1, -1):
+        result[i] = result[i + 1] * r_lo
+    for i in range(below + hi - lo + 1, result.size):
+        result[i] = result[i - 1] * r_hi
+    return result, lo - below, hi + above
+
+
+@numba.njit(**_OPTIONS)
+def add_piece(
+    f: Any, f_lo: Any, f_hi: Any, f_hard: Any, g: Any, g_lo: Any, g_hi: Any, g_hard: Any, out: Any, lo: Any, hi: Any
+) -> Any:
+    """out(s) = Σ_a f(a)·g(s−a) for messages with their tails written out; return where this is right, and the error.
+
+    Four places at a time. The law of a given s moves up with s, so the range of terms that count is followed from one
+    group of places to the next; what lies below it counts most at the first place, what lies above at the last.
+    """
+    size = g_hi - g_lo + 1
+    mirrored = np.zeros(size + 6)  # g(g_hi), …, g(g_lo) between three zeros on either side
+    for i in range(size):
+        mirrored[3 + i] = g[size - 1 - i]
+    worst = 0.0
+    longest = 0
+    first = f_lo
+    last = f_hi
+    good_lo, good_hi = hi + 1, lo - 1
+    for s in range(lo, hi + 1, 4):
+        t = min(s + 3, hi)
+        start, stop = max(f_lo, s - g_hi), min(f_hi, t - g_lo)
+        if max(f_lo, t - g_hi) > min(f_hi, s - g_lo):
+            if good_lo <= good_hi:
+                break
+            continue
+        first = min(max(first, start), stop)
+        last = max(min(last + 4, stop), first)
+        # the place of g(s − first) in the mirrored array; that of g(s + d − first) is d before it
+        j = 3 + g_hi - s + first
+        a, b, c, d = four_dots(f[first - f_lo : last + 1 - f_lo], mirrored[j - 3 : j + last - first + 1])
+        top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
+        while last < stop and f[last - f_lo] * mirrored[3 + g_hi - t + last] > NEGLIGIBLE * top:
+            last += 1
+            term, m = f[last - f_lo], 3 + g_hi - s + last
+            a += term * mirrored[m]
+            b += term * mirrored[m - 1]
+            c += term * mirrored[m - 2]
+            d += term * mirrored[m - 3]
+            top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
+        out[s - lo] = a
+        if t > s:
+            out[s + 1 - lo] = b
+        if t > s + 1:
+            out[s + 2 - lo] = c
+        if t > s + 2:
+            out[s + 3 - lo] = d
+        # what the sums hold is first … last; what they leave out is below `first` at s and above `last` at t
+        left_out = 0.0
+        if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
+            end = max(first, s - g_hi)
+            before = f[end + 1 - f_lo] * mirrored[3 + g_hi - s + end + 1] if end < last else 0.0
+            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+        if not ((last == f_hi and f_hard & HIGH) or (last == t - g_lo and g_hard & LOW)):
+            end = min(last, t - g_lo)
+            before = f[end - 1 - f_lo] * mirrored[3 + g_hi - t + end - 1] if first < end else 0.0
+            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
+        if a > 1e-250 and top > 1e-250 and left_out < LEFT_OUT:
+            good_lo, good_hi = min(good_lo, s), t
+            worst = max(worst, left_out)
+            longest = max(longest, last - first + 1)
+        elif good_lo <= good_hi:
+            break
+        # leave out what will not count in the next group either
+        limit = 0.1 * NEGLIGIBLE * top
+        while last > first and f[last - f_lo] * mirrored[3 + g_hi - t + last] < limit:
+            last -= 1
+        while first < last and f[first - f_lo] * mirrored[3 + g_hi - t + first] < limit:
+            first += 1
+    return good_lo, good_hi, worst + ROUNDING / 2 * (_BLOCK + longest // _BLOCK + 16)
+
+
+@numba.njit(**_OPTIONS)
+def excess(
+    f: Any, f_lo: Any, f_hi: Any, f_first: Any, f_last: Any, g: Any, g_lo: Any, g_hi: Any, g_first: Any, g_last: Any,
+    s: Any,
+) -> Any:  # fmt: skip
+    """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
+
+    The mean of that distance above (below) a window grows (falls) with s, so it is largest at an end of the result.
+    """
+    far_f, far_g = 0.0, 0.0
+    for a in range(max(f_lo, s - g_hi), min(f_hi, s - g_lo) + 1):
+        term = f[a - f_lo] * g[s - a - g_lo]
+        far_f += term * max(f_first - a, a - f_last, 0)
+        far_g += term * max(g_first - (s - a), (s - a) - g_last, 0)
+    return far_f, far_g
+
+
+@numba.njit(**_OPTIONS)
+def leaf_excess(f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, b_lo: Any, b_hi: Any, s: Any) -> Any:
+    """As `excess`, for the upper or lower tail of f and one leaf."""
+    far = 0.0
+    term = f[hi - lo] if up else f[0]
+    for d in range(1, 400):
+        term *= r
+        b = s - (hi + d) if up else s - (lo - d)
+        if b < b_lo or b > b_hi or abs(b) >= powers.size:
+            continue
+        more = d * term * powers[abs(b)]
+        far += more
+        if more < 1e-6 * far:
+            break
+    return far
+
+
+@numba.njit(**_OPTIONS)
+def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
+    """Multiply by e^{tilt·(s − middle)} in place; return the relative error."""
+    if tilt == 0.0:
+        return 0.0
+    middle = (lo + hi) // 2
+    up, down = np.exp(tilt), np.exp(-tilt)
+    factor = 1.0
+    for s in range(middle + 1, hi + 1):
+        factor *= up
+        values[s - lo] *= factor
+    factor = 1.0
+    for s in range(middle - 1, lo - 1, -1):
+        factor *= down
+        values[s - lo] *= factor
+    return ROUNDING * (4 + abs(tilt)) * (hi - lo + 4)
+
+
+@numba.njit(**_OPTIONS)
+def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt: Any) -> Any:
+    """Multiply by an output's own weight and a tilt, up to a factor, in place; return the relative error.
+
+    `rate` is 1/λ or 1/(2σ²).
+    """
+    if law < 0 and tilt == 0.0:
+        return 0.0
+    middle = (lo + hi) // 2
+    if law >= 0 and not laplace:
+        largest = 0.0
+        for s in range(lo, hi + 1):
+            own = rate * np.float64((s - middle) * (s + middle))
+            values[s - lo] *= np.exp(tilt * (s - middle) - own)
+            largest = max(largest, abs(own) + abs(tilt * (s - middle)))
+        return ROUNDING * (4 * largest + 8)
+    own = rate if law >= 0 else 0.0
+    falling_up, rising_up = np.exp(tilt - own), np.exp(tilt + own)
+    falling_down, rising_down = np.exp(-tilt - own), np.exp(-tilt + own)
+    factor = 1.0
+    for s in range(middle + 1, hi + 1):
+        factor *= falling_up if s > 0 else rising_up
+        values[s - lo] *= factor
+    factor = 1.0
+    for s in range(middle - 1, lo - 1, -1):
+        factor *= falling_down if s < 0 else rising_down
+        values[s - lo] *= factor
+    return ROUNDING * (6 + 2 * (abs(tilt) + own)) * (hi - lo + 4)
+
+
+@numba.njit(**_OPTIONS)
+def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
+    """Choose the stored window inside a computed one, with a place to spare at each soft end, and the tail ratios.
+
+    The values are scaled by a power of two to a largest value near 1. Return lo, hi, the two ratios, hard ends, ends
+    whose ratio is by definition the last one, and that power of two; 0 if there is no such window.
+    """
+    start = lo
+    largest = 0.0
+    for s in range(lo, hi + 1):
+        largest = max(largest, values[s - start])
+    if not (largest > 0.0 and largest < np.inf):
+        return lo, hi, 0.0, 0.0, 0, 0, 0.0
+    scale = 2.0 ** -np.floor(np.log2(largest))
+    for s in range(lo, hi + 1):
+        values[s - start] *= scale
+    first, last = lo, hi
+    while values[first - start] < FAINT:
+        first += 1
+    while values[last - start] < FAINT:
+        last -= 1
+    hard, defined = 0, 0
+    r_lo, r_hi = 0.0, 0.0
+    if first == lowest:
+        hard |= LOW
+        lo = first
+    else:
+        lo = first + 1
+    if last == highest:
+        hard |= HIGH
+        hi = last
+    else:
+        hi = last - 1
+    if hi < lo or (hi == lo and hard != LOW | HIGH):
+        return lo, hi, 0.0, 0.0, hard, 0, 0.0
+    # an end that leaves room for a ratio is worth a few places
+    if not hard & LOW:
+        best = lo
+        for at in range(lo - start, min(lo + GIVE_UP, (lo + hi) // 2) - start + 1):
+            r_lo, plain = tail_ratio(values[at - 1], values[at], values[at + 1], error)
+            if not plain:
+                best = at + start
+                break
+        if plain:
+            r_lo, plain = tail_ratio(values[lo - start - 1], values[lo - start], values[lo - start + 1], error)
+        defined |= LOW if plain else 0
+        lo = best
+    if not hard & HIGH:
+        best = hi
+        for at in range(hi - start, max(hi - GIVE_UP, (lo + hi) // 2 + 1) - start - 1, -1):
+            r_hi, plain = tail_ratio(values[at + 1], values[at], values[at - 1], error)
+            if not plain:
+                best = at + start
+                break
+        if plain:
+            r_hi, plain = tail_ratio(values[hi - start + 1], values[hi - start], values[hi - start - 1], error)
+        defined |= HIGH if plain else 0
+        hi = best
+    return lo, hi, r_lo, r_hi, hard, defined, scale
+
+
+@numba.njit(**_INLINE)
+def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
+    """As `finish`, for a message that needs neither scaling nor shortening; the last result is 1, or 0 for failure."""
+    hard, defined = 0, 0
+    r_lo, r_hi = 0.0, 0.0
+    first, last = lo, hi
+    if first == lowest:
+        hard |= LOW
+    else:
+        first += 1
+    if last == highest:
+        hard |= HIGH
+    else:
+        last -= 1
+    if last < first or (last == first and hard != LOW | HIGH) or not (values[0] > 1e-200 and values[hi - lo] > 1e-200):
+        return first, last, 0.0, 0.0, hard, 0, 0.0
+    if not hard & LOW:
+        r_lo, plain = tail_ratio(values[0], values[1], values[2], error)
+        defined |= LOW if plain else 0
+    if not hard & HIGH:
+        r_hi, plain = tail_ratio(values[hi - lo], values[hi - lo - 1], values[hi - lo - 2], error)
+        defined |= HIGH if plain else 0
+    return first, last, r_lo, r_hi, hard, defined, 1.0
+
+
+@numba.njit(**_OPTIONS)
+def choose_leaf(
+    f: Any, lo: Any, hi: Any, powers: Any, b_lo: Any, b_hi: Any, s: Any, start: Any, total: Any, word: Any, slack: Any
+) -> Any:
+    """Draw a leaf's noise b with weight powers[|b|]·f(s−b), in the order start, start+1, start−1, …
+
+    `total` is the sum of all weights; it and all partial sums are known up to the share `slack` of it. Return
+    UNDECIDED where that does not tell on which side of a partial sum the random word lies, or beyond the window.
+    """
+    longest = powers.size - 1
+    low, high = max(b_lo, s - hi, -longest), min(b_hi, s - lo, longest)
+    if low > high or start < low or start > high:
+        return UNDECIDED
+    goal = np.float64(word) * 5.421010862427522e-20 * total
+    running = 0.0
+    turn = 2 * min(high - start, start - low) + 1
+    stop = high - low + 1
+    side = 1 if high - start > start - low else -1
+    for k in range(stop):
+        if k < turn:
+            b = start + (k + 1) // 2 if k & 1 else start - k // 2
+        else:
+            b = start + side * (k - turn // 2)
+        before = running
+        running += f[s - b - lo] * powers[abs(b)]
+        if running > goal:
+            margin = total * (slack + ROUNDING * (k + 16))
+            if running - goal <= margin or (before > 0.0 and goal - before <= margin):
+                return UNDECIDED
+            return b
+    return UNDECIDED
+
+
+@numba.njit(**_OPTIONS)
+def choose_part(
+    f: Any, f_lo: Any, f_hi: Any, f_hard: Any, g: Any, g_lo: Any, g_hi: Any, g_hard: Any, tilt: Any,
+    s: Any, start: Any, word: Any, slack: Any, terms: Any,
+) -> Any:  # fmt: skip
+    """Draw f's part a of a total s with weight f(a)·g(s−a)·e^{tilt·a}, in the order start, start+1, start−1, …"""
+    low, high = max(f_lo, s - g_hi), min(f_hi, s - g_lo)
+    if low > high or start < low or start > high:
+        return UNDECIDED
+    up, down = np.exp(tilt), np.exp(-tilt)
+    # terms around the start until they do not count; those left out are bounded as in `add_piece`
+    total = f[start - f_lo] * g[s - start - g_lo]
+    terms[start - low] = total
+    largest = total
+    factor = 1.0
+    last = start
+    while last < high:
+        last += 1
+        factor *= up
+        term = f[last - f_lo] * g[s - last - g_lo] * factor
+        terms[last - low] = term
+        total += term
+        largest = max(largest, term)
+        if term < 0.01 * NEGLIGIBLE * largest:
+            break
+    factor = 1.0
+    first = start
+    while first > low:
+        first -= 1
+        factor *= down
+        term = f[first - f_lo] * g[s - first - g_lo] * factor
+        terms[first - low] = term
+        total += term
+        largest = max(largest, term)
+        if term < 0.01 * NEGLIGIBLE * largest:
+            break
+    left_out = 0.0
+    if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
+        left_out += _beyond(terms[first - low], terms[first + 1 - low] if first < last else 0.0)
+    if not ((last == f_hi and f_hard & HIGH) or (last == s - g_lo and g_hard & LOW)):
+        left_out += _beyond(terms[last - low], terms[last - 1 - low] if first < last else 0.0)
+    if not (total > 1e-250 and left_out < 0.1 * total):
+        return UNDECIDED
+    slack += left_out / total + ROUNDING * (1 + abs(tilt)) * 2 * (last - first + 16)
+    goal = np.float64(word) * 5.421010862427522e-20 * total
+    running = 0.0
+    turn = 2 * min(last - start, start - first) + 1
+    side = 1 if last - start > start - first else -1
+    for k in range(last - first + 1):
+        if k < turn:
+            a = start + (k + 1) // 2 if k & 1 else start - k // 2
+        else:
+            a = start + side * (k - turn // 2)
+        before = running
+        running += terms[a - low]
+        if running > goal:
+            margin = total * (slack + ROUNDING * (k + 16))
+            if running - goal <= margin or (before > 0.0 and goal - before <= margin):
+                return UNDECIDED
+            return a
+    return UNDECIDED
+
+
+@numba.njit(**_OPTIONS)
+def choose_total(
+    f: Any, lo: Any, hi: Any, hard: Any, tilt: Any, start: Any, word: Any, slack: Any, terms: Any
+) -> Any:
+    """Draw a total with weight f(s)·e^{−tilt·s}, in the order start, start+1, start−1, …"""
+    ones = np.ones(hi - lo + 1)
+    return choose_part(f, lo, hi, hard, ones, -hi, -lo, 0, -tilt, np.int64(0), start, word, slack, terms)
