@@ -246,7 +246,7 @@ class Mechanism:
             sentence = constraint.irrational()  # the sides of a union included
             if sentence:
                 raise Refused(sentence)
-            obstacle = system.integer_obstacle() if self.base.unit == 1 else None
+            obstacle = system.integer_obstacle(self.base.unit)
             if obstacle:
                 raise Refused(f"integer noise cannot satisfy the constraint: {obstacle}")
         return system

@@ -61,14 +61,15 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
     ε + min(ε, their prices added) (THEORY H1). Integer Gaussian, any bounds, one record added, removed or replaced:
     ρ at integer Rényi orders (THEORY H6).
     """
-    forest = _forest(base, system)
-    if forest is None:
+    found = _hierarchy(base, system)
+    if found is None:
         return None
+    forest, steps = found
     if base.law.kind == "gaussian":
-        return _gaussian_on_tree(base, forest, differences, **words) if base.law.integer else None
-    bounds = _leaf_bounds(base, system, forest)
-    found = None if bounds is None or not bounds.changeable.any() else prices(bounds, base.law)
-    if bounds is None or found is None:
+        return _gaussian_on_tree(base, forest, steps, differences, **words) if base.law.integer else None
+    bounds = _leaf_bounds(base, system, forest, steps)
+    price_of = None if bounds is None or not bounds.changeable.any() else prices(bounds, base.law)
+    if bounds is None or price_of is None:
         return None
     relation = differences.neighbours
     words["because"] = (
@@ -76,10 +77,10 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
         "(THEORY H1)"
     )
     if relation.adds and (relation.records == 1 or bounds.alone.sum() == bounds.changeable.sum()):
-        total = found.alone()
-        words["exact"] = relation.records == 1 and base.law.integer and _attained(bounds, system)
+        total = price_of.alone()
+        words["exact"] = relation.records == 1 and base.law.integer and _attained(base, bounds, system)
         return None if total is None else base.pure(total * relation.records, **words)
-    rise, fall = found.rise(), found.fall()
+    rise, fall = price_of.rise(), price_of.fall()
     if rise is None or fall is None:
         return None
     with working_precision(PRECISION):
@@ -93,49 +94,82 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
         return base.pure(loss + loss.min(price), **words)
 
 
-def _forest(base: Additive, system: System) -> Forest | None:
-    """The hierarchy of the system, if it is that of the query; kept with the system."""
-    tree, kept = base.query.tree, system.__dict__
-    if tree is None or base.unit != 1:
-        return None
+def _hierarchy(base: Additive, system: System) -> tuple[Forest, npt.NDArray[np.float64]] | None:
+    """The hierarchy of the system, and by how many steps one record changes each output; kept with the system.
+
+    None where a record changes several leaves, or the query counts on another hierarchy.
+    """
+    kept: dict[str, Any] = system.__dict__
     if kept.get("_priced") is not base.query:
-        found = Forest.of(system)
-        asked = output_parents(tree.parents, base.query.n // tree.n)
-        kept["_forest"] = found if found is not None and np.array_equal(asked, found.parents) else None
+        forest = Forest.of(system)
+        steps = None if forest is None else _steps(base, forest)
+        kept["_hierarchy"] = None if forest is None or steps is None else (forest, steps)
         kept["_priced"] = base.query
-    forest: Forest | None = kept["_forest"]
-    return forest
+    found: tuple[Forest, npt.NDArray[np.float64]] | None = kept["_hierarchy"]
+    return found
 
 
-def _gaussian_on_tree(base: Additive, forest: Forest, differences: Differences, **words: Any) -> Guarantee | None:
-    """ρ at integer orders, where every difference is one record added, removed or replaced."""
+def _steps(base: Additive, forest: Forest) -> npt.NDArray[np.float64] | None:
+    """By how many steps one record changes each leaf at most; None where some record changes several."""
+    query = base.query
+    if query.cells is None:
+        return None
+    if query.tree is not None:
+        same = np.array_equal(output_parents(query.tree.parents, query.n // query.tree.n), forest.parents)
+        return np.ones(forest.n) if same else None
+    at_leaves = query.columns.tocsr()[np.flatnonzero(forest.is_leaf)]
+    if at_leaves.nnz and np.bincount(at_leaves.indices).max() > 1:
+        return None
+    steps = np.zeros(forest.n)
+    steps[forest.is_leaf] = abs(at_leaves).max(axis=1).toarray().ravel()
+    return steps
+
+
+def _gaussian_on_tree(
+    base: Additive, forest: Forest, steps: npt.NDArray[np.float64], differences: Differences, **words: Any
+) -> Guarantee | None:
+    """ρ at integer orders, where every difference is one record added or removed, or as much put as taken."""
     relation = differences.neighbours
-    if relation.records > 1 and not (relation.adds and relation.records == 2 and _all_below_exact(forest)):
+    alone = relation.adds and relation.records == 1
+    exchanged = relation.records == 1 or (relation.adds and relation.records == 2 and _all_below_exact(forest))
+    if not alone and not (exchanged and _one_weight(base, steps[forest.is_leaf])):
         return None
     because = "integer Gaussian noise on a hierarchy given bounds keeps ρ at integer orders (THEORY H6)"
     loss = base.loss(differences).value
     return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
 
 
+def _one_weight(base: Additive, steps: npt.NDArray[np.float64]) -> bool:
+    """Whether every record changes its leaf by the same number of steps."""
+    if base.query.tree is not None:
+        return True
+    data = base.query.columns.data
+    return bool(data.size) and bool((data == data[0]).all() and (steps == abs(data[0])).all())
+
+
 def _all_below_exact(forest: Forest) -> bool:
     """Whether every leaf is exact or has an exact output above it, so that records only come as others go."""
-    free = np.zeros(forest.n, dtype=bool)
-    bounds = LeafBounds(forest.parents, forest.exact, np.zeros(forest.n, np.int32), np.ones(forest.n), free, free)
-    return not bounds.alone.any()
+    free, ones = np.zeros(forest.n, dtype=bool), np.ones(forest.n)
+    return not LeafBounds(
+        forest.parents, forest.exact, np.zeros(forest.n, np.int32), ones, free, free, ones
+    ).alone.any()
 
 
-def _leaf_bounds(base: Additive, system: System, forest: Forest) -> LeafBounds | None:
-    """The bounds on leaves, kept with the system; None where an inner output has a bound of its own."""
+def _leaf_bounds(base: Additive, system: System, forest: Forest, steps: npt.NDArray[np.float64]) -> LeafBounds | None:
+    """The bounds on leaves in steps, kept with the system; None where an inner output has a bound of its own."""
     laws = np.zeros(forest.n, dtype=np.int32) if base.law.which is None else base.law.which
     kept: LeafBounds | None = system.__dict__.get("_leaf_bounds")
-    if kept is not None and np.array_equal(kept.which, laws):
+    if kept is not None and kept.steps is steps and np.array_equal(kept.which, laws):
         return kept
-    low, high = system.real_bounds()
+    low, high = (side / float(base.unit) for side in system.real_bounds())
     if base.law.integer:
-        low, high = np.ceil(low), np.floor(high)
+        low, high = (
+            np.where(np.isfinite(real), whole, real)
+            for real, whole in zip((low, high), system.integer_bounds(base.unit), strict=True)
+        )
     with np.errstate(invalid="ignore"):
         width = np.where(np.isfinite(low) & np.isfinite(high), high - low, np.inf)
-    made = LeafBounds(forest.parents, forest.exact, laws, width, np.isfinite(low), np.isfinite(high))
+    made = LeafBounds(forest.parents, forest.exact, laws, width, np.isfinite(low), np.isfinite(high), steps)
     if not _implied(made, low, high):
         return None
     system.__dict__["_leaf_bounds"] = made
@@ -152,10 +186,11 @@ def _implied(bounds: LeafBounds, low: npt.NDArray[np.float64], high: npt.NDArray
     return not (inner & binding).any()
 
 
-def _attained(bounds: LeafBounds, system: System) -> bool:
+def _attained(base: Additive, bounds: LeafBounds, system: System) -> bool:
     """Whether the worst tables can occur: all leaves at their lower, or all at their upper bounds, and counts ≥ 0."""
     leaves = bounds.is_leaf & ~bounds.exact
-    if bool((bounds.exact & ~bounds.is_leaf).any()) and system.equalities.b.any():
+    inner = bool((bounds.exact & ~bounds.is_leaf).any()) and system.equalities.b.any()
+    if base.query.tree is None or inner:
         return False
     low, high = system.real_bounds()
     return bool((low[leaves] >= 0).all()) or bool((np.isfinite(high[leaves]) & (high[leaves] >= 1)).all())

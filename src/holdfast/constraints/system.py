@@ -241,26 +241,32 @@ class System:
                 return f"{part.name} at position {position}"
         return f"the bound at position {position}"  # a restricted system has no parts to name
 
-    def integer_obstacle(self) -> str | None:
+    def integer_obstacle(self, scale: Any = 1) -> str | None:
         """Return why no whole numbers can satisfy the structural equalities and bounds, or None if unknown.
 
         Found: a row whose coefficients have a common divisor that its right-hand side lacks, a bound interval
-        without a whole number, and equalities without a common solution in whole numbers.
+        without a whole number, and equalities without a common solution in whole numbers. With a scale, for
+        whole numbers whose value in the table is that number times `scale`.
         """
-        obstacle = _row_obstacle(self.equalities)
+        step = rational("scale", scale)
+        words = "whole numbers" if step == 1 else "steps of the grid"
+        rows = self.equalities
+        if step != 1:
+            rows = Rows(rows.A, compact(divided(rows.b, step), rows.count), rows.names)
+        obstacle = _row_obstacle(rows)
         if obstacle is not None:
-            return f"{obstacle} has no solution in whole numbers"
-        low, high = self.integer_bounds()
+            return f"{obstacle} has no solution in {words}"
+        low, high = self.integer_bounds(step)
         empty = np.flatnonzero(low > high)
         if empty.size:
             position = int(empty[0])
             names = dict.fromkeys((self.bound_name(position, True), self.bound_name(position, False)))
-            return f"no whole number satisfies {' and '.join(names)}"
-        if not _solvable(self.equalities):
-            return "the equalities have no common solution in whole numbers"
-        found = [branch.integer_obstacle() for branch in self.branches]
+            return f"no {'whole number' if step == 1 else 'step of the grid'} satisfies {' and '.join(names)}"
+        if not _solvable(rows):
+            return f"the equalities have no common solution in {words}"
+        found = [branch.integer_obstacle(step) for branch in self.branches]
         if found and all(name is not None for name in found):
-            return f"every side of the union is impossible in whole numbers ({found[0]})"
+            return f"every side of the union is impossible in {words} ({found[0]})"
         return None
 
     def _values(self, values: Any, scale: Any) -> tuple[npt.NDArray[Any], Fraction]:

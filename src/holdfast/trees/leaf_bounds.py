@@ -25,7 +25,8 @@ class LeafBounds:
     """Outputs in trees whose leaves have bounds: all that the price depends on besides the scales.
 
     `which` tells which law each output has; `width` is upper minus lower bound of a leaf, infinite where one of them is
-    missing or so far away that it does not count; `low` and `high` tell which outputs have a lower and an upper bound.
+    missing or so far away that it does not count; `low` and `high` tell which outputs have a lower and an upper bound;
+    `steps` is by how much one record changes a leaf at most (1 for counts).
     """
 
     parents: Ints
@@ -34,6 +35,7 @@ class LeafBounds:
     width: Floats
     low: Bools
     high: Bools
+    steps: Floats
 
     @cached_property
     def _passed(self) -> tuple[Ints, Ints, Ints, Ints, int]:
@@ -72,7 +74,7 @@ class LeafBounds:
     @cached_property
     def changeable(self) -> Bools:
         """Leaves that records can change while the exact outputs stay as they are."""
-        return self.is_leaf & ~self.exact & (self.width >= 1)
+        return self.is_leaf & ~self.exact & (self.width >= np.minimum(self.steps, 1)) & (self.steps > 0)
 
     @cached_property
     def alone(self) -> Bools:
@@ -87,7 +89,7 @@ class LeafBounds:
 
     @cached_property
     def leaf_class(self) -> Ints:
-        """Leaves with the same laws on their path and the same width share a number; −1 at inner outputs."""
+        """Leaves with the same laws on their path, bounds and steps share a number; −1 at inner outputs."""
         depth = self.depth[self.order]
         starts = np.flatnonzero(np.diff(depth, prepend=-1))
         laws = int(self.which.max()) + 1
@@ -101,8 +103,11 @@ class LeafBounds:
             found += int(numbers.max()) + 1
         result = np.full(self.parents.size, -1, np.int64)
         leaves = np.flatnonzero(self.is_leaf)
-        widths = numbered(self.width[leaves])
-        result[leaves] = numbered(path[leaves] * (int(widths.max()) + 1) + widths)
+        kinds = path[leaves] * 4 + 2 * self.low[leaves] + self.high[leaves]
+        for values in (self.width, self.steps):
+            numbers = numbered(values[leaves])
+            kinds = numbered(kinds * (int(numbers.max()) + 1) + numbers)
+        result[leaves] = kinds
         return result
 
     @cached_property

@@ -9,8 +9,9 @@ the outputs above leaf j from its parent to the root and q_i = ∏ p_l over the 
 
     c_{e_j}/c_0 = 1 + p_j·( α_j·[ Σ_i (q_{i−1} − q_i)·∏_{t<i} α_t·∏_{t≥i} α_t^{−1} + q_m·∏_t α_t ] − β_j^{w_j} ).
 
-Below an exact output c_{e_j}/c_0 = 1 + Σ_l e^{−ε_{jl}} over the other leaves l with the same lowest exact output,
-ε_{jl} the loss of moving one record from j to l. Proofs: docs/theory/nonnegativity.md.
+A record that changes its leaf by a steps costs at most a times that, and at most log(1 + p_j·Σ_{t≤a} e^{κt}),
+κ = ε_j − 2/λ_j. Below an exact output c_{e_j}/c_0 = 1 + Σ_l e^{−ε_{jl}} over the other leaves l with the same lowest
+exact output, ε_{jl} the loss of moving one record from j to l. Proofs: docs/theory/nonnegativity.md.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ BITS = 192
 NEAR = 1e-10
 #: A factor below e^−80 times the largest loss (if that is below 1) counts as some number between 0 and that.
 NEGLIGIBLE = 80.0
+#: The price of continuous noise below an exact output, where c is 0 at the lowest table.
+ENDLESS = 1e300
 #: A larger loss on one path is absurd: the general bound will do.
 LARGEST_LOSS = 2000.0
 
@@ -51,17 +54,26 @@ def prices(bounds: LeafBounds, law: Independent) -> Prices | None:
 
 
 class Prices:
-    """The price of each leaf, in doubles for all and in balls for the few that may be the largest.
+    """The price of one record in each leaf, in doubles for all and in balls for the few that may be the largest.
 
-    The balls are upper bounds where a leaf is not bounded or noise is continuous, and exact otherwise.
+    Upper bounds where a leaf is not bounded, where a record is more than one step or noise is continuous; else exact.
     """
 
     def __init__(self, bounds: LeafBounds, law: Independent, rates: Floats, loss: Floats) -> None:
         self.bounds, self.loss, self.integer = bounds, loss, law.integer
         self.exact_rates = [Fraction(0) if scale is None else 1 / scale for scale in law.scale_values]
+        self.steps = np.minimum(bounds.steps, bounds.width)
         figures = _figures if law.integer else _continuous_figures
         self.price, self.at_bound = figures(
-            bounds.parents, bounds.order, bounds.is_leaf, bounds.exact, bounds.top, bounds.width, rates, loss
+            bounds.parents,
+            bounds.order,
+            bounds.is_leaf,
+            bounds.exact,
+            bounds.top,
+            bounds.width,
+            self.steps,
+            rates,
+            loss,
         )
         self.negligible = _negligible(loss)
         self.tiny = arb(0, math.exp(1 - self.negligible))
@@ -70,29 +82,30 @@ class Prices:
         self._losses: dict[int, Fraction] = {}
 
     def alone(self) -> arb | None:
-        """A ball of max_j (ε_j + log price) over the leaves that one record can change alone."""
+        """A ball of the largest loss with its price, over the leaves that one record can change alone."""
         bounded = self.bounds.low | self.bounds.high
-        return self._largest(self.bounds.alone, self.loss + np.where(bounded, self.price, 0.0), self._loss)
+        return self._largest(self.bounds.alone, self.steps * self.loss + np.where(bounded, self.price, 0.0), True)
 
     def rise(self) -> arb | None:
-        """A ball of the largest log(c_{x+e_j}/c_x)."""
-        return self._largest(self.bounds.changeable & self.bounds.low, self.price)
+        """A ball of the largest log(c_{x+d}/c_x), d one record."""
+        return self._largest(self.bounds.changeable & self.bounds.low, self.price, False)
 
     def fall(self) -> arb | None:
-        """A ball of the largest log(c_{x−e_j}/c_x)."""
-        return self._largest(self.bounds.changeable & self.bounds.high, self.price)
+        """A ball of the largest log(c_{x−d}/c_x), d one record."""
+        return self._largest(self.bounds.changeable & self.bounds.high, self.price, False)
 
-    def _largest(self, among: Bools, figures: Floats, beside: Callable[[int], Fraction] | None = None) -> arb | None:
-        """The largest price of these leaves, `beside` added; None where too many with unlike ancestors compete."""
+    def _largest(self, among: Bools, figures: Floats, with_loss: bool) -> arb | None:
+        """The largest price of these leaves, with the loss; None where too many with unlike ancestors compete."""
         candidates = self._candidates(np.flatnonzero(among), figures)
         if candidates is None:
             return None
         best = arb(0)
         with working_precision(BITS + int(12 * self.loss.max())):
             for leaf in candidates.tolist():
+                loss = ball(Fraction(self.steps[leaf]) * self._loss(leaf))
                 bounded = self.bounds.low[leaf] or self.bounds.high[leaf]
                 price = self._price(leaf) if bounded else arb(0)
-                best = best.max(price if beside is None else ball(beside(leaf)) + price)
+                best = best.max(loss + price if with_loss else price)
         return best
 
     def _candidates(self, among: Ints, figures: Floats) -> Ints | None:
@@ -140,11 +153,18 @@ class Prices:
         return self._losses[key]
 
     def _price(self, leaf: int) -> arb:
-        """The ball of log(c_{e_j}/c_0)."""
+        """The ball of log(c_d/c_0), d one record."""
+        steps, loss = Fraction(self.steps[leaf]), self._loss(leaf)
+        if self.bounds.top[leaf] >= 0:
+            return (1 + self._exchanges(leaf)).log() * ball(steps) if self.integer else arb(ENDLESS)
         if not self.integer:
-            return self._continuous(leaf)
-        growth = self._free(leaf) if self.bounds.top[leaf] < 0 else self._exchanges(leaf)
-        return (1 + growth).log().max(arb(0))
+            return self._continuous(leaf, steps).min(ball(steps * loss))
+        price = (1 + self._free(leaf)).log().max(arb(0)) * ball(steps)
+        if steps != 1:
+            slope = loss - 2 * self._rate(leaf)
+            grown = (ball(steps * slope).exp() - 1) / (1 - ball(-slope).exp()) if slope else ball(steps)
+            price = price.min((1 + self._stays(leaf) * grown).log())
+        return price.min(ball(steps * loss))
 
     def _free(self, leaf: int) -> arb:
         """The growth of c where no output above the leaf is exact."""
@@ -211,14 +231,14 @@ class Prices:
             kept[key] = total
         return kept[key]
 
-    def _continuous(self, leaf: int) -> arb:
-        """An upper bound of log(c_{e_j}/c_0) for continuous noise: the noise of the outputs above is taken as large."""
+    def _continuous(self, leaf: int, steps: Fraction) -> arb:
+        """An upper bound of log(c_d/c_0) for continuous noise: the noise of the outputs above is taken as large."""
         loss, width = self._loss(leaf), self.bounds.width[leaf]
         slope = loss - 2 * self._rate(leaf)
-        gained = (ball(slope).exp() - 1) / ball(slope) if slope else arb(1)
+        gained = (ball(steps * slope).exp() - 1) / ball(slope) if slope else ball(steps)
         far = self._power(loss, width)
-        lost = (self._power(loss, width - 1) - far) / (1 - far)
-        return (1 + ball(loss) * gained / (1 - far) - lost).log().max(arb(0)).min(ball(loss))
+        lost = (self._power(loss, width - float(steps)) - far) / (1 - far)
+        return (1 + ball(loss) * gained / (1 - far) - lost).log().max(arb(0))
 
 
 def _negligible(loss: Floats) -> float:
@@ -274,9 +294,9 @@ def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compile
 
 @numba.njit(cache=True, nogil=True)
 def _figures(
-    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, rates: Any, loss: Any
+    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
 ) -> Any:  # pragma: no cover (compiled)
-    """Return log(c_{e_j}/c_0) of every leaf, and log ∏ p_l over the leaves below (or at) every output, in doubles.
+    """Return log(c_d/c_0) of every leaf, d one record, and log ∏ p_l over the leaves at or below each output.
 
     Below an exact output the second figure is minus the sum of the weights of the leaves below.
     """
@@ -312,31 +332,34 @@ def _figures(
                     price[v] = gain + np.log(share[v])
                 else:
                     price[v] = np.log1p(np.exp(gain) * share[v] - np.exp(at_bound[v] - loss[v] * width[v]))
+                if steps[v] != 1:
+                    slope = loss[v] - 2 * rates[v]
+                    grown = steps[v] if slope == 0 else np.expm1(steps[v] * slope) / -np.expm1(-slope)
+                    price[v] = min(steps[v] * price[v], np.log1p(np.exp(at_bound[v]) * grown), steps[v] * loss[v])
         elif not exact[v]:
             outside[v] = max(inside[p] - near[v], 0.0)
             if not exact[p]:
                 outside[v] += np.exp(-rates[p]) * outside[p]
             if leaf[v]:
-                price[v] = np.log1p(np.exp(-rates[v]) * outside[v])
+                price[v] = steps[v] * np.log1p(np.exp(-rates[v]) * outside[v])
     return price, at_bound
 
 
 @numba.njit(cache=True, nogil=True)
 def _continuous_figures(
-    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, rates: Any, loss: Any
+    parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
 ) -> Any:  # pragma: no cover (compiled)
-    """Return the upper bound of log(c_{e_j}/c_0) for continuous noise, infinite below an exact output."""
+    """Return an upper bound of log(c_d/c_0), d one record, under continuous noise; endless below exact outputs."""
     price = np.zeros(parents.size)
     for i in range(order.size):
         v = order[i]
-        if not leaf[v] or exact[v] or width[v] < 1:
+        if not leaf[v] or exact[v] or width[v] <= 0:
             continue
-        if top[v] >= 0:
-            price[v] = np.inf
-            continue
-        slope = loss[v] - 2 * rates[v]
-        gained = 1.0 if slope == 0 else np.expm1(slope) / slope
-        all_of_it = -np.expm1(-loss[v] * width[v])
-        lost = (np.exp(-loss[v] * (width[v] - 1)) - np.exp(-loss[v] * width[v])) / all_of_it
-        price[v] = min(loss[v], np.log1p(loss[v] * gained / all_of_it - lost))
+        price[v] = ENDLESS
+        if top[v] < 0:
+            slope = loss[v] - 2 * rates[v]
+            gained = steps[v] if slope == 0 else np.expm1(steps[v] * slope) / slope
+            all_of_it = -np.expm1(-loss[v] * width[v])
+            lost = (np.exp(-loss[v] * (width[v] - steps[v])) - np.exp(-loss[v] * width[v])) / all_of_it
+            price[v] = min(steps[v] * loss[v], np.log1p(loss[v] * gained / all_of_it - lost))
     return price, np.zeros(parents.size)
