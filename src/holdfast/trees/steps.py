@@ -246,7 +246,7 @@ def add_piece(
     for s in range(lo, hi + 1, 4):
         t = min(s + 3, hi)
         start, stop = max(f_lo, s - g_hi), min(f_hi, t - g_lo)
-        if max(f_lo, t - g_hi) > min(f_hi, s - g_lo):
+        if start > stop:
             if good_lo <= good_hi:
                 break
             continue
@@ -414,9 +414,10 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any)
     if hi < lo or (hi == lo and hard != LOW | HIGH):
         return lo, hi, 0.0, 0.0, hard, 0, 0.0
     # an end that leaves room for a ratio is worth a few places
+    give_up = min(GIVE_UP, (hi - lo) // 8)
     if not hard & LOW:
         best = lo
-        for at in range(lo - start, min(lo + GIVE_UP, (lo + hi) // 2) - start + 1):
+        for at in range(lo - start, lo + give_up - start + 1):
             r_lo, plain = tail_ratio(values[at - 1], values[at], values[at + 1], error)
             if not plain:
                 best = at + start
@@ -427,7 +428,7 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any)
         lo = best
     if not hard & HIGH:
         best = hi
-        for at in range(hi - start, max(hi - GIVE_UP, (lo + hi) // 2 + 1) - start - 1, -1):
+        for at in range(hi - start, hi - give_up - start - 1, -1):
             r_hi, plain = tail_ratio(values[at + 1], values[at], values[at - 1], error)
             if not plain:
                 best = at + start
