@@ -63,13 +63,13 @@ class Outlook:
     centre: Reals  # the mean of the total
     share: Reals  # how much of a move of the total the left part takes
     rest: Reals  # the variance with which what lies outside and the own weight let the total move
-    bend: Reals
+    hold: Reals  # how that bends, for moves up and down (see `_cost`)
     left_mean: Reals  # the mean of the left part
     grid: Reals
     unit: float
     leaf_mean: Reals
     leaf_variance: Reals
-    leaf_bend: Reals
+    leaf_steep: Reals
 
 
 def slopes(laws: Laws, depth: int) -> Reals:
@@ -283,49 +283,35 @@ def _in_series(bend: Any, other: Any) -> None:
 @numba.njit(**_OPTIONS)
 def _upward(
     kind_left: Any, kind_right: Any, law: Any, example: Any, first: Any, count: Any, leaf_kind: Any,
-    leaf_mean: Any, leaf_variance: Any, leaf_bend: Any, rate: Any, laplace: Any, grid: Any, unit: Any,
+    leaf_mean: Any, leaf_variance: Any, rate: Any, laplace: Any, grid: Any, unit: Any,
 ) -> Any:  # fmt: skip
-    """Responses of all kinds, before and after their own weight, and how their tails bend (see `_cost`)."""
+    """Responses of all kinds, before and after their own weight."""
     kinds, n = kind_left.size, grid.size
     before_mean = np.zeros((kinds, n))
     before_variance = np.zeros((kinds, n))
     mean = np.empty((kinds, n))
     variance = np.empty((kinds, n))
-    before_bend = np.empty((kinds, 3))
-    bends = np.empty((kinds, 3))
     slope_below = np.empty(n)
     for k in range(kinds):
         if kind_left[k] < 0:
             p = example[k]
-            before_bend[k] = leaf_bend[leaf_kind[first[p]]]
             for j in range(first[p], first[p] + count[p]):
                 q = leaf_kind[j]
-                if j > first[p]:
-                    _in_series(before_bend[k], leaf_bend[q])
                 for g in range(n):
                     before_mean[k, g] += leaf_mean[q, g]
                     before_variance[k, g] += leaf_variance[q, g]
         else:
             a, b = kind_left[k], kind_right[k]
-            before_bend[k] = bends[a]
             before_mean[k] += mean[a]
             before_variance[k] += variance[a]
             if b >= 0:
-                _in_series(before_bend[k], bends[b])
                 before_mean[k] += mean[b]
                 before_variance[k] += variance[b]
         if law[k] < 0:
             mean[k] = before_mean[k]
             variance[k] = before_variance[k]
-            bends[k] = before_bend[k]
             continue
         own = rate[law[k]]
-        if laplace:
-            bends[k, 0] = own
-            bends[k, 1] = max(at(before_variance[k], grid, 0.0, unit * unit), 1e-2)
-            bends[k, 2] = own + before_bend[k, 0]
-        else:
-            bends[k] = np.array([1e9, 1.0, 1e9])
         for g in range(n):
             m, v = before_mean[k, g], before_variance[k, g]
             if laplace:
@@ -349,90 +335,125 @@ def _upward(
             else:
                 bend = 2 * own
             variance[k, g] = v / (1 + v * bend)
-    return before_mean, before_variance, before_bend, mean, variance, bends
+    return before_mean, before_variance, mean, variance
 
 
 @numba.njit(**_OPTIONS)
 def _downward(
-    kind: Any, left: Any, right: Any, root: Any, kind_left: Any, kind_law: Any, lowest: Any, highest: Any, rate: Any,
-    laplace: Any, grid: Any, unit: Any, before_mean: Any, before_variance: Any, mean: Any, variance: Any, bends: Any, need: Any,
-    endless: Any,
+    kind: Any, left: Any, right: Any, root: Any, first: Any, count: Any, leaf_kind: Any, leaf_steep: Any,
+    kind_law: Any, lowest: Any, highest: Any, rate: Any, laplace: Any, grid: Any, unit: Any, before_mean: Any,
+    before_variance: Any, mean: Any, variance: Any, need: Any, endless: Any,
 ) -> Any:  # fmt: skip
-    """Windows and tilts, parents first; a kind's window holds those of all its pieces.
+    """Windows and tilts; a kind's window holds those of all its pieces.
 
-    `rest` is the variance with which everything outside a piece lets its total move, `rest_bend` how that bends.
+    Slopes and means go down; then how totals bend when they stray up [0] or down [1] goes up; then what holds a total
+    from outside goes down: `rest`, the variance with which it lets the total move, and `hold`, how that bends.
     """
-    pieces, kinds = kind.size, kind_left.size
+    pieces, kinds = kind.size, kind_law.size
+    slope = np.zeros(pieces)  # from above
+    below = np.zeros(pieces)  # with that of the own weight
+    centre = np.empty(pieces)
+    spread = np.empty(pieces)
+    before = np.empty(pieces)
+    for p in range(pieces - 1, -1, -1):
+        k = kind[p]
+        centre[p] = 0.0 if root[p] == 2 else at(mean[k], grid, slope[p], unit)
+        spread[p] = max(at(variance[k], grid, slope[p], unit * unit), 1e-2)
+        below[p] = slope_for(before_mean[k], grid, centre[p], unit)
+        before[p] = max(at(before_variance[k], grid, below[p], unit * unit), 1e-2)
+        if left[p] >= 0:
+            slope[left[p]] = below[p]
+        if right[p] >= 0:
+            slope[right[p]] = below[p]
+    bends = np.empty((pieces, 2, 3))
+    rigid = 1e9
+    for p in range(pieces):
+        own_law = kind_law[kind[p]]
+        for side in range(2):
+            sign = 1.0 if side == 0 else -1.0
+            bend = bends[p, side]
+            if left[p] < 0:
+                steep = np.inf
+                for j in range(first[p], first[p] + count[p]):
+                    steep = min(steep, leaf_steep[leaf_kind[j]])
+                bend[0] = max(steep - sign * below[p], 0.02 * steep)
+                bend[1] = 1.0
+                bend[2] = bend[0]
+            else:
+                bend[:] = bends[left[p], side]
+                if right[p] >= 0:
+                    _in_series(bend, bends[right[p], side])
+            if own_law >= 0:
+                if laplace:
+                    own = rate[own_law]
+                    soft = max(own + sign * (below[p] - slope[p]), 0.02 * own)
+                    bend[0], bend[1], bend[2] = soft, before[p], soft + bend[0]
+                else:
+                    bend[:] = rigid
     low = np.full(kinds, endless)
     high = np.full(kinds, -endless)
-    tilt = np.zeros(kinds)  # of the stored message
-    below = np.zeros(kinds)  # the slope below the own weight
-    centre = np.zeros(kinds)
-    share = np.zeros(kinds)
-    kind_rest = np.zeros(kinds)
-    kind_bend = np.full((kinds, 3), np.inf)
+    kind_tilt, kind_below, kind_centre, kind_share = np.zeros(kinds), np.zeros(kinds), np.zeros(kinds), np.zeros(kinds)
+    kind_left_mean, kind_rest = np.zeros(kinds), np.zeros(kinds)
+    kind_hold = np.full((kinds, 2, 3), np.inf)
     rest = np.empty(pieces)
-    rest_bend = np.empty((pieces, 3))
-    free = np.array([1e-9, 1e18, 1e-9])
-    rigid = np.array([1e9, 1.0, 1e9])
-    slope = np.zeros(pieces)
+    hold = np.empty((pieces, 2, 3))
     for p in range(pieces - 1, -1, -1):
         k = kind[p]
         fixed = root[p] == 2
         if root[p] > 0:
             rest[p] = 1e-9 if fixed else 1e18
-            rest_bend[p] = rigid if fixed else free
-        m = 0.0 if fixed else at(mean[k], grid, slope[p], unit)
-        theta = slope_for(before_mean[k], grid, m, unit)
+            hold[p] = rigid if fixed else 1e-9
+            hold[p, :, 1] = 1e18
         if fixed:
             lo, hi = max(lowest[k], np.int64(-2)), min(highest[k], np.int64(2))
         else:
-            v = max(at(variance[k], grid, slope[p], unit * unit), 1e-2)
-            up = reach(v, bends[k], slope[p], rest[p], rest_bend[p], 0.0, need) + 3
-            down = reach(v, bends[k], -slope[p], rest[p], rest_bend[p], 0.0, need) + 3
-            lo = min(max(np.int64(np.floor(m - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
-            hi = max(min(np.int64(np.ceil(m + up)), highest[k]), min(lowest[k] + 3, highest[k]))
+            up = reach(spread[p], bends[p, 0], 0.0, rest[p], hold[p, 0], 0.0, need) + 3
+            down = reach(spread[p], bends[p, 1], 0.0, rest[p], hold[p, 1], 0.0, need) + 3
+            lo = min(max(np.int64(np.floor(centre[p] - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
+            hi = max(min(np.int64(np.ceil(centre[p] + up)), highest[k]), min(lowest[k] + 3, highest[k]))
         low[k] = min(low[k], lo)
         high[k] = max(high[k], hi)
-        tilt[k] = slope[p]
-        below[k] = theta
-        centre[k] = m
+        kind_tilt[k], kind_below[k], kind_centre[k] = slope[p], below[p], centre[p]
         # what holds the total below the own weight: that weight and everything outside
-        bv = max(at(before_variance[k], grid, theta, unit * unit), 1e-2)
-        own_rest, own_bend = rest[p], rest_bend[p].copy()
+        own_rest = rest[p]
+        own_hold = hold[p].copy()
         if kind_law[k] >= 0 and not fixed:
             own = rate[kind_law[k]]
             if laplace:
-                width2 = 1 / (1 / bv + own * own / 2)
-                bend = own * width2 / (m * m + width2) ** 1.5
-                own_bend[2] = own + own_bend[0]
-                own_bend[1] = own_rest
-                own_bend[0] = own
+                width2 = 1 / (1 / before[p] + own * own / 2)
+                bend_by = own * width2 / (centre[p] * centre[p] + width2) ** 1.5
+                for side in range(2):
+                    sign = 1.0 if side == 0 else -1.0
+                    soft = max(own + sign * (below[p] - slope[p]), 0.02 * own)
+                    own_hold[side, 2] = soft + own_hold[side, 0]
+                    own_hold[side, 1] = own_rest
+                    own_hold[side, 0] = soft
             else:
-                bend = 2 * own
-                own_bend = rigid.copy()
-            own_rest = 1 / (1 / own_rest + bend)
+                bend_by = 2 * own
+                own_hold[:] = rigid
+            own_rest = 1 / (1 / own_rest + bend_by)
         kind_rest[k] = max(kind_rest[k], own_rest)
-        if own_bend[0] < kind_bend[k, 0]:
-            kind_bend[k] = own_bend
+        for side in range(2):
+            if own_hold[side, 0] < kind_hold[k, side, 0]:
+                kind_hold[k, side] = own_hold[side]
         a, b = left[p], right[p]
         if a < 0:
             continue
-        slope[a] = theta
         if b < 0:
             rest[a] = own_rest
-            rest_bend[a] = own_bend
+            hold[a] = own_hold
             continue
-        slope[b] = theta
-        va = max(at(variance[kind[a]], grid, theta, unit * unit), 1e-2)
-        vb = max(at(variance[kind[b]], grid, theta, unit * unit), 1e-2)
-        rest[a], rest[b] = vb + own_rest, va + own_rest
-        rest_bend[a] = bends[kind[b]]
-        rest_bend[b] = bends[kind[a]]
-        _in_series(rest_bend[a], own_bend)
-        _in_series(rest_bend[b], own_bend)
-        share[k] = va / (va + vb)
-    return low, high, tilt, below, centre, share, kind_rest, kind_bend
+        rest[a], rest[b] = spread[b] + own_rest, spread[a] + own_rest
+        for side in range(2):  # one goes up when the other goes down, or when the total goes up
+            hold[a, side] = bends[b, 1 - side]
+            hold[b, side] = bends[a, 1 - side]
+            _in_series(hold[a, side], own_hold[side])
+            _in_series(hold[b, side], own_hold[side])
+        kind_share[k] = spread[a] / (spread[a] + spread[b])
+        kind_left_mean[k] = centre[a]
+    return (
+        low, high, kind_tilt, kind_below, kind_centre, kind_share, kind_rest, kind_hold, kind_left_mean,
+    )  # fmt: skip
 
 
 def outlook(pieces: Pieces, leaves: Leaves, laws: Laws, need: float) -> Outlook:
@@ -445,25 +466,13 @@ def outlook(pieces: Pieces, leaves: Leaves, laws: Laws, need: float) -> Outlook:
         steep = np.where(measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / 50)
     else:
         steep = np.where(measured, 1e9, 1e-3 * laws.slope.min())
-    leaf_bend = np.stack([steep, np.ones(steep.size), steep], axis=1)
-    before_mean, before_variance, _, mean, variance, bends = _upward(
+    before_mean, before_variance, mean, variance = _upward(
         pieces.kind_left, pieces.kind_right, pieces.law, pieces.example, pieces.first, pieces.count, pieces.leaf_kind,
-        leaf_mean, leaf_variance, leaf_bend, laws.rate, laws.laplace, grid, unit,
+        leaf_mean, leaf_variance, laws.rate, laws.laplace, grid, unit,
     )  # fmt: skip
     found = _downward(
-        pieces.kind, pieces.left, pieces.right, pieces.root, pieces.kind_left, pieces.law,
-        pieces.lowest, pieces.highest, laws.rate, laws.laplace, grid, unit,
-        before_mean, before_variance, mean, variance, bends, need, LARGEST,
+        pieces.kind, pieces.left, pieces.right, pieces.root, pieces.first, pieces.count, pieces.leaf_kind, steep,
+        pieces.law, pieces.lowest, pieces.highest, laws.rate, laws.laplace, grid, unit,
+        before_mean, before_variance, mean, variance, need, LARGEST,
     )  # fmt: skip
-    left_mean = np.zeros(pieces.kinds)
-    pairs = np.flatnonzero(pieces.kind_right >= 0)
-    left_mean[pairs] = _at_each(mean, pieces.kind_left[pairs], grid, found[3][pairs], unit)
-    return Outlook(*found, left_mean, grid, unit, leaf_mean, leaf_variance, leaf_bend)
-
-
-@numba.njit(**_OPTIONS)
-def _at_each(values: Any, rows: Any, grid: Any, x: Any, unit: Any) -> Any:
-    result = np.empty(x.size)
-    for i in range(x.size):
-        result[i] = at(values[rows[i]], grid, x[i], unit)
-    return result
+    return Outlook(*found, grid, unit, leaf_mean, leaf_variance, steep)

@@ -71,7 +71,7 @@ class Kit(NamedTuple):
     unit: float
     leaf_mean: Reals
     leaf_variance: Reals
-    leaf_bend: Reals
+    leaf_steep: Reals
 
 
 def shelf(lengths: Ints) -> Shelf:
@@ -153,7 +153,7 @@ def parcel_outlook(kit: Any, kinds: Any, count: Any, slope: Any, rest: Any, bend
         base += 1
     total = 0.0
     sum_variance = 0.0
-    soft = kit.leaf_bend[kinds[0]].copy()
+    steep = np.inf
     i = min(max(np.searchsorted(kit.grid, slope) - 1, 0), kit.grid.size - 2)
     part = min(max((slope - kit.grid[i]) / (kit.grid[i + 1] - kit.grid[i]), 0.0), 1.0)
     for j in range(count):
@@ -162,17 +162,22 @@ def parcel_outlook(kit: Any, kinds: Any, count: Any, slope: Any, rest: Any, bend
         sum_variance += max(
             between(kit.leaf_variance[q, i], kit.leaf_variance[q, i + 1], part, kit.unit * kit.unit), 1e-2
         )
-        soft[0], soft[2] = min(soft[0], kit.leaf_bend[q, 0]), min(soft[2], kit.leaf_bend[q, 2])
+        steep = min(steep, kit.leaf_steep[q])
         means[j] = total
-    outside = bend.copy()  # leaves not yet added and everything outside: the softer gives way
-    outside[0], outside[2] = min(bend[0], soft[0]), min(bend[2], soft[2])
+    rising, falling = np.empty(3), np.empty(3)  # how the first leaves together bend
+    rising[:] = max(steep - slope, 0.02 * steep)
+    falling[:] = max(steep + slope, 0.02 * steep)
+    rising[1], falling[1] = 1.0, 1.0
+    # leaves not yet added and everything outside: the softer gives way
+    above, under = bend[0].copy(), bend[1].copy()
+    above[0], above[2] = min(above[0], falling[0]), min(above[2], falling[2])
+    under[0], under[2] = min(under[0], rising[0]), min(under[2], rising[2])
     up, down = 0.0, 0.0
     for third in range(1, 4):
         v = sum_variance * third / 3.0
         other = sum_variance - v + rest
-        held = bend if third == 3 else outside
-        up = max(up, reach(v, soft, slope, other, held, 0.0, need))
-        down = max(down, reach(v, soft, -slope, other, held, 0.0, need))
+        up = max(up, reach(v, rising, 0.0, other, bend[0] if third == 3 else above, 0.0, need))
+        down = max(down, reach(v, falling, 0.0, other, bend[1] if third == 3 else under, 0.0, need))
     return base, down + 3, up + 3
 
 

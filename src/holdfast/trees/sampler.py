@@ -168,7 +168,7 @@ class Sampler:
         g = self.guess
         return passes.Kit(
             self._weights, laws.laplace, laws.rate, leaves.law, leaves.low, leaves.high,
-            g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_bend,
+            g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_steep,
         )  # fmt: skip
 
     # --- the up-pass ---------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class Sampler:
         hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
         widest = passes.block_windows(
             self.kit, p.first, p.count, p.leaf_kind, p.example, self._heights[0],
-            g.below, g.rest, g.bend, self.need_inside, lo, hi, LARGEST,
+            g.below, g.rest, g.hold, self.need_inside, lo, hi, LARGEST,
         )  # fmt: skip
         asked = hi >= lo
         slots = np.full(asked.shape, -1, dtype=np.int64)
@@ -232,7 +232,7 @@ class Sampler:
         def parcels(kinds: Ints) -> int:
             return passes.parcel_messages(
                 self.kit, kinds, p.first, p.count, p.leaf_kind, p.example, p.law, p.low, p.high, p.lowest, p.highest,
-                g.low, g.high, g.tilt, g.below, g.rest, g.bend, self.need_inside, blocks, slots, self._scratch(), shelf,
+                g.low, g.high, g.tilt, g.below, g.rest, g.hold, self.need_inside, blocks, slots, self._scratch(), shelf,
                 LARGEST,
             )  # fmt: skip
 
@@ -342,7 +342,7 @@ class Sampler:
         def leaves(some: Ints, openings: Ints) -> int:
             return passes.draw_parcels(
                 some, starts, by_kind, p.first, p.count, p.leaf_kind, p.leaves, p.example, self.kit, g.low, g.high,
-                p.lowest, p.highest, g.below, g.rest, g.bend, self.need_inside, blocks, slots, self._scratch(), totals,
+                p.lowest, p.highest, g.below, g.rest, g.hold, self.need_inside, blocks, slots, self._scratch(), totals,
                 words, p.size, noise, self.inflation, openings, LARGEST,
             )  # fmt: skip
 
@@ -384,7 +384,7 @@ class Sampler:
         scratch = self._scratch()
         lo, hi = g.low[k] - (g.low[k] > p.lowest[k]), g.high[k] + (g.high[k] < p.highest[k])
         _, base, _ = passes.prefixes(
-            self.kit, kinds, g.below[k], g.rest[k], g.bend[k], self.need_inside, lo, hi, blocks, slots, scratch, LARGEST
+            self.kit, kinds, g.below[k], g.rest[k], g.hold[k], self.need_inside, lo, hi, blocks, slots, scratch, LARGEST
         )
         return scratch, kinds, int(base)
 
