@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from holdfast.arguments import Refused
 from holdfast.constraints.contradiction import common_size, refuse_contradiction
 from holdfast.constraints.exact_figures import ExactMargins, ExactNodes
 from holdfast.constraints.feasibility import conflict, whole_point
+from holdfast.constraints.null_space import TreeShape
 from holdfast.constraints.parts import Part
 from holdfast.constraints.system import System
 
@@ -142,8 +145,22 @@ def _sides(constraint: Constraint) -> tuple[Constraint, ...]:
 
 
 def _distinct(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts in order, each object once (`c & c` is c)."""
-    return list({id(part): part for part in parts}.values())
+    """Return the parts in order, each object once (`c & c` is c), and the consistency of one tree once."""
+    found: list[Part] = []
+    for part in parts:
+        if not any(part is other or _same_tree(part, other) for other in found):
+            found.append(part)
+    return found
+
+
+def _same_tree(part: Part, other: Part) -> bool:
+    """Whether both parts are the consistency of the same tree with the same categories."""
+    one, two = part.source, other.source
+    if part.kind != "consistent" or other.kind != "consistent":
+        return False
+    if not isinstance(one, TreeShape) or not isinstance(two, TreeShape) or one.by != two.by:
+        return False
+    return one.parents is two.parents or np.array_equal(one.parents, two.parents)
 
 
 def _refuse_overlap(left: list[Part], right: list[Part], n: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of
-from holdfast.imaging import bluedown, boxes, projection, topdown
+from holdfast.imaging import bluedown, boxes, hierarchy, projection, topdown
 from holdfast.imaging.problem import Problem
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
@@ -29,7 +29,7 @@ class Way(Protocol):
         """Errors known before data is seen; None where they depend on the data."""
 
 
-WAYS: tuple[ModuleType, ...] = (boxes, projection)
+WAYS: tuple[ModuleType, ...] = (hierarchy, boxes, projection)
 #: Baselines, used only when they are asked for by name.
 ASKED_FOR: tuple[ModuleType, ...] = (topdown, bluedown)
 
@@ -66,6 +66,8 @@ def _no_way(problem: Problem, method: str | None) -> str:
         )
     if system.branches:
         return f"{asked} noisy values onto a union: use given()"
+    if problem.forest is not None and method in (None, "hierarchy"):
+        return f"{asked} noisy values onto a hierarchy that leaves unmeasured leaves open: measure them"
     if system.has_inequalities and problem.space.rank:
         return f"{asked} noisy values onto equalities and inequalities together: use one of the two"
     if system.has_inequalities:

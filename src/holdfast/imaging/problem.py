@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import NullSpace, System
+from holdfast.trees import Forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,9 @@ class Problem:
     integer: bool
     unit: Fraction = Fraction(1)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}  # what was computed on the way stays here
+
     @cached_property
     def space(self) -> NullSpace:
         """The null space N of all equalities and invariants."""
@@ -36,3 +42,37 @@ class Problem:
     def orthogonal(self) -> bool:
         """Whether the projection is the orthogonal one: equal weights, or outputs that do not mix."""
         return self.system.coordinatewise or bool((self.spreads == self.spreads[0]).all())
+
+    @cached_property
+    def forest(self) -> Forest | None:
+        """The hierarchy, if the system is one with exact or fixed outputs and bounds."""
+        return Forest.of(self.system)
+
+    @cached_property
+    def single_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The rows of `space` that make one output exact or fixed, and those outputs."""
+        rows = self.space.rows
+        single = np.flatnonzero(np.diff(rows.indptr) == 1)
+        return single, rows.indices[rows.indptr[single]].astype(np.int64)
+
+    def bounds(self, right: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Bounds in steps of `unit`, whole or real, ∓2**62 where there is none; equal ones for exact and fixed outputs.
+
+        `right` holds the right-hand sides of `space.rows`. An exact output whose row depends on the others has no
+        bounds of its own: it is exact if they are.
+        """
+        if self.integer:
+            low, high = (side.copy() for side in self.system.integer_bounds(self.unit))
+        else:
+            least, most = (bound / float(self.unit) for bound in self.system.real_bounds())
+            low, high = np.maximum(least, -float(LARGEST)), np.minimum(most, float(LARGEST))
+        rows, outputs = self.single_rows
+        factors = self.space.rows.data[self.space.rows.indptr[rows]]
+        values = np.asarray(right)[rows]
+        if values.dtype == object or (factors != 1).any():
+            exact = [Fraction(b) / int(a) for b, a in zip(values.tolist(), factors.tolist(), strict=True)]
+            if self.integer and any(value.denominator != 1 for value in exact):
+                raise Refused("an exact or fixed value is not a whole number of steps: pass integer=False")
+            values = np.array(exact, dtype=np.float64 if not self.integer else object)
+        low[outputs] = high[outputs] = values.astype(low.dtype)
+        return low, high

@@ -1,0 +1,195 @@
+"""Weighted least squares on a hierarchy over the reals: policy iteration on the set of bounds that bite.
+
+Everything is said in moves x = z − y. At inner output k the children share one price λ_k: a leaf answers v·λ_k, cut to
+its bounds, an inner child with its own sum. While the cut outputs stay the same, every answer is affine in the price,
+so one pass up and one pass down solve the whole hierarchy; then the cut outputs are read off anew. The first round cuts
+nothing: without bounds it is the closed form of generalised least squares. With lower bounds on leaves only, rounds end
+at the optimum, because every answer is convex and grows with the price (docs/theory/update-on-trees.md).
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+#: Rounds before giving up; a handful is usual.
+MOST_ROUNDS = 60
+#: A bound is left or taken only if the price is beyond its threshold by more than this share of the terms in it.
+SLACK = 1e-13
+#: After so many rounds the share grows fourfold each time, up to a largest one: rounding errors then cannot keep a tie
+#: moving for ever.
+PATIENT_ROUNDS, MOST_SLACK = 16, 1e-10
+
+
+@numba.njit(cache=True, nogil=True)
+def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped-def]
+    """Answers of the leaves first, …, last−1 at a price: (constant, slope), and the prices between which these hold.
+
+    `hi` is empty where no leaf has an upper bound; `same` is the leaves' common variance, or 0.
+    """
+    constant, slope, least, most = 0.0, 0.0, -np.inf, np.inf
+    if same > 0.0:
+        step, free = price * same, 0
+        if hi.size == 0:
+            for j in range(first, last):
+                if step <= lo[j]:
+                    constant += lo[j]
+                    most = min(most, lo[j])
+                else:
+                    free += 1
+                    least = max(least, lo[j])
+        else:
+            for j in range(first, last):
+                if step <= lo[j]:
+                    constant += lo[j]
+                    most = min(most, lo[j])
+                elif step >= hi[j]:
+                    constant += hi[j]
+                    least = max(least, hi[j])
+                else:
+                    free += 1
+                    least = max(least, lo[j])
+                    most = min(most, hi[j])
+        return constant, free * same, least / same, most / same
+    for j in range(first, last):
+        if variance[j] == 0.0:  # an exact leaf has one move only
+            constant += lo[j]
+            continue
+        step = price * variance[j]
+        if step <= lo[j]:
+            constant += lo[j]
+            most = min(most, lo[j] / variance[j])
+        elif hi.size > 0 and step >= hi[j]:
+            constant += hi[j]
+            least = max(least, hi[j] / variance[j])
+        else:
+            slope += variance[j]
+            least = max(least, lo[j] / variance[j])
+            if hi.size > 0:
+                most = min(most, hi[j] / variance[j])
+    return constant, slope, least, most
+
+
+@numba.njit(cache=True, nogil=True)
+def least_squares(  # type: ignore[no-untyped-def]
+    leaf_start, inner_start, lo, hi, variance, same, gap, low, high, weight, bounded, price, x, slope, response
+):
+    """Find the prices and the moves x of the inner outputs; tell whether the optimum was reached.
+
+    `lo` and `hi` bound the leaves' moves, `low` and `high` those of inner outputs (equal where one is exact); the sum
+    of the children's moves plus `gap` is the parent's move. `bounded` says whether there are bounds beside exact
+    outputs; exact leaves have no variance.
+    On return `slope` holds dΣ/dλ at each output's children, `response` the slope of its own answer.
+    """
+    count = weight.size
+    above = np.zeros(count)
+    constant, answer = np.empty(count), np.empty(count)
+    own, own_slope = np.zeros(count), np.zeros(count)
+    least, most = np.full(count, np.inf), np.full(count, -np.inf)
+    state = np.zeros(count, np.int8)
+    size = np.zeros(count)
+    slack, moved = SLACK, True
+    for k in range(count):
+        if low[k] == high[k]:
+            state[k] = -1
+    for turn in range(MOST_ROUNDS):
+        changed = turn == 0
+        if turn > PATIENT_ROUNDS:
+            slack = min(4.0 * slack, MOST_SLACK)
+        for k in range(count - 1, -1, -1):
+            first, last = leaf_start[k], leaf_start[k + 1]
+            if last > first:
+                if turn == 0:
+                    own_slope[k] = (last - first) * same[k]
+                    if same[k] == 0.0:
+                        for j in range(first, last):
+                            own_slope[k] += variance[j]
+                            own[k] += lo[j] if variance[j] == 0.0 else 0.0
+                    if not bounded:
+                        least[k], most[k] = -np.inf, np.inf
+                else:
+                    room = slack * (abs(price[k]) + size[k])
+                    if not least[k] - room <= price[k] <= most[k] + room:
+                        found = scan(first, last, price[k], lo, hi, variance, same[k])
+                        own[k], own_slope[k], least[k], most[k] = found
+                        changed = True
+            a, b = gap[k] + own[k], own_slope[k]
+            for c in range(inner_start[k], inner_start[k + 1]):
+                a += answer[c]
+                b += response[c]
+            constant[k], slope[k] = a, b
+            if state[k] == 0:
+                scale = 1.0 + weight[k] * b
+                answer[k], response[k] = a / scale, b / scale
+            else:
+                answer[k], response[k] = low[k] if state[k] < 0 else high[k], 0.0
+        if not changed and not moved:
+            return _reached(state, constant, slope, price, above, weight, low, high)
+        moved = False
+        for k in range(count):
+            a, b = constant[k], slope[k]
+            scale = 1.0 + weight[k] * b
+            at = 0
+            if low[k] == high[k]:
+                at = -1
+            elif low[k] > -np.inf or high[k] < np.inf:
+                free = (a + b * above[k]) / scale
+                room = slack * (abs(a) + abs(b * above[k]))
+                if free < low[k] - room or (free <= low[k] + room and state[k] < 0):
+                    at = -1
+                elif free > high[k] + room or (free >= high[k] - room and state[k] > 0):
+                    at = 1
+            if at != state[k]:
+                state[k] = at
+                moved = True
+            if at == 0:
+                price[k] = (above[k] - weight[k] * a) / scale
+                x[k] = a + b * price[k]
+                size[k] = (abs(above[k]) + weight[k] * abs(a)) / scale
+            else:
+                x[k] = low[k] if at < 0 else high[k]
+                if b > 0.0:
+                    price[k] = (x[k] - a) / b
+                    size[k] = (abs(x[k]) + abs(a)) / b
+            for c in range(inner_start[k], inner_start[k + 1]):
+                above[c] = price[k]
+        if not bounded:
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _reached(state, constant, slope, price, above, weight, low, high):  # type: ignore[no-untyped-def]
+    """Whether outputs at a bound are rightly there; where all of their children are cut, rounds may stop too early.
+
+    The children must add up to the bound, and the price from above must not pull away from it.
+    """
+    for k in range(state.size):
+        if state[k] == 0:
+            continue
+        wanted = low[k] if state[k] < 0 else high[k]
+        total = constant[k] + slope[k] * price[k]
+        if abs(total - wanted) > 1e-9 * max(1.0, abs(wanted), abs(constant[k])):
+            return False
+        pull = above[k] - price[k] - weight[k] * wanted
+        if low[k] < high[k] and state[k] * pull < -1e-9 * (abs(above[k]) + abs(price[k]) + weight[k] * abs(wanted)):
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def slopes_at(leaf_start, inner_start, lo, hi, variance, low, high, weight, leaf_x, x, slope, response):  # type: ignore[no-untyped-def]
+    """Fill in `slope` and `response` as `least_squares` does, at moves found otherwise; inf beside an open leaf."""
+    for k in range(weight.size - 1, -1, -1):
+        slope[k] = 0.0
+        for j in range(leaf_start[k], leaf_start[k + 1]):
+            if lo[j] < leaf_x[j] and (hi.size == 0 or leaf_x[j] < hi[j]):
+                slope[k] += variance[j]
+        for c in range(inner_start[k], inner_start[k + 1]):
+            slope[k] += response[c]
+        if x[k] <= low[k] or x[k] >= high[k]:
+            response[k] = 0.0
+        elif np.isinf(slope[k]):
+            response[k] = 1.0 / weight[k]
+        else:
+            response[k] = slope[k] / (1.0 + weight[k] * slope[k])
