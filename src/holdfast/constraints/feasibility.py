@@ -24,6 +24,7 @@ from holdfast.constraints.propagation import crossing_parts
 from holdfast.constraints.rationals import ExactVector
 from holdfast.constraints.rows import Names, Rows, missed_whole
 from holdfast.constraints.system import inequality_rows, part_bounds
+from holdfast.constraints.tree_bounds import crossing_on_tree
 
 #: Systems with more non-zeros than this are searched for contradictions coordinate by coordinate only.
 LARGEST_PROGRAM = 2_000_000
@@ -240,6 +241,9 @@ def _exact_multipliers(found: Model, y: npt.NDArray[np.float64]) -> dict[int, Fr
 
 def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
     """Return a proved contradiction between structural parts over n coordinates, or None."""
+    decided, crossing = crossing_on_tree(parts, n)
+    if decided:
+        return Conflict(crossing) if crossing else None
     found = model(parts, n)
     crossed = _crossing(found)
     if crossed is not None or found.rows.count == 0 or simple_point(found) is not None:

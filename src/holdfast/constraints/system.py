@@ -262,12 +262,19 @@ class System:
             position = int(empty[0])
             names = dict.fromkeys((self.bound_name(position, True), self.bound_name(position, False)))
             return f"no {'whole number' if step == 1 else 'step of the grid'} satisfies {' and '.join(names)}"
-        if not _solvable(rows):
+        if not self._one_tree() and not _solvable(rows):
             return f"the equalities have no common solution in {words}"
         found = [branch.integer_obstacle(step) for branch in self.branches]
         if found and all(name is not None for name in found):
             return f"every side of the union is impossible in {words} ({found[0]})"
         return None
+
+    def _one_tree(self) -> bool:
+        """Whether the equalities are those of one hierarchy and fixed values: whole ones have whole solutions."""
+        equalities = [part for part in self.parts if part.kind in EQUALITIES]
+        trees = [part for part in equalities if part.kind == "consistent"]
+        known = len(trees) == 1 and isinstance(trees[0].source, TreeShape)
+        return known and all(part.kind == "fixed" for part in equalities if part is not trees[0])
 
     def _values(self, values: Any, scale: Any) -> tuple[npt.NDArray[Any], Fraction]:
         found = array("values", values)
