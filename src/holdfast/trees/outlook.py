@@ -91,7 +91,9 @@ def slopes(laws: Laws, depth: int) -> Reals:
 def leaf_responses(leaves: Leaves, laws: Laws, grid: Reals) -> tuple[Reals, Reals]:
     """Mean and variance of every kind of leaf under every slope."""
     measured = leaves.law >= 0
-    rate = np.where(measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / (50.0 if laws.laplace else 2500.0))
+    rate = np.where(
+        measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / (50.0 if laws.laplace else 2500.0)
+    )
     if laws.laplace:
         return _laplace_responses(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
     return _gaussian_responses(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
@@ -110,9 +112,12 @@ def _run(ratio: Any, count: Any) -> Any:
             return 0.0, 0.0, 0.0
         first = (ratio / (1 - ratio) ** 2) * (1 - (count + 1) * last + count * last * ratio)
         second = ratio * (1 + ratio) / (1 - ratio) ** 3
-        second -= last * ratio * (
-            (count * count) / (1 - ratio) + (2 * count) / (1 - ratio) ** 2 + (1 + ratio) / (1 - ratio) ** 3
-        ) + last * 0
+        second -= (
+            last
+            * ratio
+            * ((count * count) / (1 - ratio) + (2 * count) / (1 - ratio) ** 2 + (1 + ratio) / (1 - ratio) ** 3)
+            + last * 0
+        )
         return total, max(first, 0.0), max(second, first)
     if ratio <= 1 + 1e-9:
         return count, count * (count + 1) / 2, count * (count + 1) * (2 * count + 1) / 6

@@ -113,9 +113,7 @@ def _leaf_onto(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any,
         kernel[b - b_lo] = powers[abs(b)]
     b_hard = (LOW if b_lo == kit.leaf_low[q] else 0) | (HIGH if b_hi == kit.leaf_high[q] else 0)
     wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, min(hi - lo + 8, 2 * longest))
-    good_lo, good_hi, error = add_piece(
-        kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi
-    )
+    good_lo, good_hi, error = add_piece(kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi)
     return error if good_lo == out_lo and good_hi == out_hi else np.inf
 
 
@@ -173,7 +171,7 @@ def parcel_outlook(kit: Any, kinds: Any, count: Any, slope: Any, rest: Any, bend
     above[0], above[2] = min(above[0], falling[0]), min(above[2], falling[2])
     under[0], under[2] = min(under[0], rising[0]), min(under[2], rising[2])
     up, down = 0.0, 0.0
-    for third in range(1, 4):
+    for third in range(2, 4):
         v = sum_variance * third / 3.0
         other = sum_variance - v + rest
         up = max(up, reach(v, rising, 0.0, other, bend[0] if third == 3 else above, 0.0, need))
@@ -462,20 +460,20 @@ def draw_pairs(
         k = kind[p]
         a, b = left[p], right[p]
         if b < 0:
-            for row in range(totals.shape[0]):
-                totals[row, a] = totals[row, p]
+            for row in range(totals.shape[1]):
+                totals[a, row] = totals[p, row]
             continue
         ka, kb = kind[a], kind[b]
         f = shelf_.values[shelf_.offset[ka] : shelf_.offset[ka] + shelf_.hi[ka] - shelf_.lo[ka] + 1]
         g = shelf_.values[shelf_.offset[kb] : shelf_.offset[kb] + shelf_.hi[kb] - shelf_.lo[kb] + 1]
         slack = 2 * inflation * (shelf_.error[ka] + shelf_.error[kb])
-        for row in range(totals.shape[0]):
-            s = totals[row, p]
+        for row in range(totals.shape[1]):
+            s = totals[p, row]
             low, high = max(shelf_.lo[ka], s - shelf_.hi[kb]), min(shelf_.hi[ka], s - shelf_.lo[kb])
             start = part_start(left_mean[k], share[k], centre[k], s, low, high)
             part = choose_part(
                 f, shelf_.lo[ka], shelf_.hi[ka], shelf_.hard[ka], g, shelf_.lo[kb], shelf_.hi[kb], shelf_.hard[kb],
-                shelf_.tilt[kb] - shelf_.tilt[ka], s, start, words[row, p], slack, terms,
+                shelf_.tilt[kb] - shelf_.tilt[ka], s, start, words[p, row], slack, terms,
             )  # fmt: skip
             if part == UNDECIDED:
                 open_pieces[count, 0], open_pieces[count, 1] = row, p
@@ -483,79 +481,82 @@ def draw_pairs(
                 if count == open_pieces.shape[0]:
                     return -1
                 continue
-            totals[row, a], totals[row, b] = part, s - part
+            totals[a, row], totals[b, row] = part, s - part
     return count
 
 
 @numba.njit(**_OPTIONS)
-def leaf_start(kit: Any, q: Any, s: Any, share: Any, low: Any, high: Any) -> Any:
+def leaf_start(laplace: Any, s: Any, share: Any, low: Any, high: Any) -> Any:
     """Where the choice of a leaf's noise begins: 0 for Laplace, its share of the total for Gaussian noise."""
-    return min(max(np.int64(0) if kit.laplace else np.int64(np.rint(share * s)), low), high)
+    return min(max(np.int64(0) if laplace else np.int64(np.rint(share * s)), low), high)
 
 
 @numba.njit(**_OPTIONS)
 def draw_parcels(
-    parcels: Any, starts: Any, by_kind: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, leaves: Any,
-    example: Any, kit: Any, ask_lo: Any, ask_hi: Any, lowest: Any, highest: Any, below: Any, rest: Any, bend: Any,
-    need: Any, blocks: Any, slots: Any, scratch: Any, totals: Any, words: Any, offset: Any, noise: Any, inflation: Any,
-    open_pieces: Any, endless: Any,
+    parcels: Any, kind: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, leaves: Any, kit: Any, ask_lo: Any,
+    ask_hi: Any, lowest: Any, highest: Any, below: Any, rest: Any, bend: Any, need: Any, blocks: Any, slots: Any,
+    scratch: Any, totals: Any, words: Any, offset: Any, noise: Any, inflation: Any, open_pieces: Any, endless: Any,
 ) -> Any:  # fmt: skip
-    """Divide the totals of parcels over their leaves, kind by kind; return how many parcels stay open."""
+    """Divide the totals of parcels, alike ones together, over their leaves; return how many parcels stay open."""
     count = 0
-    for k in parcels:
-        p = example[k]
+    made = -1
+    last, base, good = 0, 0, True
+    for i in range(parcels.size):
+        p = parcels[i]
+        k = kind[p]
         kinds = leaf_kind[pieces_first[p] : pieces_first[p] + pieces_count[p]]
-        spare_lo = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
-        spare_hi = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
-        last, base, good = prefixes(
-            kit, kinds, below[k], rest[k], bend[k], need, spare_lo, spare_hi, blocks, slots, scratch, endless
-        )
-        if not good:
-            return -2
-        for i in range(starts[k], starts[k + 1]):
-            p = by_kind[i]
-            head = pieces_first[p]
-            for row in range(totals.shape[0]):
-                s = totals[row, p]
-                settled = True
-                for j in range(kinds.size - 1, -1, -1):
-                    q = kinds[j]
-                    if j == 0:
-                        noise[row, leaves[head]] = s
-                        break
-                    if j >= base:
-                        now, under = j - base + 1, j - base
-                        f = scratch.values[scratch.offset[under] : scratch.offset[under + 1]]
-                        lo, hi, error = scratch.lo[under], scratch.hi[under], scratch.error[now]
-                        inside = scratch.lo[now] <= s <= scratch.hi[now]
-                        total = scratch.values[scratch.offset[now] + s - scratch.lo[now]] / scratch.scale[now] if inside else 0.0
-                    else:
-                        now, under = slots[q, j + 1], slots[q, j]
-                        f = blocks.values[blocks.offset[under] : blocks.offset[under] + blocks.hi[under] - blocks.lo[under] + 1]
-                        lo, hi, error = blocks.lo[under], blocks.hi[under], blocks.error[now]
-                        inside = blocks.lo[now] <= s <= blocks.hi[now]
-                        total = blocks.values[blocks.offset[now] + s - blocks.lo[now]] / blocks.scale[now] if inside else 0.0
-                    b = np.int64(UNDECIDED)
-                    if inside:
-                        powers = kit.weights[kit.leaf_law[q]]
-                        longest = powers.size - 1
-                        low = max(kit.leaf_low[q], s - hi, -longest)
-                        high = min(kit.leaf_high[q], s - lo, longest)
-                        start = leaf_start(kit, q, s, 1.0 / (j + 1), low, high)
-                        b = choose_leaf(
-                            f, lo, hi, powers, kit.leaf_low[q], kit.leaf_high[q], s, start,
-                            total, words[row, offset + head + j], 2 * inflation * error,
-                        )  # fmt: skip
-                    if b == UNDECIDED:
-                        settled = False
-                        break
-                    noise[row, leaves[head + j]] = b
-                    s -= b
-                if not settled:
-                    open_pieces[count, 0], open_pieces[count, 1] = row, p
-                    count += 1
-                    if count == open_pieces.shape[0]:
-                        return -1
+        if k != made:
+            spare_lo = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
+            spare_hi = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
+            last, base, good = prefixes(
+                kit, kinds, below[k], rest[k], bend[k], need, spare_lo, spare_hi, blocks, slots, scratch, endless
+            )
+            made = k
+        head = pieces_first[p]
+        rows = totals.shape[1]
+        rest_of = totals[p].copy()
+        is_open = np.zeros(rows, np.bool_)
+        for j in range(kinds.size - 1, 0, -1):
+            q = kinds[j]
+            if j >= base:
+                now, under = j - base + 1, j - base
+                lo, hi, error = scratch.lo[under], scratch.hi[under], scratch.error[now]
+                f = scratch.values[scratch.offset[under] : scratch.offset[under] + hi - lo + 1]
+                all_lo, all_hi, scale = scratch.lo[now], scratch.hi[now], scratch.scale[now]
+                sums = scratch.values[scratch.offset[now] : scratch.offset[now] + all_hi - all_lo + 1]
+            else:
+                now, under = slots[q, j + 1], slots[q, j]
+                lo, hi, error = blocks.lo[under], blocks.hi[under], blocks.error[now]
+                f = blocks.values[blocks.offset[under] : blocks.offset[under] + hi - lo + 1]
+                all_lo, all_hi, scale = blocks.lo[now], blocks.hi[now], blocks.scale[now]
+                sums = blocks.values[blocks.offset[now] : blocks.offset[now] + all_hi - all_lo + 1]
+            powers = kit.weights[kit.leaf_law[q]]
+            longest = powers.size - 1
+            b_lo, b_hi = max(kit.leaf_low[q], -longest), min(kit.leaf_high[q], longest)
+            slack = 2 * inflation * error
+            word = words[offset + head + j]
+            drawn = noise[leaves[head + j]]
+            for row in range(rows):
+                s = rest_of[row]
+                if is_open[row] or s < all_lo or s > all_hi:
+                    is_open[row] = True
+                    continue
+                low, high = max(b_lo, s - hi), min(b_hi, s - lo)
+                start = leaf_start(kit.laplace, s, 1.0 / (j + 1), low, high)
+                b = choose_leaf(f, lo, powers, low, high, s, start, sums[s - all_lo] / scale, word[row], slack)
+                if b == UNDECIDED:
+                    is_open[row] = True
+                    continue
+                drawn[row] = b
+                rest_of[row] = s - b
+        drawn = noise[leaves[head]]
+        for row in range(rows):
+            drawn[row] = rest_of[row]
+            if is_open[row]:
+                open_pieces[count, 0], open_pieces[count, 1] = row, p
+                count += 1
+                if count == open_pieces.shape[0]:
+                    return -1
     return count
 
 
@@ -571,13 +572,13 @@ def draw_roots(
         p = pieces[i]
         k = kind[p]
         f = shelf_.values[shelf_.offset[k] : shelf_.offset[k] + shelf_.hi[k] - shelf_.lo[k] + 1]
-        for row in range(totals.shape[0]):
+        for row in range(totals.shape[1]):
             if root[p] == 2:
-                totals[row, p] = 0
+                totals[p, row] = 0
                 continue
             start = part_start(centre[k], 0.0, 0.0, 0, shelf_.lo[k], shelf_.hi[k])
             s = choose_total(
-                f, shelf_.lo[k], shelf_.hi[k], shelf_.hard[k], shelf_.tilt[k], start, words[row, offset + i],
+                f, shelf_.lo[k], shelf_.hi[k], shelf_.hard[k], shelf_.tilt[k], start, words[offset + i, row],
                 2 * inflation * shelf_.error[k], terms,
             )  # fmt: skip
             if s == UNDECIDED:
@@ -586,5 +587,5 @@ def draw_roots(
                 if count == open_pieces.shape[0]:
                     return -1
                 continue
-            totals[row, p] = s
+            totals[p, row] = s
     return count

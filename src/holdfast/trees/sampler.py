@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -113,24 +114,11 @@ class Sampler:
     @cached_property
     def _kinds_of_leaves(self) -> tuple[Leaves, Ints]:
         """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
-        free = self.forest.is_leaf & ~self.forest.exact
-        law = self._law_of
-        limit = self._limits[np.maximum(law, 0)]
-        low = np.where(free & (self.low > -limit), self.low, -LARGEST)
-        high = np.where(free & (self.high < limit), self.high, LARGEST)
-        # One number for each triple, small where bounds are near, so that a table of flags finds the kinds.
-        span = int(limit.max()) + 2
-        key_low = np.where(low > -LARGEST, -low, span - 1)
-        key_high = np.where(high < LARGEST, high, span - 1)
-        key = (np.where(free, law, 0) * span + np.where(free, key_low, 0)) * span + np.where(free, key_high, 0)
+        span = int(self._limits.max()) + 2
+        key = _leaf_keys(self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, self._limits, span)
         largest = int(key.max(initial=0)) + 1
         if largest <= max(1 << 24, 8 * key.size):
-            seen = np.zeros(largest, dtype=bool)
-            seen[key] = True
-            values = np.flatnonzero(seen)
-            number = np.zeros(largest, dtype=np.int64)
-            number[values] = np.arange(values.size)
-            kind = number[key]
+            values, kind = _numbered(key, largest)
         else:
             values, kind = np.unique(key, return_inverse=True)
         rest, key_high = np.divmod(values, span)
@@ -250,17 +238,15 @@ class Sampler:
     # --- the down-pass -------------------------------------------------------------------------------------------
 
     @cached_property
-    def _order(self) -> tuple[list[Ints], Ints, Ints, Ints]:
-        """Pieces by height (pairs), kinds of parcels, and the parcels of each kind."""
+    def _order(self) -> list[Ints]:
+        """Pieces by height, alike parcels together."""
         p = self.pieces
         height = p.height[p.kind]
         order = np.argsort(height, kind="stable")
         ends = np.searchsorted(height[order], np.arange(int(height.max(initial=0)) + 2))
         levels = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
-        parcels = levels[0]
-        by_kind = parcels[np.argsort(p.kind[parcels], kind="stable")]
-        starts = np.searchsorted(p.kind[by_kind], np.arange(p.kinds + 1))
-        return levels, self._heights[0], by_kind, starts
+        levels[0] = levels[0][np.argsort(p.kind[levels[0]], kind="stable")]
+        return levels
 
     def draw(self, size: int, stream: Stream) -> npt.NDArray[np.int64]:
         """Draw the noise of all outputs, (size, n)."""
@@ -270,13 +256,15 @@ class Sampler:
         rows = max(1, CHUNK // self._slots)
         keys = Keys.drawn_from(stream)
         for start in range(0, size, rows):
-            part = noise[start : start + rows]
+            part = np.zeros((self.forest.n, min(rows, size - start)), dtype=np.int64)
             for row in self._draw_rows(part, keys, start, 0):
-                attempt = 1
-                while self._draw_rows(part[row : row + 1], keys, start + row, attempt):
+                again, attempt = np.zeros((self.forest.n, 1), dtype=np.int64), 1
+                while self._draw_rows(again, keys, start + row, attempt):
                     attempt += 1
                     if attempt > MOST_TRIES:
                         raise Refused(DOES_NOT_END)
+                part[:, row] = again[:, 0]
+            noise[start : start + rows] = part.T
         return noise
 
     @cached_property
@@ -289,13 +277,13 @@ class Sampler:
         return self.pieces.size + self.pieces.leaves.size + self._roots.size
 
     def _draw_rows(self, noise: npt.NDArray[np.int64], keys: Keys, start: int, attempt: int) -> list[int]:
-        """Draw some tables; return those that were rejected. The noise of rejected ones is to be drawn again."""
+        """Draw some tables, (n, rows); return those that were rejected and are to be drawn again."""
         p, g, shelf = self.pieces, self.guess, self.messages
-        levels, parcels, by_kind, starts = self._order
+        levels = self._order
         blocks, slots, _ = self.blocks
-        rows = noise.shape[0]
-        words = keys.at("words", start, attempt).words(rows * self._slots).reshape(rows, -1)
-        totals = np.zeros((rows, p.size), dtype=np.int64)
+        rows = noise.shape[1]
+        words = keys.at("words", start, attempt).words(rows * self._slots).reshape(-1, rows)
+        totals = np.zeros((p.size, rows), dtype=np.int64)
         room = int((shelf.hi - shelf.lo).max()) + 8
         rejected: set[int] = set()
 
@@ -303,7 +291,7 @@ class Sampler:
             return Hand(
                 self,
                 lambda purpose, slot: keys.at(purpose, start + row, attempt, slot),
-                lambda slot: int(words[row, slot]),
+                lambda slot: int(words[slot, row]),
             )
 
         def settle(openings: list[Ints], draw: Callable[[Hand, int, int], None]) -> None:
@@ -316,16 +304,16 @@ class Sampler:
                     rejected.add(row)
 
         def root(hand: Hand, row: int, piece: int) -> None:
-            totals[row, piece] = hand.root(piece, p.size + p.leaves.size + int(np.searchsorted(self._roots, piece)))
+            totals[piece, row] = hand.root(piece, p.size + p.leaves.size + int(np.searchsorted(self._roots, piece)))
 
         def pair(hand: Hand, row: int, piece: int) -> None:
-            total = int(totals[row, piece])
+            total = int(totals[piece, row])
             part = hand.pair(piece, total)
-            totals[row, p.left[piece]], totals[row, p.right[piece]] = part, total - part
+            totals[p.left[piece], row], totals[p.right[piece], row] = part, total - part
 
         def parcel(hand: Hand, row: int, piece: int) -> None:
             places = p.leaves[p.first[piece] : p.first[piece] + p.count[piece]]
-            noise[row, places] = hand.parcel(piece, int(totals[row, piece]))
+            noise[places, row] = hand.parcel(piece, int(totals[piece, row]))
 
         def roots(some: Ints, openings: Ints) -> int:
             return passes.draw_roots(
@@ -341,28 +329,21 @@ class Sampler:
 
         def leaves(some: Ints, openings: Ints) -> int:
             return passes.draw_parcels(
-                some, starts, by_kind, p.first, p.count, p.leaf_kind, p.leaves, p.example, self.kit, g.low, g.high,
-                p.lowest, p.highest, g.below, g.rest, g.hold, self.need_inside, blocks, slots, self._scratch(), totals,
-                words, p.size, noise, self.inflation, openings, LARGEST,
+                some, p.kind, p.first, p.count, p.leaf_kind, p.leaves, self.kit, g.low, g.high, p.lowest, p.highest,
+                g.below, g.rest, g.hold, self.need_inside, blocks, slots, self._scratch(), totals, words, p.size, noise,
+                self.inflation, openings, LARGEST,
             )  # fmt: skip
 
         settle([_opened(roots, self._roots, rows * self._roots.size)], root)
         for pieces in levels[:0:-1]:
             settle(self._over(lambda some: _opened(pairs, some, rows * some.size), pieces, 4096), pair)
-        count = starts[parcels + 1] - starts[parcels]
-        size_of = dict(zip(parcels.tolist(), count.tolist(), strict=True))
-        settle(
-            self._over(
-                lambda some: _opened(leaves, some, rows * sum(size_of[k] for k in some.tolist())), parcels, 512
-            ),
-            parcel,
-        )
+        settle(self._over(lambda some: _opened(leaves, some, rows * some.size), levels[0], 512), parcel)
         shown = np.flatnonzero(p.output >= 0)
-        noise[:, p.output[shown]] = totals[:, shown]
+        noise[p.output[shown]] = totals[shown]
         if self._far.size:
-            chosen = noise[:, self._far]
-            broken = (chosen < self.low[self._far]) | (chosen > self.high[self._far])
-            rejected |= set(np.flatnonzero(broken.any(axis=1)).tolist())
+            chosen = noise[self._far]
+            broken = (chosen < self.low[self._far, None]) | (chosen > self.high[self._far, None])
+            rejected |= set(np.flatnonzero(broken.any(axis=0)).tolist())
         return sorted(rejected)
 
     # --- draws by hand -------------------------------------------------------------------------------------------
@@ -406,3 +387,39 @@ def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
         openings = np.empty((most + 1, 2), dtype=np.int64)
         found = task(some, openings)
     return openings[:found]
+
+
+@numba.njit(cache=True, nogil=True)
+def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, limits: Any, span: Any) -> Any:
+    """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
+    key = np.zeros(law.size, np.int64)
+    for v in range(law.size):
+        if is_leaf[v] and not exact[v]:
+            place = max(law[v], 0)
+            below = -low[v] if low[v] > -limits[place] else span - 1
+            above = high[v] if high[v] < limits[place] else span - 1
+            key[v] = (law[v] * span + below) * span + above
+    return key
+
+
+@numba.njit(cache=True, nogil=True)
+def _numbered(key: Any, largest: Any) -> Any:
+    """The distinct keys in order, and the place of each key among them."""
+    place = np.zeros(largest, np.int64)
+    for i in range(key.size):
+        place[key[i]] = 1
+    count = 0
+    for value in range(largest):
+        if place[value]:
+            place[value] = count
+            count += 1
+        else:
+            place[value] = -1
+    values = np.empty(count, np.int64)
+    for value in range(largest):
+        if place[value] >= 0:
+            values[place[value]] = value
+    kind = np.empty(key.size, np.int64)
+    for i in range(key.size):
+        kind[i] = place[key[i]]
+    return values, kind

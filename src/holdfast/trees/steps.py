@@ -18,7 +18,7 @@ import numpy as np
 #: Relative rounding of one operation, with room for a fused or reordered one.
 ROUNDING = 2.3e-16
 #: Terms of a sum are left out where they are provably below this share of it.
-NEGLIGIBLE = 1e-15
+NEGLIGIBLE = 1e-13
 #: Places where more than this share may be left out are cut off a result.
 LEFT_OUT = 1e-12
 #: Values below this, relative to the largest, are cut off a message.
@@ -77,7 +77,17 @@ def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
 
 @numba.njit(**_CHAINS)
 def add_leaf(
-    f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, powers: Any, b_lo: Any, b_hi: Any, out: Any, out_lo: Any, out_hi: Any
+    f: Any,
+    lo: Any,
+    hi: Any,
+    r_lo: Any,
+    r_hi: Any,
+    powers: Any,
+    b_lo: Any,
+    b_hi: Any,
+    out: Any,
+    out_lo: Any,
+    out_hi: Any,
 ) -> Any:
     """out(s) = Σ α^{|b|}·f(s−b) over b_lo ≤ b ≤ b_hi (b_lo ≤ 0 ≤ b_hi, ∓2**62: no bound); return the relative error.
 
@@ -109,7 +119,7 @@ def add_leaf(
         for i in range(count):
             run = run * alpha + wide[shift + i]
             out[i] = run
-        roundings += _mean_distance(wide, shift + count - 1, -1, alpha)
+        roundings += 0.5 * size
     else:
         for i in range(count):
             out[i] = wide[shift + i]
@@ -118,7 +128,7 @@ def add_leaf(
             for i in range(shift + count):
                 mirrored[i] = wide[shift + count - 1 - i]
             _window(mirrored, powers, b_hi, r_lo, out[:count][::-1], count)
-            roundings += 4.0 * np.log2(b_hi + 2.0) + 80.0 * (r_lo > 0.0)
+            roundings += 4.0 * np.log2(b_hi + 2.0) + (200.0 + b_hi) * (r_lo > 0.0)
     if b_lo == 0:
         return ROUNDING * roundings + 1e-15
     if endless_down:
@@ -128,26 +138,11 @@ def add_leaf(
         for i in range(count - 1, -1, -1):
             out[i] += run
             run = alpha * (run + wide[shift + i])
-        roundings += _mean_distance(wide, shift, 1, alpha)
+        roundings += 0.5 * size
     else:
         _window(wide[shift:], powers, -b_lo, r_hi, out, count)
-        roundings += 4.0 * np.log2(2.0 - b_lo) + 80.0 * (r_hi > 0.0)
+        roundings += 4.0 * np.log2(2.0 - b_lo) + (200.0 - b_lo) * (r_hi > 0.0)
     return ROUNDING * roundings + 1e-15
-
-
-@numba.njit(**_SUMS)
-def _mean_distance(f: Any, start: Any, step: Any, alpha: Any) -> Any:
-    """The mean of j with weights α^j·f[start + step·j]: how many roundings the terms of a recursion have had."""
-    total, far, power = 0.0, 0.0, 1.0
-    n = f.size - start if step > 0 else start + 1
-    for j in range(n):
-        term = power * f[start + step * j]
-        total += term
-        far += j * term
-        power *= alpha
-        if (j & 15) == 15 and term < 1e-9 * total:
-            break
-    return 1.01 * far / total + 1.0
 
 
 @numba.njit(**_SUMS)
@@ -186,18 +181,27 @@ def _window(f: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> None:
     if r > 0.0:
         # beyond the end: α^{size−1−i}·f[size−1]·(q + q² + … + q^m), q = α·r, m = i + n − size + 1
         q = alpha * r
-        sums = np.empty(n + 1)
-        sums[0] = 0.0
-        for m in range(1, n + 1):
-            sums[m] = (sums[m - 1] + 1.0) * q
         power = f[size - 1]
-        for i in range(size - 1, max(size - n, 0) - 1, -1):
-            if i < count:
-                term = power * sums[i + n - size + 1]
-                out[i] += term
-                if term < 1e-30 * out[i]:
-                    break
-            power *= alpha
+        if abs(1 - q) > 1e-3:
+            last = q**n
+            whole = q / (1 - q)
+            for i in range(size - 1, max(size - n, 0) - 1, -1):
+                if i < count:
+                    term = power * whole * (1 - last)
+                    out[i] += term
+                    if term < 1e-18 * out[i]:
+                        break
+                last /= q
+                power *= alpha
+        else:
+            sums = np.empty(n + 1)
+            sums[0] = 0.0
+            for m in range(1, n + 1):
+                sums[m] = (sums[m - 1] + 1.0) * q
+            for i in range(size - 1, max(size - n, 0) - 1, -1):
+                if i < count:
+                    out[i] += power * sums[i + n - size + 1]
+                power *= alpha
 
 
 @numba.njit(**_OPTIONS)
@@ -467,16 +471,14 @@ def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -
 
 @numba.njit(**_OPTIONS)
 def choose_leaf(
-    f: Any, lo: Any, hi: Any, powers: Any, b_lo: Any, b_hi: Any, s: Any, start: Any, total: Any, word: Any, slack: Any
+    f: Any, lo: Any, powers: Any, low: Any, high: Any, s: Any, start: Any, total: Any, word: Any, slack: Any
 ) -> Any:
-    """Draw a leaf's noise b with weight powers[|b|]·f(s−b), in the order start, start+1, start−1, …
+    """Draw a leaf's noise b with weight powers[|b|]·f(s−b), in the order start, start+1, start−1, … from low to high.
 
     `total` is the sum of all weights; it and all partial sums are known up to the share `slack` of it. Return
     UNDECIDED where that does not tell on which side of a partial sum the random word lies, or beyond the window.
     """
-    longest = powers.size - 1
-    low, high = max(b_lo, s - hi, -longest), min(b_hi, s - lo, longest)
-    if low > high or start < low or start > high:
+    if low > high:
         return UNDECIDED
     goal = np.float64(word) * 5.421010862427522e-20 * total
     running = 0.0
@@ -562,9 +564,7 @@ def choose_part(
 
 
 @numba.njit(**_OPTIONS)
-def choose_total(
-    f: Any, lo: Any, hi: Any, hard: Any, tilt: Any, start: Any, word: Any, slack: Any, terms: Any
-) -> Any:
+def choose_total(f: Any, lo: Any, hi: Any, hard: Any, tilt: Any, start: Any, word: Any, slack: Any, terms: Any) -> Any:
     """Draw a total with weight f(s)·e^{−tilt·s}, in the order start, start+1, start−1, …"""
     ones = np.ones(hi - lo + 1)
     return choose_part(f, lo, hi, hard, ones, -hi, -lo, 0, -tilt, np.int64(0), start, word, slack, terms)

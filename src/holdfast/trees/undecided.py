@@ -254,7 +254,9 @@ class Undecided:
         p, shelf = self.sampler.pieces, self.sampler.messages
         while stack:  # children first, without deep recursion
             now = stack[-1]
-            below = [int(c) for c in (p.kind_left[now], p.kind_right[now]) if c >= 0 and ("kind", int(c)) not in self._laws]
+            below = [
+                int(c) for c in (p.kind_left[now], p.kind_right[now]) if c >= 0 and ("kind", int(c)) not in self._laws
+            ]
             if below:
                 stack += below
                 continue
@@ -334,7 +336,9 @@ def decided(sampler: Sampler, digits: Digits, attempt: Callable[[Undecided, Digi
     raise ArithmeticError("a draw stayed undecided at the largest precision")
 
 
-def accept(sampler: Sampler, stream: Stream, stated: Callable[[Undecided], arb], true: Callable[[Undecided], arb]) -> None:
+def accept(
+    sampler: Sampler, stream: Stream, stated: Callable[[Undecided], arb], true: Callable[[Undecided], arb]
+) -> None:
     """Keep a total beyond a window with probability true/stated ≤ 1, or raise Restart."""
     digits = Digits(stream.bits(64), 64, lambda: stream)
 
@@ -432,7 +436,7 @@ class Hand:
 
             lo, hi = sampler.rest_window(k, j, q, base)
             low, high = max(b_lo, s - hi, -longest), min(b_hi, s - lo, longest)
-            start = int(passes.leaf_start(kit, q, s, 1.0 / (j + 1), low, high))
+            start = int(passes.leaf_start(kit.laplace, s, 1.0 / (j + 1), low, high))
 
             def term(exact: Undecided, b: int, s: int = s, law: int = law, rest: Callable[..., Law] = rest) -> arb:
                 return exact.weight(law, b) * rest(exact).at(s - b)
