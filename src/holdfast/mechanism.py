@@ -106,12 +106,15 @@ class Mechanism:
             one_of("method", method, [imaging.name_of(way) for way in imaging.ways()])
         before = self.moves[-1].constraint if self.moves else self.condition.constraint if self.condition else None
         joint = constraint if before is None else before & constraint
+        whole_so_far = self.moves[-1].problem.integer if self.moves else self.base.law.integer
         if integer is None:
-            integer = self.base.law.integer and not joint.has_invariants
+            integer = whole_so_far and not joint.has_invariants
         elif not isinstance(integer, (bool, np.bool_)):
             raise Refused(f"integer must be True, False or None, found {integer!r}")
         if integer and not self.base.law.integer:
             raise Refused("whole numbers come from integer noise: make the mechanism with integer=True")
+        if integer and not whole_so_far:
+            raise Refused("an earlier onto() moves to real values: pass integer=True there too")
         system = self._system(joint) if integer else joint.system(self.base.query.n)
         problem = imaging.Problem(
             self.base.query.n, system, norm, self._spreads(weights), bool(integer), self.base.unit
