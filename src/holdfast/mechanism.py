@@ -27,6 +27,8 @@ from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream, secure
 
 NORMS = ("l2", "l1")
+#: Numbers that one call of `noise` or `simulate` returns at most: 32 GiB of them.
+MOST_NUMBERS = 2**32
 NOT_SECRET = "made with a reproducible stream: whoever knows the seed can remove the noise"
 UNMEASURED = "some outputs are not measured: use given() or onto() with what determines them"
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
@@ -180,7 +182,7 @@ class Mechanism:
 
     def noise(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
         """Draw the noise, (size, n), where its law does not depend on the data; refused otherwise."""
-        count = whole("size", size, at_least=1)
+        count = self._count(size)
         if self._depends_on_data:
             raise Refused(DATA_DEPENDENT)
         stream = _stream(rng)
@@ -221,7 +223,7 @@ class Mechanism:
 
         It promises nothing: many releases of one truth spend many budgets.
         """
-        count = whole("size", size, at_least=1)
+        count = self._count(size)
         checked = self._truth(truth)
         return self._in_units(self._values(checked, count, _stream(rng)))
 
@@ -253,6 +255,14 @@ class Mechanism:
             if obstacle:
                 raise Refused(f"integer noise cannot satisfy the constraint: {obstacle}")
         return system
+
+    def _count(self, size: Any) -> int:
+        """Read how many draws are asked for; refuse more numbers than memory could hold before any is drawn."""
+        count = whole("size", size, at_least=1)
+        most = max(1, MOST_NUMBERS // self.query.n)
+        if count > most:
+            raise Refused(f"size must be at most {most} for {self.query.n} outputs, found {count}: draw in parts")
+        return count
 
     def _spreads(self, weights: Any) -> npt.NDArray[np.float64]:
         n = self.base.query.n

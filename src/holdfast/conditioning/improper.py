@@ -18,7 +18,7 @@ def refuse_improper(problem: Problem) -> None:
     if forest is None:
         return
     low, high = (np.isfinite(side) for side in problem.system.real_bounds())
-    found = endless(forest.parents, np.isfinite(problem.law.variances) | forest.exact, low, high)
+    found = sorted(endless(forest.parents, np.isfinite(problem.law.variances) | forest.exact, low, high))
     if len(found) == 2:
         raise Refused(
             f"this noise has no law: how the outputs at positions {found[0]} and {found[1]} share their sum is "
