@@ -38,7 +38,7 @@ class Gaussian:
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma2", real_scale("sigma2, the square of the scale,", self.sigma2))
+        object.__setattr__(self, "sigma2", real_scale("sigma2", self.sigma2))
 
     @property
     def variance(self) -> float:
@@ -89,7 +89,7 @@ class IntegerGaussian:
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma2", integer_scale("sigma2, the square of the scale,", self.sigma2, power=2))
+        object.__setattr__(self, "sigma2", integer_scale("sigma2", self.sigma2, power=2))
 
     @property
     def variance(self) -> float:

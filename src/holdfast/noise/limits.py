@@ -18,7 +18,7 @@ def real_scale(name: str, value: Any) -> Fraction:
     """Return a scale or variance of continuous noise as an exact rational."""
     number = positive(name, value)
     if not Fraction(1, EXTREME) <= number <= EXTREME:
-        raise Refused(f"{name} must lie between 2**-400 and 2**400, found {_about(number)}")
+        raise Refused(f"{name} must lie between 2**-400 and 2**400, found {_about(name, number)}")
     return number
 
 
@@ -28,12 +28,13 @@ def integer_scale(name: str, value: Any, power: int = 1) -> Fraction:
     if number > LARGEST_INTEGER_SCALE**power:
         raise Refused(
             f"{name} must be at most 2**{50 * power} for integer noise, which has to stay within 64 bits, "
-            f"found {_about(number)}"
+            f"found {_about(name, number)}"
         )
     return number
 
 
-def _about(number: Fraction) -> str:
+def _about(name: str, number: Fraction) -> str:
     """Say how large a number is, however far from the doubles."""
     digits = math.log10(number.numerator) - math.log10(number.denominator)
-    return f"about {10 ** (digits - math.floor(digits)):.2f}e{math.floor(digits):+d}"
+    size = f"about {10 ** (digits - math.floor(digits)):.2f}e{math.floor(digits):+d}"
+    return f"{size}, the square of the scale" if name == "sigma2" else size
