@@ -150,7 +150,10 @@ def _frequent_first(leaves: Any, leaf_kind: Any, first: Any, last: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _plus(a: Any, b: Any, endless: Any) -> Any:
-    return endless if a == endless or b == endless else a + b
+    """A sum of two bounds; one that is too large for a number is none."""
+    if a == endless or b == endless:
+        return endless
+    return min(a + b, endless) if endless > 0 else max(a + b, endless)
 
 
 @numba.njit(cache=True, nogil=True)

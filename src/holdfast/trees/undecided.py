@@ -64,11 +64,11 @@ class Law:
             return self.values[-1] * self.r_hi ** (s - self.hi)
         return self.values[s - self.lo]
 
-    def tilted(self, tilt: float) -> Law:
+    def tilted(self, tilt: arb) -> Law:
         """Multiply by e^{tilt·s}."""
-        if tilt == 0.0:
+        if tilt == 0:
             return self
-        step = arb(tilt).exp()
+        step = tilt.exp()
         powers = step**self.lo
         values = []
         for value in self.values:
@@ -103,6 +103,20 @@ def _sum_beyond(end: arb, before: arb) -> arb:
         raise _Open
     bound = (end * ratio / (1 - ratio)).upper()
     return arb(0, bound) if bound > 0 else arb(0)
+
+
+def _certain(ratio: arb) -> arb:
+    """A ratio that is known to be positive."""
+    if not ratio > 0:
+        raise _Open
+    return ratio
+
+
+def _geometric(end: arb, ratio: arb) -> arb:
+    """The sum of a geometric tail beyond an end."""
+    if not ratio < 1:
+        raise _Open
+    return end * ratio / (1 - ratio)
 
 
 @dataclass(eq=False)
@@ -155,6 +169,8 @@ class Undecided:
                     one.at(one_hi) * other.at(s - one_hi), one.at(one_hi - 1) * other.at(s - one_hi + 1)
                 )
             for is_open, b, inner in ((other.open_lo, other.lo, 1), (other.open_hi, other.hi, -1)):
+                if is_open and (s - b < one.lo if inner > 0 else s - b > one.hi):
+                    raise _Open  # the terms may not fall yet: look further out
                 if is_open:
                     value = value + _sum_beyond(
                         one.at(s - b) * other.at(b), one.at(s - b - inner) * other.at(b + inner)
@@ -184,11 +200,11 @@ class Undecided:
         if hard & LOW:
             r_lo = arb(0)
         elif defined & LOW:
-            r_lo = values[0] / values[1]
+            r_lo = _certain(values[0] / values[1])
         if hard & HIGH:
             r_hi = arb(0)
         elif defined & HIGH:
-            r_hi = values[-1] / values[-2]
+            r_hi = _certain(values[-1] / values[-2])
         return Law(lo, values, r_lo, r_hi)
 
     def block(self, q: int, count: int) -> Law:
@@ -223,7 +239,7 @@ class Undecided:
 
     def before(self, k: int, lo: int, hi: int) -> list[arb]:
         """A piece's message before its own weight, with the tilt of its left part (none for a parcel)."""
-        p, shelf = self.sampler.pieces, self.sampler.messages
+        p = self.sampler.pieces
         a, b = int(p.kind_left[k]), int(p.kind_right[k])
         if a < 0:
             last = self.parcel(k)[1][-1]
@@ -231,8 +247,12 @@ class Undecided:
         one = self.message(a)
         if b < 0:
             return [one.at(s) for s in range(lo, hi + 1)]
-        other = self.message(b).tilted(float(shelf.tilt[a]) - float(shelf.tilt[b]))
-        return self.product(one, other, lo, hi)
+        return self.product(one, self.message(b).tilted(self.between(a, b)), lo, hi)
+
+    def between(self, a: int, b: int) -> arb:
+        """How much more the message of one kind is tilted than that of another."""
+        tilt = self.sampler.messages.tilt
+        return arb(float(tilt[a])) - arb(float(tilt[b]))
 
     def weighed(self, k: int, lo: int, hi: int) -> list[arb]:
         """A piece's message by its definition, inside its window and outside."""
@@ -385,37 +405,43 @@ class Hand:
         lo, hi, tilt = int(shelf.lo[k]), int(shelf.hi[k]), float(shelf.tilt[k])
 
         def total(exact: Undecided) -> arb:
-            law = exact.message(k).tilted(-tilt)
-            result = law.values[0] * law.r_lo / (1 - law.r_lo) + law.values[-1] * law.r_hi / (1 - law.r_hi)
+            law = exact.message(k).tilted(arb(-tilt))
+            result = _geometric(law.values[0], law.r_lo) + _geometric(law.values[-1], law.r_hi)
             for value in law.values:
                 result = result + value
             return result
 
         start = int(passes.part_start(guess.centre[k], 0.0, 0.0, 0, lo, hi))
-        lowest, highest = int(pieces.lowest[k]), int(pieces.highest[k])
+        lowest, highest = self._ends(k)
         s = self._choose(
-            slot, lambda exact, s: exact.message(k).tilted(-tilt).at(s), total, start, lo, hi, lowest, highest
+            slot, lambda exact, s: exact.message(k).tilted(arb(-tilt)).at(s), total, start, lo, hi, lowest, highest
         )
-        self.accept_piece(k, s, slot)
+        self.accept_piece(p, s)
         return s
+
+    def _ends(self, k: int) -> tuple[int, int]:
+        """Where the message of a kind is positive: it ends at hard ends only, not at those of its support."""
+        shelf = self.sampler.messages
+        hard = int(shelf.hard[k])
+        return int(shelf.lo[k]) if hard & LOW else -LARGEST, int(shelf.hi[k]) if hard & HIGH else LARGEST
 
     def pair(self, p: int, s: int) -> int:
         """Divide the total of a pair; return the left part."""
         pieces, shelf, guess = self.sampler.pieces, self.sampler.messages, self.sampler.guess
         k, a, b = (int(pieces.kind[i]) for i in (p, pieces.left[p], pieces.right[p]))
-        tilt = float(shelf.tilt[a]) - float(shelf.tilt[b])
         low, high = max(int(shelf.lo[a]), s - int(shelf.hi[b])), min(int(shelf.hi[a]), s - int(shelf.lo[b]))
         start = int(passes.part_start(guess.left_mean[k], guess.share[k], guess.centre[k], s, low, high))
-        lowest = max(int(pieces.lowest[a]), s - int(pieces.highest[b]))
-        highest = min(int(pieces.highest[a]), s - int(pieces.lowest[b]))
+        (lowest, highest), (other_lowest, other_highest) = self._ends(a), self._ends(b)
+        lowest = max(lowest, s - other_highest if other_highest < LARGEST else -LARGEST)
+        highest = min(highest, s - other_lowest if other_lowest > -LARGEST else LARGEST)
         part = self._choose(
             p,
-            lambda exact, u: exact.message(a).at(u) * exact.message(b).tilted(tilt).at(s - u),
-            lambda exact: exact.product(exact.message(a), exact.message(b).tilted(tilt), s, s)[0],
+            lambda exact, u: exact.message(a).at(u) * exact.message(b).tilted(exact.between(a, b)).at(s - u),
+            lambda exact: exact.product(exact.message(a), exact.message(b).tilted(exact.between(a, b)), s, s)[0],
             start, low, high, lowest, highest,
         )  # fmt: skip
-        self.accept_piece(a, part, p)
-        self.accept_piece(b, s - part, p)
+        self.accept_piece(int(pieces.left[p]), part)
+        self.accept_piece(int(pieces.right[p]), s - part)
         return part
 
     def parcel(self, p: int, s: int) -> list[int]:
@@ -462,14 +488,21 @@ class Hand:
         if not inside:
             accept(self.sampler, self.stream("coin", slot), stated, true)
 
-    def accept_piece(self, k: int, s: int, slot: int) -> None:
-        """Keep a total of a kind of piece, or raise Restart."""
+    def accept_piece(self, p: int, s: int) -> None:
+        """Keep the total of a piece, and of those that must have the same total, or raise Restart.
+
+        Every message has a coin of its own: its piece's, and for the leaves of a parcel that of its first leaf.
+        """
         pieces, shelf = self.sampler.pieces, self.sampler.messages
-        inside = bool(shelf.lo[k] <= s <= shelf.hi[k])
-        self._accept(inside, slot, lambda exact: exact.message(k).at(s), lambda exact: exact.weighed(k, s, s)[0])
-        if not inside and pieces.kind_left[k] < 0:
+        k = int(pieces.kind[p])
+        if shelf.lo[k] <= s <= shelf.hi[k]:
+            return
+        self._accept(False, p, lambda exact: exact.message(k).at(s), lambda exact: exact.weighed(k, s, s)[0])
+        if pieces.left[p] < 0:
             _, kinds, base = self.sampler.prefixes_of(k)
-            self.accept_prefix(k, kinds.size - base, s, slot)
+            self.accept_prefix(k, kinds.size - base, s, pieces.size + int(pieces.first[p]))
+        elif pieces.right[p] < 0:
+            self.accept_piece(int(pieces.left[p]), s)
 
     def accept_prefix(self, k: int, i: int, s: int, slot: int) -> None:
         """Keep a total of the first leaves of a parcel, or raise Restart."""
