@@ -75,7 +75,7 @@ def possible(base: Additive, system: System) -> tuple[Differences, tuple[str, ..
     None when no such difference of a few records was found: then nothing can be said.
     """
     space = system.null_space(invariants=False)
-    if space.rank == 0 or base.query.cells is None:
+    if space.rank == 0 or base.query.cells is None or _adds_up(base.query, space):
         return AllDifferences(base.query, base.neighbours), ()
     moves = moves_within(base, space)
     if moves.empty:
@@ -84,6 +84,13 @@ def possible(base: Additive, system: System) -> tuple[Differences, tuple[str, ..
         return AllDifferences(base.query, base.neighbours), ()
     pinned = space.pinned_coordinates()
     return moves, frozen_words(base, moves.frozen[~pinned[moves.frozen]])
+
+
+def _adds_up(query: Query, space: NullSpace) -> bool:
+    """Whether the equalities are those of the very hierarchy on which the query counts: all data obey them."""
+    if space.tree is None or query.tree is None or query.n != query.tree.n * space.tree.by:
+        return False
+    return np.array_equal(query.tree.parents, space.tree.parents)
 
 
 def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> list[Guarantee]:
