@@ -1,22 +1,24 @@
 """Proofs that a table is the nearest one on a hierarchy. Nothing here is shared with the code that finds it.
 
 A problem is: parents of all nodes (−1 at roots), noisy values y, weights w (0: not measured), bounds low and high
-(∓inf: none), and the norm. The claim is that z adds up, lies within its bounds, and has the least Σ w(z−y)² or Σ w|z−y|.
+(∓inf: none), and the norm. The claim is that z adds up, lies within its bounds, and has the least Σ w(z−y)² or Σ
+w|z−y|.
 
 *Reals, and L1 in whole numbers: a dual certificate.* The problem is convex, so z is optimal if and only if there are
-prices: one λ_k for the children of each inner node k and 0 for the roots, such that for every node c with price λ from
-above, λ ∈ ∂f_c(x_c) + λ_c + N_c. Here x = z − y, f_c is c's own cost, λ_c = 0 at a leaf, and N_c is the normal cone of c's
-bounds: (−∞, 0] at the lower one, [0, ∞) at the upper one. `price_gap` carries intervals of possible prices upwards: the
-children's intervals must meet, and a root's must hold 0. Prices exist if and only if they do. With whole data the L1
-optimum over the reals is attained at whole tables (the constraint matrix is a network's), so the proof covers both.
+prices: one λ_k for the children of each inner node k and 0 for the roots, such that for every node c with price λ
+from above, λ ∈ ∂f_c(x_c) + λ_c + N_c. Here x = z − y, f_c is c's own cost, λ_c = 0 at a leaf, and N_c is the normal
+cone of c's bounds: (−∞, 0] at the lower one, [0, ∞) at the upper one. `price_gap` carries intervals of possible
+prices upwards: the children's intervals must meet, and a root's must hold 0. Prices exist if and only if they do.
+With whole data the L1 optimum over the reals is attained at whole tables (the constraint matrix is a network's), so
+the proof covers both.
 
-*Whole numbers, L2: no improving exchange.* z is optimal if and only if no single step improves it: one unit more or less
-at one leaf, or one unit moved from a leaf to another. (Murota, Discrete Convex Analysis, 2003, Theorem 6.26, for laminar
-convex functions.) Directly: let z* be better, and see d = z* − z as a circulation: leaf arcs from a source to the leaf's
-parent, an arc from each inner node to its parent, root arcs back to the source. It is a sum of simple cycles that agree
-in sign with d on every arc, and a simple cycle is such a step. By convexity of each node's cost, f(z + d) − f(z) is at
-least the sum of the steps' f(z + e) − f(z); so one of them is negative, and it stays between z and z*, within all bounds.
-`exchange_gap` finds the best step in O(n log n).
+*Whole numbers, L2: no improving exchange.* z is optimal if and only if no single step improves it: one unit more or
+less at one leaf, or one unit moved from a leaf to another. (Murota, Discrete Convex Analysis, 2003, Theorem 6.26, for
+laminar convex functions.) Directly: let z* be better, and see d = z* − z as a circulation: leaf arcs from a source to
+the leaf's parent, an arc from each inner node to its parent, root arcs back to the source. It is a sum of simple
+cycles that agree in sign with d on every arc, and a simple cycle is such a step. By convexity of each node's cost,
+f(z + d) − f(z) is at least the sum of the steps' f(z + e) − f(z); so one of them is negative, and it stays between z
+and z*, within all bounds. `exchange_gap` finds the best step in O(n log n).
 """
 
 import numpy as np
@@ -72,7 +74,8 @@ def price_gap(parents, y, w, low, high, z, norm):
     if norm == "l1":
         least, most = np.where(x > near, w, -w), np.where(x < -near, -w, w)
     else:
-        least = most = w * x
+        own = 4e-16 * np.abs(z) if z.dtype.kind == "f" else 0.0  # the rounding of z itself
+        least, most = w * (x - own), w * (x + own)
     least = np.where(z <= low + near, -np.inf, least)
     most = np.where(z >= high - near, np.inf, most)
     scale = max(1.0, float(np.abs(w * x).max(initial=0.0)))

@@ -83,8 +83,16 @@ CASES = {
         "integer noise",
     ),
     "whole numbers onto equalities": (
-        lambda: hf.laplace(QUERY, epsilon=1).onto(hf.consistent(TREE)).noise(1),
+        lambda: BASE.onto(hf.equals([[1, 1, 1]], [3])).noise(1),
         "integer=False",
+    ),
+    "unmeasured leaves on a hierarchy": (
+        lambda: (
+            hf.laplace(QUERY, scale=[1, np.inf, np.inf])
+            .onto(hf.consistent(TREE) & hf.nonnegative())
+            .simulate([2, 1, 1], 1)
+        ),
+        "measure them",
     ),
     "equalities and bounds": (lambda: BASE.onto(TOTAL & hf.nonnegative()).simulate([1, 1, 1], 1), "together"),
     "onto a union": (lambda: BASE.onto(hf.between(0, 1) | hf.between(3, 4)).simulate([0, 0, 0], 1), "union"),
