@@ -19,6 +19,7 @@ from holdfast.trees.steps import (
     HIGH,
     LOW,
     ROUNDING,
+    TWICE,
     UNDECIDED,
     add_leaf,
     add_piece,
@@ -112,9 +113,14 @@ def _leaf_onto(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any,
     for b in range(b_lo, b_hi + 1):
         kernel[b - b_lo] = powers[abs(b)]
     b_hard = (LOW if b_lo == kit.leaf_low[q] else 0) | (HIGH if b_hi == kit.leaf_high[q] else 0)
-    wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, min(hi - lo + 8, 2 * longest))
-    good_lo, good_hi, error = add_piece(kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi)
-    return error if good_lo == out_lo and good_hi == out_hi else np.inf
+    for extra in (min(hi - lo + 8, 2 * longest), longest + max(lo - out_lo, out_hi - hi, 0)):
+        wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, extra)
+        good_lo, good_hi, error = add_piece(
+            kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi
+        )
+        if good_lo == out_lo and good_hi == out_hi:
+            return error
+    return np.inf
 
 
 @numba.njit(**_OPTIONS)
@@ -131,8 +137,8 @@ def _kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defi
         added = 0.0
         for _ in range(TRIMS):
             s = final if side else first
-            far = leaf_excess(f, lo, hi, r_hi if side else r_lo, side == 1, powers, b_lo, b_hi, s)
-            added = 2 * far / out[s - start]
+            far = leaf_excess(f, lo, hi, r_hi if side else r_lo, side == 1, powers, kit.laplace, b_lo, b_hi, s)
+            added = TWICE * far / out[s - start]
             if added <= 0.02 or final - first < 16:
                 break
             if side:
@@ -188,6 +194,19 @@ def _asked(mean: Any, down: Any, up: Any, lowest: Any, highest: Any) -> Any:
 
 
 @numba.njit(**_OPTIONS)
+def _reached(kit: Any, q: Any, variance: Any, lo: Any, hi: Any) -> Any:
+    """Keep a window to sums whose last leaf stays within its table of Gaussian weights, with 7.5σ to spare.
+
+    `variance` is that of the leaves together, without bounds.
+    """
+    if kit.laplace:
+        return lo, hi
+    own = 0.5 / kit.rate[kit.leaf_law[q]]
+    most = np.int64((kit.weights.shape[1] - 1 - 7.5 * np.sqrt(own * max(1 - own / variance, 0.0))) * variance / own)
+    return (max(lo, -most), min(hi, most)) if lo < most and hi > -most else (lo, hi)
+
+
+@numba.njit(**_OPTIONS)
 def block_windows(
     kit: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, example: Any, parcels: Any,
     below: Any, rest: Any, bend: Any, need: Any, lo: Any, hi: Any, endless: Any,
@@ -206,6 +225,7 @@ def block_windows(
             lowest = _plus(lowest, kit.leaf_low[q], -endless)
             highest = _plus(highest, kit.leaf_high[q], endless)
             a, b = _asked(means[c - 1], down, up, lowest, highest)
+            a, b = _reached(kit, q, c * 0.5 / kit.rate[kit.leaf_law[q]], a, b)
             lo[q, c] = min(lo[q, c], a)
             hi[q, c] = max(hi[q, c], b)
     return widest
@@ -243,7 +263,7 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless
                     kit, q, f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last], to.defined[last], values,
                     first, final,
                 )  # fmt: skip
-                error += added * to.error[last]
+                error += added * (to.error[last] + ROUNDING)
                 values = values[first - start : final - start + 1].copy()
         s_lo, s_hi, r_lo, r_hi, hard, defined, scale = finish(values, first, final, lowest, highest, error)
         if scale == 0.0:
@@ -276,6 +296,7 @@ def prefixes(
     )  # fmt: skip
     to.offset[1] = blocks.hi[i] - blocks.lo[i] + 1
     lowest, highest = np.int64(0), np.int64(0)
+    variance = base * 0.5 / kit.rate[kit.leaf_law[kinds[0]]]
     for _ in range(base):
         lowest = _plus(lowest, kit.leaf_low[kinds[0]], -endless)
         highest = _plus(highest, kit.leaf_high[kinds[0]], endless)
@@ -284,10 +305,12 @@ def prefixes(
         lowest = _plus(lowest, kit.leaf_low[q], -endless)
         highest = _plus(highest, kit.leaf_high[q], endless)
         step = j - base
+        variance += 0.5 / kit.rate[kit.leaf_law[q]]
         if j == count - 1:
             lo, hi = final_lo, final_hi
         else:
             lo, hi = _asked(means[j], down, up, lowest, highest)
+        lo, hi = _reached(kit, q, variance, lo, hi)
         first, final = lo - (1 if lo > lowest else 0), hi + (1 if hi < highest else 0)
         head = to.offset[step]
         f = to.values[head : to.offset[step + 1]]
@@ -303,7 +326,7 @@ def prefixes(
             first, final, added = _kept(
                 kit, q, f, to.lo[step], to.hi[step], to.r_lo[step], to.r_hi[step], to.defined[step], out, first, final
             )
-            error += added * to.error[step]
+            error += added * (to.error[step] + ROUNDING)
             if first > start:
                 for s in range(first, final + 1):
                     out[s - first] = out[s - start]
@@ -421,10 +444,10 @@ def pair_messages(
                     far_a, far_b = excess(
                         wide, lo, hi, to.lo[a], to.hi[a], other, other_lo, other_hi, to.lo[b], to.hi[b], s
                     )
-                    added = (to.error[a] * far_a if to.defined[a] else 0.0) + (
-                        to.error[b] * far_b if to.defined[b] else 0.0
+                    added = ((to.error[a] + ROUNDING) * far_a if to.defined[a] else 0.0) + (
+                        (to.error[b] + ROUNDING) * far_b if to.defined[b] else 0.0
                     )
-                    added *= 2 / out[s - start]
+                    added *= TWICE / out[s - start]
                     if added <= 0.02 * known or final - first < 16:
                         break
                     if side:
@@ -433,7 +456,9 @@ def pair_messages(
                         first += 4
                 error += added
         out = out[first - start : final - start + 1]
-        good = error < 1e-3 and _own(
+        # the tails of such messages, as far as they were written out, are known to a few percent
+        unsure = (to.error[a] * extra_a if to.defined[a] else 0.0) + (to.error[b] * extra_b if to.defined[b] else 0.0)
+        good = unsure < 0.05 and _own(
             out, first, final, error, law[k], kit, low[k], high[k], lowest[k], highest[k], first, final,
             tilt[k] - to.tilt[a], tilt[k], k, to,
         )  # fmt: skip
@@ -466,7 +491,7 @@ def draw_pairs(
         ka, kb = kind[a], kind[b]
         f = shelf_.values[shelf_.offset[ka] : shelf_.offset[ka] + shelf_.hi[ka] - shelf_.lo[ka] + 1]
         g = shelf_.values[shelf_.offset[kb] : shelf_.offset[kb] + shelf_.hi[kb] - shelf_.lo[kb] + 1]
-        slack = 2 * inflation * (shelf_.error[ka] + shelf_.error[kb])
+        slack = TWICE * inflation * (shelf_.error[ka] + shelf_.error[kb])
         for row in range(totals.shape[1]):
             s = totals[p, row]
             low, high = max(shelf_.lo[ka], s - shelf_.hi[kb]), min(shelf_.hi[ka], s - shelf_.lo[kb])
@@ -533,7 +558,7 @@ def draw_parcels(
             powers = kit.weights[kit.leaf_law[q]]
             longest = powers.size - 1
             b_lo, b_hi = max(kit.leaf_low[q], -longest), min(kit.leaf_high[q], longest)
-            slack = 2 * inflation * error
+            slack = TWICE * inflation * error
             word = words[offset + head + j]
             drawn = noise[leaves[head + j]]
             for row in range(rows):
@@ -579,7 +604,7 @@ def draw_roots(
             start = part_start(centre[k], 0.0, 0.0, 0, shelf_.lo[k], shelf_.hi[k])
             s = choose_total(
                 f, shelf_.lo[k], shelf_.hi[k], shelf_.hard[k], shelf_.tilt[k], start, words[offset + i, row],
-                2 * inflation * shelf_.error[k], terms,
+                TWICE * inflation * shelf_.error[k], terms,
             )  # fmt: skip
             if s == UNDECIDED:
                 open_pieces[count, 0], open_pieces[count, 1] = row, p

@@ -25,6 +25,14 @@ LEFT_OUT = 1e-12
 FAINT = 1e-140
 #: Most places that are given up so that a tail ratio can be chosen freely.
 GIVE_UP = 24
+#: Messages with a larger relative error are refused: bounds hold room for the square of an error up to this.
+MOST_ERROR = 1e-4
+#: Share of the total that one relative error in each of two numbers may move; above 2 for squares of errors.
+TWICE = 2.1
+#: Numbers below this are not told from 0, since the smallest doubles have few digits.
+SMALLEST = 1e-290
+#: No bound on a leaf.
+ENDLESS = 2**62
 #: What a draw returns that the error bounds do not decide.
 UNDECIDED = np.iinfo(np.int64).min
 #: Codes of hard ends, and of ends whose ratio is by definition the true last ratio of the window.
@@ -114,12 +122,17 @@ def add_leaf(
     roundings = 10.0 + (lo - first) + (final - hi)
     if endless_up:
         run = wide[0] * (r_lo / (1 - q_lo))
+        far = run * q_lo / (1 - q_lo)  # Σ of the terms times how often each was multiplied by α
         for i in range(shift):
+            far = alpha * (far + run)
             run = run * alpha + wide[i]
         for i in range(count):
+            far = alpha * (far + run)
             run = run * alpha + wide[shift + i]
             out[i] = run
-        roundings += 0.5 * size
+        roundings += _recursion(far, run)
+    elif b_hi == ENDLESS:
+        return np.inf  # the sum has no end
     else:
         for i in range(count):
             out[i] = wide[shift + i]
@@ -127,22 +140,32 @@ def add_leaf(
             mirrored = np.empty(shift + count)
             for i in range(shift + count):
                 mirrored[i] = wide[shift + count - 1 - i]
-            _window(mirrored, powers, b_hi, r_lo, out[:count][::-1], count)
-            roundings += 4.0 * np.log2(b_hi + 2.0) + (200.0 + b_hi) * (r_lo > 0.0)
+            roundings += _window(mirrored, powers, b_hi, r_lo, out[:count][::-1], count)
     if b_lo == 0:
         return ROUNDING * roundings + 1e-15
     if endless_down:
         run = wide[size - 1] * (q_hi / (1 - q_hi))
+        far = run / (1 - q_hi)
         for i in range(size - 1, shift + count - 1, -1):
             run = alpha * (run + wide[i])
-        for i in range(count - 1, -1, -1):
+            far = far * alpha + run
+        for i in range(count - 1, 0, -1):
             out[i] += run
             run = alpha * (run + wide[shift + i])
-        roundings += 0.5 * size
+            far = far * alpha + run
+        out[0] += run
+        roundings += _recursion(far, run)
+    elif b_lo == -ENDLESS:
+        return np.inf
     else:
-        _window(wide[shift:], powers, -b_lo, r_hi, out, count)
-        roundings += 4.0 * np.log2(2.0 - b_lo) + (200.0 - b_lo) * (r_hi > 0.0)
+        roundings += _window(wide[shift:], powers, -b_lo, r_hi, out, count)
     return ROUNDING * roundings + 1e-15
+
+
+@numba.njit(**_INLINE)
+def _recursion(far: Any, run: Any) -> Any:
+    """Roundings of the last sum of a recursion: three for each time that a term was multiplied, on average."""
+    return 1.5 * far / run + 2.0 if run > 0.0 else 0.0
 
 
 @numba.njit(**_SUMS)
@@ -153,11 +176,11 @@ def _put_sum(x: Any, factor: Any, y: Any, out: Any) -> None:
 
 
 @numba.njit(**_OPTIONS)
-def _window(f: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> None:
-    """Add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count < f.size; f is geometric beyond its end.
+def _window(f: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> Any:
+    """Add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count < f.size; f is geometric beyond its end. Return the roundings.
 
     Sums over 1, 2, 4, … places are doubled, and the sum over n places is put together from them: all terms are
-    positive, and each takes part in few additions.
+    positive, and each takes part in few additions. What lies beyond the end counts most at the last place.
     """
     size = f.size
     alpha = powers[1]
@@ -178,30 +201,42 @@ def _window(f: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> None:
             other[i] = now[i]
         now, other = other, space[size:] if length == 1 else now
         length *= 2
+    roundings = 4.0 * np.log2(n + 2.0)
     if r > 0.0:
         # beyond the end: α^{size−1−i}·f[size−1]·(q + q² + … + q^m), q = α·r, m = i + n − size + 1
         q = alpha * r
-        power = f[size - 1]
-        if abs(1 - q) > 1e-3:
-            last = q**n
+        edge = f[size - 1]
+        stop = max(size - n, 0)
+        top = min(size, count) - 1
+        mean = min(np.float64(n), 1 / (1 - q)) if q < 1.0 else np.float64(n)  # of the exponents of q, at most
+        if abs(1 - q) > 1e-3 and top >= stop:
+            last = q ** (n - (size - 1 - top))
             whole = q / (1 - q)
-            for i in range(size - 1, max(size - n, 0) - 1, -1):
-                if i < count:
-                    term = power * whole * (1 - last)
-                    out[i] += term
-                    if term < 1e-18 * out[i]:
-                        break
-                last /= q
-                power *= alpha
-        else:
+            share = 0.0
+            i = top + 1
+            power = 0.0
+            while i > stop:
+                i -= 1
+                if i < top:
+                    last /= q
+                power = edge * powers[size - 1 - i] * whole
+                term = power * (1 - last)
+                out[i] += term
+                if i == top:
+                    share = term / out[i]
+                if term < 1e-18 * out[i]:
+                    break
+            # the roundings of `last`, which count most at the lowest place
+            roundings += share * (2 * mean + 6.0) + (top - i + 3.0) * last * abs(power) / out[i]
+        elif top >= stop:
             sums = np.empty(n + 1)
             sums[0] = 0.0
             for m in range(1, n + 1):
                 sums[m] = (sums[m - 1] + 1.0) * q
-            for i in range(size - 1, max(size - n, 0) - 1, -1):
-                if i < count:
-                    out[i] += power * sums[i + n - size + 1]
-                power *= alpha
+            for i in range(top, stop - 1, -1):
+                out[i] += edge * powers[size - 1 - i] * sums[i + n - size + 1]
+            roundings += 2 * mean + 6.0
+    return roundings
 
 
 @numba.njit(**_OPTIONS)
@@ -211,8 +246,8 @@ def _beyond(end: Any, before: Any) -> Any:
         return 1e-280
     if not end < 0.999 * before:
         return np.inf
-    ratio = end / before * (1 + 1e-9)
-    return end * ratio / (1 - ratio)
+    ratio = end / before
+    return 2 * end * ratio / (1 - ratio)  # twice: the terms have errors up to MOST_ERROR
 
 
 @numba.njit(**_OPTIONS)
@@ -222,10 +257,11 @@ def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
     above = extra if r_hi > 0.0 else 0
     result = np.empty(hi - lo + 1 + below + above)
     result[below : below + hi - lo + 1] = f[: hi - lo + 1]
-    for i in range(below - 1, -1, -1):
-        result[i] = result[i + 1] * r_lo
-    for i in range(below + hi - lo + 1, result.size):
-        result[i] = result[i - 1] * r_hi
+    end = below + hi - lo
+    for d in range(1, below + 1):  # a power at every 16th place keeps errors small
+        result[below - d] = result[below - d + 1] * r_lo if d & 15 else f[0] * r_lo ** np.float64(d)
+    for d in range(1, above + 1):
+        result[end + d] = result[end + d - 1] * r_hi if d & 15 else f[hi - lo] * r_hi ** np.float64(d)
     return result, lo - below, hi + above
 
 
@@ -243,7 +279,7 @@ def add_piece(
     for i in range(size):
         mirrored[3 + i] = g[size - 1 - i]
     worst = 0.0
-    longest = 0
+    longest, single = 0, 0
     first = f_lo
     last = f_hi
     good_lo, good_hi = hi + 1, lo - 1
@@ -260,6 +296,7 @@ def add_piece(
         j = 3 + g_hi - s + first
         a, b, c, d = four_dots(f[first - f_lo : last + 1 - f_lo], mirrored[j - 3 : j + last - first + 1])
         top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
+        summed = last
         while last < stop and f[last - f_lo] * mirrored[3 + g_hi - t + last] > NEGLIGIBLE * top:
             last += 1
             term, m = f[last - f_lo], 3 + g_hi - s + last
@@ -275,7 +312,8 @@ def add_piece(
             out[s + 2 - lo] = c
         if t > s + 2:
             out[s + 3 - lo] = d
-        # what the sums hold is first … last; what they leave out is below `first` at s and above `last` at t
+        # what the sums hold is first … last; what they leave out is below `first` at s and above `last` at t, and
+        # where g's own ends are reached, also below at t and above at s
         left_out = 0.0
         if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
             end = max(first, s - g_hi)
@@ -285,10 +323,19 @@ def add_piece(
             end = min(last, t - g_lo)
             before = f[end - 1 - f_lo] * mirrored[3 + g_hi - t + end - 1] if first < end else 0.0
             left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
+        end = t - g_hi
+        if first < end <= last and not g_hard & HIGH:
+            before = f[end + 1 - f_lo] * mirrored[3 + g_hi - t + end + 1] if end < last else 0.0
+            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
+        end = s - g_lo
+        if first <= end < last and not g_hard & LOW:
+            before = f[end - 1 - f_lo] * mirrored[3 + g_hi - s + end - 1] if first < end else 0.0
+            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
         if a > 1e-250 and top > 1e-250 and left_out < LEFT_OUT:
             good_lo, good_hi = min(good_lo, s), t
             worst = max(worst, left_out)
             longest = max(longest, last - first + 1)
+            single = max(single, last - summed)
         elif good_lo <= good_hi:
             break
         # leave out what will not count in the next group either
@@ -297,7 +344,7 @@ def add_piece(
             last -= 1
         while first < last and f[first - f_lo] * mirrored[3 + g_hi - t + first] < limit:
             first += 1
-    return good_lo, good_hi, worst + ROUNDING / 2 * (_BLOCK + longest // _BLOCK + 16)
+    return good_lo, good_hi, worst + ROUNDING / 2 * (_BLOCK + longest // _BLOCK + single + 56)
 
 
 @numba.njit(**_OPTIONS)
@@ -318,20 +365,35 @@ def excess(
 
 
 @numba.njit(**_OPTIONS)
-def leaf_excess(f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, b_lo: Any, b_hi: Any, s: Any) -> Any:
-    """As `excess`, for the upper or lower tail of f and one leaf."""
-    far = 0.0
+def leaf_excess(
+    f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
+) -> Any:
+    """As `excess`, for the upper or lower tail of f and one leaf; a bound."""
+    longest = powers.size - 1
+    far, previous = 0.0, 0.0
     term = f[hi - lo] if up else f[0]
-    for d in range(1, 400):
+    away = s - hi if up else lo - s  # noise that leads to the end of the window, counted outwards
+    least, most = (b_lo, b_hi) if up else (-b_hi, -b_lo)
+    d = 0
+    while True:
+        d += 1
         term *= r
-        b = s - (hi + d) if up else s - (lo - d)
-        if b < b_lo or b > b_hi or abs(b) >= powers.size:
+        b = away - d
+        if b < least or (b < -longest and not laplace):
+            return 1.01 * far
+        if b > most or (b > longest and not laplace):
             continue
-        more = d * term * powers[abs(b)]
+        more = d * term * (powers[abs(b)] if abs(b) <= longest else powers[1] ** np.float64(abs(b)))
         far += more
-        if more < 1e-6 * far:
-            break
-    return far
+        if not far < np.inf or d > 1 << 22:
+            return np.inf
+        # terms are log-concave in d: beyond, they fall at least as fast as here
+        ratio = more / previous if previous > 0.0 else 1.0
+        if ratio < 1.0 and more * ratio < 1e-2 * far * (1 - ratio):
+            return 1.05 * far
+        if more == 0.0 and far > 0.0:
+            return 1.05 * far
+        previous = more
 
 
 @numba.njit(**_OPTIONS)
@@ -340,6 +402,8 @@ def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
     if tilt == 0.0:
         return 0.0
     middle = (lo + hi) // 2
+    if abs(tilt) * (hi - lo) > 1000.0:
+        return np.inf
     up, down = np.exp(tilt), np.exp(-tilt)
     factor = 1.0
     for s in range(middle + 1, hi + 1):
@@ -356,7 +420,7 @@ def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
 def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt: Any) -> Any:
     """Multiply by an output's own weight and a tilt, up to a factor, in place; return the relative error.
 
-    `rate` is 1/λ or 1/(2σ²).
+    `rate` is 1/λ or 1/(2σ²). Values at the ends that doubles do not hold become 0, and are cut off later.
     """
     if law < 0 and tilt == 0.0:
         return 0.0
@@ -365,8 +429,10 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
         largest = 0.0
         for s in range(lo, hi + 1):
             own = rate * np.float64((s - middle) * (s + middle))
-            values[s - lo] *= np.exp(tilt * (s - middle) - own)
-            largest = max(largest, abs(own) + abs(tilt * (s - middle)))
+            factor = np.exp(tilt * (s - middle) - own)
+            values[s - lo] *= factor if factor > SMALLEST else 0.0
+            if factor > SMALLEST:
+                largest = max(largest, abs(own) + abs(tilt * (s - middle)))
         return ROUNDING * (4 * largest + 8)
     own = rate if law >= 0 else 0.0
     falling_up, rising_up = np.exp(tilt - own), np.exp(tilt + own)
@@ -374,11 +440,11 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
     factor = 1.0
     for s in range(middle + 1, hi + 1):
         factor *= falling_up if s > 0 else rising_up
-        values[s - lo] *= factor
+        values[s - lo] *= factor if factor > SMALLEST else 0.0
     factor = 1.0
     for s in range(middle - 1, lo - 1, -1):
         factor *= falling_down if s < 0 else rising_down
-        values[s - lo] *= factor
+        values[s - lo] *= factor if factor > SMALLEST else 0.0
     return ROUNDING * (6 + 2 * (abs(tilt) + own)) * (hi - lo + 4)
 
 
@@ -393,16 +459,17 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any)
     largest = 0.0
     for s in range(lo, hi + 1):
         largest = max(largest, values[s - start])
-    if not (largest > 0.0 and largest < np.inf):
+    if not (largest > SMALLEST and largest < np.inf and error < MOST_ERROR):
         return lo, hi, 0.0, 0.0, 0, 0, 0.0
-    scale = 2.0 ** -np.floor(np.log2(largest))
-    for s in range(lo, hi + 1):
-        values[s - start] *= scale
+    faint = max(FAINT * largest, SMALLEST)
     first, last = lo, hi
-    while values[first - start] < FAINT:
+    while values[first - start] < faint:
         first += 1
-    while values[last - start] < FAINT:
+    while values[last - start] < faint:
         last -= 1
+    scale = 2.0 ** -np.floor(np.log2(largest))
+    for s in range(first, last + 1):
+        values[s - start] *= scale
     hard, defined = 0, 0
     r_lo, r_hi = 0.0, 0.0
     if first == lowest:
@@ -458,7 +525,9 @@ def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -
         hard |= HIGH
     else:
         last -= 1
-    if last < first or (last == first and hard != LOW | HIGH) or not (values[0] > 1e-200 and values[hi - lo] > 1e-200):
+    if last < first or (last == first and hard != LOW | HIGH) or not error < MOST_ERROR:
+        return first, last, 0.0, 0.0, hard, 0, 0.0
+    if not (values[0] > 1e-200 and values[hi - lo] > 1e-200 and values[(hi - lo) // 2] < 1e250):
         return first, last, 0.0, 0.0, hard, 0, 0.0
     if not hard & LOW:
         r_lo, plain = tail_ratio(values[0], values[1], values[2], error)
@@ -494,7 +563,7 @@ def choose_leaf(
         running += f[s - b - lo] * powers[abs(b)]
         if running > goal:
             margin = total * (slack + ROUNDING * (k + 16))
-            if running - goal <= margin or (before > 0.0 and goal - before <= margin):
+            if running - goal <= margin or (k > 0 and goal - before <= margin):
                 return UNDECIDED
             return b
     return UNDECIDED
@@ -557,7 +626,7 @@ def choose_part(
         running += terms[a - low]
         if running > goal:
             margin = total * (slack + ROUNDING * (k + 16))
-            if running - goal <= margin or (before > 0.0 and goal - before <= margin):
+            if running - goal <= margin or (k > 0 and goal - before <= margin):
                 return UNDECIDED
             return a
     return UNDECIDED
