@@ -175,9 +175,6 @@ def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]
 def _no_way(problem: Problem, method: str | None) -> str:
     if method == "metropolis":
         return metropolis.refusal(problem)
-    if (reason := hierarchy.too_large(problem)) and method in (None, "hierarchy"):
-        bounded = problem.depends_on_data
-        return f"{reason}; {'draw it without the bounds' if bounded else 'use onto(..., integer=False)'}"
     law = ("integer " if problem.law.integer else "continuous ") + problem.law.kind.capitalize()
     what = "a union" if problem.system.branches else "these equalities"
     if problem.system.has_inequalities and not problem.system.branches:

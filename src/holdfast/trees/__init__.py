@@ -2,5 +2,6 @@
 
 from holdfast.trees.forest import Forest, output_parents
 from holdfast.trees.revision import Revision
+from holdfast.trees.sampler import Sampler
 
-__all__ = ["Forest", "Revision", "output_parents"]
+__all__ = ["Forest", "Revision", "Sampler", "output_parents"]
