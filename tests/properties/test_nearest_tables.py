@@ -1,5 +1,6 @@
 """The nearest table on hierarchies of every kind and size: each answer comes with a proof (tests/optimality.py)."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -84,6 +85,19 @@ def test_every_answer_is_proved_to_be_the_nearest(problem, norm, kind):
     assert z.dtype == (np.int64 if kind == "whole" else np.float64)
 
 
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_curves_and_policies_find_the_same(problem):
+    """Least squares is solved in two ways; whole answers are equal to the last unit, ties included."""
+    parents, noisy, spread, low, high = problem
+    spread = np.where(np.isfinite(spread), 2.0, spread)
+    nearest = Nearest.of(parents, low == high, spread, absolute=False)
+    by_curves = replace(nearest, open_leaves=True)  # what open leaves ask for
+    assert np.array_equal(nearest.move(noisy[None], low, high), by_curves.move(noisy[None], low, high))
+    limits = (low.astype(np.float64), high.astype(np.float64))
+    assert nearest.move(noisy[None], *limits) == pytest.approx(by_curves.move(noisy[None], *limits), abs=1e-8)
+
+
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.sampled_from(["l1", "l2"]))
 def test_a_constant_table_passes_through(problem, norm):
@@ -94,6 +108,30 @@ def test_a_constant_table_passes_through(problem, norm):
     shifted = [np.where(np.abs(side) < NONE, side + table, side) for side in (low, high)]
     moved = nearest.move(noisy[None], low, high)
     assert np.array_equal(nearest.move((noisy + table)[None], *shifted), moved + table)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("alike", [True, False])
+def test_one_more_unit_in_total_goes_to_one_leaf(norm, alike):
+    """Units stand in one order, ties included, wherever the search begins: a larger total only adds to a smaller."""
+    rng = np.random.default_rng(17)
+    parents = nation(3, 2, 4)
+    n, inner = parents.size, int(parents.max()) + 1
+    noisy = rng.integers(0, 3, n)
+    spread = np.ones(n)
+    if not alike:
+        spread[inner::4] = 2.0  # one leaf in each group of four
+    exact = parents < 0
+    low = np.where(np.arange(n) < inner, -NONE, -2)
+    before = None
+    for total in range(-40, 60):
+        limits = np.where(exact, total, low), np.where(exact, total, NONE)
+        z = Nearest.of(parents, exact, spread, absolute=norm == "l1").move(noisy[None], *limits)[0]
+        if before is not None:
+            step = (z - before)[inner:]
+            assert step.min() == 0
+            assert step.sum() == step.max() == 1
+        before = z
 
 
 def test_rows_are_moved_independently():
@@ -153,6 +191,25 @@ def test_large_hierarchies_are_proved_as_well(name):
         for limits in ((exact_low, exact_high), (exact_low.astype(float), exact_high.astype(float))):
             z = nearest.move(noisy[None], *limits)[0]
             optimality.assert_nearest(parents, noisy, weights_of(np.ones(n), roots, norm), *limits, z, norm)
+
+
+@pytest.mark.parametrize("light", [1e2, 1e4, 1e8, np.inf])
+def test_totals_that_hardly_count_are_found_in_wide_windows(light):
+    """Where inner nodes weigh next to nothing, whole totals lie many units from real ones, and windows must grow."""
+    rng = np.random.default_rng(13)
+    for widths in ((6, 40), (3, 4, 15), (2, 3, 3, 9), (50,)):
+        parents = nation(*widths)
+        n, depth = parents.size, optimality.depths(parents)
+        leaf = depth == depth.max()
+        for heavy_root in (True, False):
+            spread = np.where(leaf, rng.choice([1.0, 1.5, 2.0], n) if rng.random() < 0.5 else 1.0, light)
+            spread[0] = 1e-3 if heavy_root else light
+            for bound in (0, -NONE):
+                truth = optimality.sum_up(parents, rng.integers(0, 4, n))
+                noisy = truth + rng.geometric(0.2, n) - rng.geometric(0.2, n)
+                low, high = np.where(leaf, bound, -NONE), np.full(n, NONE)
+                z = Nearest.of(parents, np.zeros(n, dtype=bool), spread, absolute=False).move(noisy[None], low, high)[0]
+                optimality.assert_nearest(parents, noisy, weights_of(spread, False, "l2"), low, high, z, "l2", 1e-13)
 
 
 def test_ties_favour_no_place_among_siblings():
