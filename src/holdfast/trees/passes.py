@@ -195,14 +195,15 @@ def _asked(mean: Any, down: Any, up: Any, lowest: Any, highest: Any) -> Any:
 
 @numba.njit(**_OPTIONS)
 def _reached(kit: Any, q: Any, variance: Any, lo: Any, hi: Any) -> Any:
-    """Keep a window to sums whose last leaf stays within its table of Gaussian weights, with 7.5σ to spare.
+    """Keep a window to 20σ, and to sums whose last leaf is within its table of Gaussian weights with 8σ to spare.
 
     `variance` is that of the leaves together, without bounds.
     """
     if kit.laplace:
         return lo, hi
     own = 0.5 / kit.rate[kit.leaf_law[q]]
-    most = np.int64((kit.weights.shape[1] - 1 - 7.5 * np.sqrt(own * max(1 - own / variance, 0.0))) * variance / own)
+    spare = kit.weights.shape[1] - 1 - 8.0 * np.sqrt(own * max(1 - own / variance, 0.0))
+    most = np.int64(min(spare * variance / own, 20 * np.sqrt(variance) + 2))
     return (max(lo, -most), min(hi, most)) if lo < most and hi > -most else (lo, hi)
 
 
