@@ -35,7 +35,7 @@ def laws(tree, rates, high, truths, power=1):
     return result
 
 
-def weighted(tree, weights):
+def weighted(tree, weights, grid=GRID):
     """One cell for each leaf and weight: a record adds its weight to the leaf and to every ancestor."""
     columns = []
     for leaf in tree.leaves:
@@ -44,7 +44,7 @@ def weighted(tree, weights):
             while v >= 0:
                 column[v], v = weight, tree.parents[v]
             columns.append(column)
-    return hf.workload(np.array(columns).T, grid=GRID)
+    return hf.workload(np.array(columns).T, grid=grid)
 
 
 def neighbours(truths, weights, adds):
@@ -93,6 +93,18 @@ def test_a_fine_grid_does_not_double_the_loss():
     whole = hf.laplace(hf.counts(tree), epsilon=1).given(hf.consistent(tree) & hf.nonnegative()).guarantee.epsilon
     real = hf.laplace(hf.counts(tree), epsilon=1, integer=False).given(hf.consistent(tree) & hf.nonnegative())
     assert whole < fine < real.guarantee.epsilon < 1 + np.log(2) + 1e-9
+
+
+@pytest.mark.parametrize("bounds", [hf.nonnegative(at=[3, 4, 5, 6]), hf.between(0, 2, at=[3, 4, 5, 6])])
+def test_an_ever_finer_grid_costs_what_continuous_noise_costs(bounds):
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    held = hf.consistent(tree) & bounds
+    scale = [2, 3, 1, 4, 2, 1, 2]
+    real = hf.laplace(hf.counts(tree), scale=scale, integer=False).given(held).guarantee.epsilon
+    fine = hf.laplace(weighted(tree, [1], Fraction(1, 4096)), scale=scale).given(held).guarantee.epsilon
+    lost = 0 if bounds.parts[0].kind == "nonnegative" else 0.3  # values lost at the other end count for real noise only
+    assert real <= fine * (1 + 1e-3)
+    assert fine <= real * (1 + 1e-3) + lost
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -33,6 +33,8 @@ from holdfast.trees.leaf_bounds import MOST_ENTRIES, Bools, Floats, Ints, LeafBo
 BITS = 192
 #: Leaves whose figure in doubles is this near to the largest are evaluated in balls; doubles err by far less.
 NEAR = 1e-10
+#: Logarithms of probabilities in doubles, relative to 1 plus their size, err by far less than this.
+ROUNDING = 1e-9
 #: A factor below e^−80 times the largest loss (if that is below 1) counts as some number between 0 and that.
 NEGLIGIBLE = 80.0
 #: The price of continuous noise below an exact output, where c is 0 at the lowest table.
@@ -260,7 +262,7 @@ def _not_exceeded(table: Ints, logs: Floats) -> Ints:
         while left.size:
             best, left = left[0], left[1:]
             kept.append(best)
-            smaller = logs[best] < logs[left] - NEAR * 10 * (1 + np.abs(logs[left]))
+            smaller = logs[best] < logs[left] - ROUNDING * (1 + np.abs(logs[left]))
             left = left[~(smaller | (table[left] == table[best]) | np.isneginf(logs[best])).all(axis=1)]
     return np.array(kept)
 
