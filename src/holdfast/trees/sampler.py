@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,22 +21,26 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import ball, double, working_precision
+from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
 from holdfast.trees import passes
 from holdfast.trees.forest import Forest
 from holdfast.trees.outlook import Laws, Leaves, Outlook, outlook
 from holdfast.trees.pieces import MOST_LEAVES, Pieces, cut
+from holdfast.trees.steps import HIGH, LOW
 from holdfast.trees.undecided import Hand, Restart, Undecided
 
 Ints = npt.NDArray[np.int64]
 
-#: Totals are looked for where all but about e^−30 of the law lies, and inside parcels, which are quickly made again
-#: where that is not enough, all but e^−20.
-NEED = 30.0
-NEED_INSIDE = 20.0
+#: Totals are looked for where all but about e^−28 of the law lies, and inside parcels, which are quickly made again
+#: where that is not enough, all but e^−16.
+NEED = 28.0
+NEED_INSIDE = 16.0
+#: How many times wider, at most, windows are made where messages could not be.
+WIDEST = 4.0
 #: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
 #: probability below 1e-19 each) is drawn again as a whole, which is the same law.
-FAR_LAPLACE, FAR_GAUSSIAN = 45, 11
+FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
 #: Longest table of a leaf's weights, and most bytes of messages.
 LONGEST = 1 << 20
 MOST_BYTES = 5 << 29
@@ -46,6 +50,10 @@ CHUNK = 1 << 24
 MOST_TRIES = 1_000
 DOES_NOT_END = "the bounds are too narrow for this noise: drawing did not end; use onto() or less noise"
 TOO_WIDE = "the noise is too wide for exact draws on this hierarchy: use onto(..., integer=False) or a larger epsilon"
+
+
+class _TooNarrow(Exception):
+    """A window does not hold enough of a message; wider ones may."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,13 +169,19 @@ class Sampler:
 
     # --- the up-pass ---------------------------------------------------------------------------------------------
 
-    def _over(self, task: Callable[[Ints], Any], items: Ints, share: int) -> list[Any]:
+    def _over(self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress) -> list[Any]:
         """Run a task over slices of items on all workers; return what it returns."""
+
+        def counted(part: Ints) -> Any:
+            result = task(part)
+            progress.advance(part.size)
+            return result
+
         slices = [items[i : i + share] for i in range(0, items.size, share)]
         if len(slices) < 2:
-            return [task(part) for part in slices]
+            return [counted(part) for part in slices]
         with ThreadPoolExecutor(self.workers or os.cpu_count()) as pool:
-            return list(pool.map(task, slices))
+            return list(pool.map(counted, slices))
 
     @cached_property
     def _heights(self) -> list[Ints]:
@@ -195,7 +209,7 @@ class Sampler:
         shelf = passes.shelf(lengths)
         for q in np.flatnonzero(asked.any(axis=1)):
             if not passes.make_blocks(self.kit, q, lo, hi, slots, shelf, LARGEST):
-                raise Refused(TOO_WIDE)
+                raise _TooNarrow
         return shelf, slots, int(widest) + int(lengths.max(initial=0)) + 16
 
     def _check(self, places: int) -> None:
@@ -230,9 +244,16 @@ class Sampler:
                 g.low, g.high, g.tilt, shelf, LARGEST,
             )  # fmt: skip
 
-        for height, kinds in enumerate(self._heights):
-            if sum(self._over(pairs if height else parcels, kinds, 512)):
-                raise Refused(TOO_WIDE)
+        with Progress("making messages", p.kinds) as progress:
+            for height, kinds in enumerate(self._heights):
+                if sum(self._over(pairs if height else parcels, kinds, 512, progress)):
+                    raise _TooNarrow
+        # a root's message must have a sum
+        k = p.kind[p.root == 1]
+        below = np.where(shelf.hard[k] & LOW, 0.0, shelf.r_lo[k] * np.exp(shelf.tilt[k]))
+        above = np.where(shelf.hard[k] & HIGH, 0.0, shelf.r_hi[k] * np.exp(-shelf.tilt[k]))
+        if not (np.maximum(below, above) < 1 - 1e-9).all():
+            raise _TooNarrow
         return shelf
 
     # --- the down-pass -------------------------------------------------------------------------------------------
@@ -250,9 +271,26 @@ class Sampler:
 
     def draw(self, size: int, stream: Stream) -> npt.NDArray[np.int64]:
         """Draw the noise of all outputs, (size, n)."""
-        noise = np.zeros((size, self.forest.n), dtype=np.int64)
         if self.pieces.size == 0:
-            return noise
+            return np.zeros((size, self.forest.n), dtype=np.int64)
+        return self._ready._draw(size, stream)
+
+    @cached_property
+    def _ready(self) -> Sampler:
+        """This law with windows wide enough for messages that can be summed; chosen before any random bit is drawn."""
+        sampler = self
+        while True:
+            try:
+                _ = sampler.messages
+            except _TooNarrow:
+                if sampler.need >= WIDEST * self.need:
+                    raise Refused(TOO_WIDE) from None
+                sampler = replace(sampler, need=1.5 * sampler.need, need_inside=1.5 * sampler.need_inside)
+            else:
+                return sampler
+
+    def _draw(self, size: int, stream: Stream) -> npt.NDArray[np.int64]:
+        noise = np.zeros((size, self.forest.n), dtype=np.int64)
         rows = max(1, CHUNK // self._slots)
         keys = Keys.drawn_from(stream)
         for start in range(0, size, rows):
@@ -335,9 +373,10 @@ class Sampler:
             )  # fmt: skip
 
         settle([_opened(roots, self._roots, rows * self._roots.size)], root)
-        for pieces in levels[:0:-1]:
-            settle(self._over(lambda some: _opened(pairs, some, rows * some.size), pieces, 4096), pair)
-        settle(self._over(lambda some: _opened(leaves, some, rows * some.size), levels[0], 512), parcel)
+        with Progress("drawing", p.size) as progress:
+            for pieces in levels[:0:-1]:
+                settle(self._over(lambda some: _opened(pairs, some, rows * some.size), pieces, 4096, progress), pair)
+            settle(self._over(lambda some: _opened(leaves, some, rows * some.size), levels[0], 512, progress), parcel)
         shown = np.flatnonzero(p.output >= 0)
         noise[p.output[shown]] = totals[shown]
         if self._far.size:
@@ -357,7 +396,17 @@ class Sampler:
         return found
 
     def prefixes_of(self, k: int) -> tuple[passes.Shelf, Ints, int]:
-        """The messages inside a parcel of some kind, its kinds of leaves, and how many stand in the first block."""
+        """The messages inside a parcel of some kind, its kinds of leaves, and how many stand in the first block.
+
+        Kept until another kind is asked for.
+        """
+        kept: dict[str, Any] = self.__dict__
+        if "_prefixes" not in kept or kept["_prefixes"][0] != k:
+            kept["_prefixes"] = (k, self._make_prefixes(k))
+        found: tuple[passes.Shelf, Ints, int] = kept["_prefixes"][1]
+        return found
+
+    def _make_prefixes(self, k: int) -> tuple[passes.Shelf, Ints, int]:
         p, g = self.pieces, self.guess
         blocks, slots, _ = self.blocks
         example = p.example[k]
