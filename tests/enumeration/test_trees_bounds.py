@@ -258,6 +258,15 @@ def test_the_largest_price_is_found_among_many_leaves(case, how, monkeypatch):
         assert replaced.given(held).guarantee.epsilon == pytest.approx(loss + min(loss, price), rel=1e-12)
 
 
+def test_only_leaves_that_are_surely_exceeded_are_left_out():
+    kinds = np.array([0, 0, 0, 1, 0, 0])
+    logs = np.array([[-5, -1], [-1, -5], [-0.5, -0.5], [-0.1, -0.1], [-5, -1 + 1e-12], [-np.inf, -0.6]])
+    rows = np.arange(12).reshape(6, 2)
+    rows[5, 0] = -2
+    kept = nonnegativity._not_exceeded(np.column_stack([kinds, rows]), np.column_stack([np.zeros(6), logs]))
+    assert sorted(kept.tolist()) == [0, 1, 3, 4, 5]  # the fifth is equal to the first but for rounding
+
+
 def test_prices_are_rounded_up_by_one_double_at_most():
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 0, 0])
     for scale in (0.5, 1, 3, 17):
