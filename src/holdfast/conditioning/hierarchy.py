@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.noise.spread import STUDY, Spread
-from holdfast.randomness import Stream, seeded
-from holdfast.trees import Forest, Revision, Sampler
-from holdfast.trees.marginals import marginals
+from holdfast.noise.spread import Spread
+from holdfast.randomness import Stream
+from holdfast.trees import Forest, Sampler
+from holdfast.trees.marginals import Marginals
+from holdfast.trees.weighted_sums import variance_of_sum
 
 
 def accepts(problem: Problem) -> bool:
@@ -55,23 +57,8 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Errors from the messages where the law does not depend on the data; weighted sums by simulated draws."""
+    """Errors from the messages where the law does not depend on the data; most weighted sums by simulated draws."""
     if problem.depends_on_data:
         return None
-    forest = _forest(problem)
-    assert forest is not None
-    found = marginals(Revision(forest, problem.law, *forest.noise_bounds(problem.system, None, problem.unit)))
-    variances = np.empty(problem.law.n)
-    for marginal in found:
-        variances[marginal.outputs] = marginal.variance
-
-    def quantiles(p: float) -> npt.NDArray[Any]:
-        result = np.empty(problem.law.n, dtype=np.int64)
-        for marginal in found:
-            result[marginal.outputs] = marginal.quantile(p)
-        return result
-
-    def variance_of(weights: npt.NDArray[np.float64]) -> float:
-        return float((draw(problem, None, STUDY, seeded(0)) @ weights).var())
-
-    return Spread(np.sqrt(variances), variance_of, quantiles)
+    found = Marginals(_sampler(problem, None))
+    return Spread(np.sqrt(found.variances), partial(variance_of_sum, found), found.quantiles)

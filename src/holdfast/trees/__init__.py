@@ -1,7 +1,6 @@
 """Messages on a hierarchy: one up-pass and one down-pass."""
 
 from holdfast.trees.forest import Forest, output_parents
-from holdfast.trees.revision import Revision
 from holdfast.trees.sampler import Sampler
 
-__all__ = ["Forest", "Revision", "Sampler", "output_parents"]
+__all__ = ["Forest", "Sampler", "output_parents"]

@@ -1,145 +1,191 @@
 """The law of each output's noise on a hierarchy: what comes from below times what comes from above.
 
-Used for standard errors and quantiles, so doubles are enough: all terms are positive, windows leave out less than
-1e-80 of the mass, and rounding stays near 1e-13. Draws do not use this file.
+Used for standard errors and quantiles, so doubles are enough: all terms are positive, and windows are widened until
+they leave out less than 1e-10 of any variance. One pass over the contexts finds variances and quantiles; laws are not
+kept, since a nation has too many. Draws do not use this file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import heapq
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.noise import IntegerLaplace
-from holdfast.noise.precision import working_precision
+from holdfast.arguments import Refused
+from holdfast.trees.contexts import Contexts, find_contexts
 from holdfast.trees.forest import Ints
-from holdfast.trees.message import Message
-from holdfast.trees.revision import BITS, Part, Revision
+from holdfast.trees.outside import Found, Ways, visit, walk
+from holdfast.trees.sampler import TOO_WIDE, Sampler
 
 Reals = npt.NDArray[np.float64]
 
-#: Values this far below the largest are left out: they do not show in a double, and tiny doubles are slow.
-NEGLIGIBLE = 1e-80
+#: Totals are looked for where all but about e^−need of the law lies; the next one is tried where that was too little.
+NEEDS = (32.0, 45.0, 64.0)
+#: Most of a variance that may lie beyond the windows.
+LEFT_OUT = 1e-10
+#: Contexts that one worker takes at a time, at least.
+SHARE = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
-    """Values in doubles on low, low+1, …"""
+class Marginals:
+    """The laws of the noise of all outputs of a sampler, for the bounds that it has."""
 
-    low: int
-    values: Reals
+    sampler: Sampler
+    _known: dict[float, Ints] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, message: Message) -> Window:
-        """The middles of a message's balls, where they are not negligible."""
-        values = np.array([float(value.mid()) for value in message.values])
-        kept = np.flatnonzero(values >= values.max() * NEGLIGIBLE)
-        return cls(message.low + int(kept[0]), values[kept[0] : kept[-1] + 1] / values.max())
+    @cached_property
+    def variances(self) -> Reals:
+        """The variance of every output's noise."""
+        found = self._pass(np.zeros(0))
+        return found.variance[self._outputs]
 
-    def __mul__(self, other: Window) -> Window:
-        values = np.convolve(self.values, other.values)
-        kept = np.flatnonzero(values >= values.max() * NEGLIGIBLE)
-        return Window(self.low + other.low + int(kept[0]), values[kept[0] : kept[-1] + 1] / values.max())
+    def quantiles(self, p: float) -> Ints:
+        """For every output, the smallest place whose cumulative probability reaches p."""
+        if p not in self._known:
+            found = self._pass(np.array([p, 1 - p]))
+            self.__dict__.setdefault("variances", found.variance[self._outputs])
+            self._known.clear()  # two levels are enough to keep: intervals ask for both
+            for level, q in enumerate((p, 1 - p)):
+                self._known[q] = found.quantile[self._outputs, level]
+        return self._known[p]
 
-    def on(self, first: int, count: int) -> Reals:
-        """The values on first, …, first+count−1; 0 beyond the window."""
-        result = np.zeros(count)
-        start, stop = max(first, self.low), min(first + count, self.low + self.values.size)
-        if start < stop:
-            result[start - first : stop - first] = self.values[start - self.low : stop - self.low]
-        return result
+    def law(self, output: int) -> tuple[int, Reals]:
+        """The first place and the probabilities of one output's noise."""
+        number = int(self._outputs[output])
+        if number == self._laws - 1:
+            return 0, np.ones(1)
+        found = self._pass(np.zeros(0), number)
+        return int(found.window[0]), found.kept[: found.window[1]].copy()
 
+    # --- the pass ------------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, eq=False)
-class Marginal:
-    """Some outputs that share one law: probabilities on low, low+1, …"""
-
-    outputs: Ints
-    low: int
-    probabilities: Reals
+    @cached_property
+    def _contexts(self) -> tuple[Contexts, Ints, int]:
+        return find_contexts(self.sampler.pieces, self.sampler.forest.n)
 
     @property
-    def variance(self) -> float:
-        """The variance of the noise."""
-        places = self.low + np.arange(self.probabilities.size)
-        mean = float(places @ self.probabilities)
-        return float((places - mean) ** 2 @ self.probabilities)
+    def _outputs(self) -> Ints:
+        """The law of every output."""
+        return self._contexts[1]
 
-    def quantile(self, p: float) -> int:
-        """The smallest place whose cumulative probability reaches p."""
-        reached = np.cumsum(self.probabilities) >= p - 1e-12
-        return self.low + (int(np.argmax(reached)) if reached.any() else self.probabilities.size - 1)
+    @property
+    def _laws(self) -> int:
+        return self._contexts[2]
 
+    def _pass(self, levels: Reals, wanted: int = -1) -> Found:
+        """Find all laws' variances and quantiles, with the first windows that are wide enough."""
+        for need in NEEDS:
+            sampler = self._widened(need)
+            found, lost = _Pass(sampler, self._contexts[0], self._laws, levels, wanted).run()
+            if lost <= LEFT_OUT:
+                return found
+        raise Refused(TOO_WIDE)
 
-def marginals(revision: Revision) -> list[Marginal]:
-    """Return the law of every output's noise, alike leaves together."""
-    found: list[Marginal] = []
-    with working_precision(BITS):
-        revision.upward()
-        forest = revision.forest
-        exact = np.flatnonzero(forest.exact)
-        if exact.size:
-            found.append(Marginal(exact, 0, np.ones(1)))
-        for v in forest.downward:
-            if forest.exact[v]:
-                _below(revision, v, Window(0, np.ones(1)), found)
-            elif forest.parents[v] < 0:
-                own = Window.of(revision.message(v))
-                found.append(_normalised(np.array([v]), own.low, own.values))
-                if not forest.is_leaf[v]:
-                    _below(revision, v, None, found)
-    return found
+    def _widened(self, need: float) -> Sampler:
+        kept: dict[str, Sampler] = self.__dict__
+        if "_sampler" not in kept or kept["_sampler"].need < need:
+            kept["_sampler"] = replace(self.sampler, need=need, need_inside=need)
+            vars(kept["_sampler"])["pieces"] = self.sampler.pieces  # they do not depend on windows
+        return kept["_sampler"]
 
 
-def _below(revision: Revision, v: int, above: Window | None, found: list[Marginal]) -> None:
-    """Visit everything under v, down to exact outputs. `above` is O_v; None: 1 everywhere."""
-    stack: list[tuple[int, Window | None]] = [(v, above)]
-    while stack:
-        node, outside = stack.pop()
-        parts = revision.parts_of(node)
-        windows = [Window.of(revision.part_message(part)) for part in parts]
-        known: dict[object, Window] = {}  # parts of one kind have alike siblings
-        for i, (part, kind) in enumerate(zip(parts, revision.part_kinds_of(node), strict=True)):
-            member = Window.of(revision.block(part.leaf, 1)) if part.leaf is not None else windows[i]
-            if kind not in known:
-                known[kind] = _seen(revision, node, outside, _siblings(revision, parts, windows, i), member)
-            seen = known[kind]
-            found.append(_normalised(part.members, member.low, member.values * seen.values))
-            if part.leaf is None:
-                stack.append((int(part.members[0]), seen))
+@dataclass(eq=False)
+class _Pass:
+    """One pass from the roots down, over all contexts or along the way to one law."""
 
+    sampler: Sampler
+    contexts: Contexts
+    laws: int
+    levels: Reals
+    wanted: int
 
-def _siblings(revision: Revision, parts: list[Part], windows: list[Window], i: int) -> Window:
-    result = Window(0, np.ones(1))
-    for k, window in enumerate(windows):
-        if k != i:
-            result = result * window
-    leaf, count = parts[i].leaf, parts[i].members.size
-    if leaf is not None and count > 1:
-        result = result * Window.of(revision.block(leaf, count - 1))
-    return result
+    def run(self) -> tuple[Found, float]:
+        """What was found, and how much of a variance may have been left out at worst."""
+        longest = self.widest + self.sampler.blocks[2] if self.contexts.kind.size else 0
+        found = Found(
+            self.levels, np.zeros(self.laws), np.zeros((self.laws, self.levels.size), dtype=np.int64), self.wanted,
+            np.empty(longest if self.wanted >= 0 else 0), np.zeros(2, dtype=np.int64),
+        )  # fmt: skip
+        lost = 0.0
+        size, on_the_way = self.contexts.size, self._on_the_way()
+        # The largest part is opened until all are small enough for one worker.
+        share = max(SHARE, int(size[self.contexts.above < 0].sum()) // 32) if self.wanted < 0 else 0
+        heap = [(-int(size[c]), c, self._top(c)) for c in np.flatnonzero(self.contexts.above < 0).tolist()]
+        heap = [item for item in heap if on_the_way is None or item[1] in on_the_way]
+        heapq.heapify(heap)
+        while heap and -heap[0][0] > share:
+            _, c, outside = heapq.heappop(heap)
+            parts = {
+                int(p): np.zeros(self.window(p)) for p in (self.contexts.left[c], self.contexts.right[c]) if p >= 0
+            }
+            first, last = next(iter(parts.values()), np.zeros(0)), list(parts.values() or [np.zeros(0)])[-1]
+            lost = max(lost, visit(c, outside, *self._tools, self.sampler._scratch(), *self._ends, found, first, last))
+            for part, seen in parts.items():
+                if on_the_way is None or part in on_the_way:
+                    heapq.heappush(heap, (-int(size[part]), part, seen))
 
+        def rest(item: tuple[int, int, Reals]) -> float:
+            room = np.empty((int(size[item[1]]).bit_length() + 2, self.widest))
+            return float(walk(item[1], item[2], *self._tools, self.sampler._scratch(), *self._ends, found, room))
 
-def _seen(revision: Revision, v: int, outside: Window | None, siblings: Window, member: Window) -> Window:
-    """O(u) = Σ_r S(r)·w_v(u+r)·O_v(u+r), on the member's window."""
-    first = member.low + siblings.low
-    count = member.values.size + siblings.values.size - 1
-    places = first + np.arange(count)
-    law = revision.law_of(v)
-    own = np.ones(count)
-    if isinstance(law, IntegerLaplace):
-        own = np.exp(-np.abs(places) / float(law.scale))
-    elif law is not None:
-        own = np.exp(-(places.astype(np.float64) ** 2) / (2 * float(law.sigma2)))
-    if outside is not None:
-        own = own * outside.on(first, count)
-    low, high = revision.bounds_of(v)
-    own[(places < (low if low is not None else first)) | (places > (high if high is not None else places[-1]))] = 0.0
-    own[own < own.max() * NEGLIGIBLE] = 0.0
-    values = np.correlate(own, siblings.values, mode="valid")
-    return Window(member.low, values / values.max())
+        if len(heap) == 1:
+            return found, max(lost, rest(heap[0]))
+        with ThreadPoolExecutor(self.sampler.workers or os.cpu_count()) as pool:
+            return found, max([lost, *pool.map(rest, sorted(heap, key=lambda item: item[:2]))])
 
+    def window(self, c: int) -> int:
+        """The number of places of a context's window."""
+        k = self.contexts.kind[c]
+        return int(self.sampler.messages.hi[k] - self.sampler.messages.lo[k] + 1)
 
-def _normalised(outputs: Ints, low: int, values: Reals) -> Marginal:
-    return Marginal(outputs, low, values / values.sum())
+    @cached_property
+    def widest(self) -> int:
+        """The number of places of the widest window."""
+        messages = self.sampler.messages
+        return int((messages.hi - messages.lo).max(initial=0)) + 1
+
+    def _top(self, c: int) -> Reals:
+        """The outside of a context that has none above it: free, or a total of 0."""
+        messages, k = self.sampler.messages, self.contexts.kind[c]
+        places = np.arange(messages.lo[k], messages.hi[k] + 1)
+        if self.contexts.root[c] == 2:
+            return (places == 0).astype(np.float64)
+        exponent = -messages.tilt[k] * places
+        return np.asarray(np.exp(exponent - exponent.max()))
+
+    def _on_the_way(self) -> set[int] | None:
+        """The contexts at and above that of the wanted law; None if all are wanted."""
+        if self.wanted < 0:
+            return None
+        c = self.wanted
+        if c >= self.contexts.kind.size:
+            firsts = np.flatnonzero(self.contexts.leaf_law >= 0)
+            order = firsts[np.argsort(self.contexts.leaf_law[firsts])]
+            c = int(order[np.searchsorted(self.contexts.leaf_law[order], c, side="right") - 1])
+        way = set()
+        while c >= 0:
+            way.add(c)
+            c = int(self.contexts.above[c])
+        return way
+
+    @cached_property
+    def _tools(self) -> tuple[object, ...]:
+        """What compiled code needs besides a context and its outside."""
+        s = self.sampler
+        p, g = s.pieces, s.guess
+        blocks, slots, _ = s.blocks
+        ways = Ways(
+            p.law, p.kind_left, p.kind_right, p.first[p.example], p.count[p.example], p.leaf_kind, g.low, g.high,
+            g.below, g.rest, g.hold, s.need_inside,
+        )  # fmt: skip
+        return self.contexts, ways, s.messages, s.kit, blocks, slots
+
+    @property
+    def _ends(self) -> tuple[Ints, Ints]:
+        return self.sampler.pieces.lowest, self.sampler.pieces.highest
