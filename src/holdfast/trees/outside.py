@@ -35,7 +35,7 @@ class Ways(NamedTuple):
     left: Ints
     right: Ints
     first: Ints  # of the leaves of an example
-    count: Ints
+    members: Ints
     leaf_kind: Ints
     asked_lo: Ints
     asked_hi: Ints
@@ -216,7 +216,7 @@ def _tell_leaf(t: Any, t_lo: Any, r: Any, r_lo: Any, r_hard: Any, q: Any, kit: A
 def _tell_parcel(t: Any, t_lo: Any, k: Any, first_law: Any, ways: Any, kit: Any, blocks: Any, slots: Any, scratch: Any,
                  lowest: Any, highest: Any, found: Any) -> Any:  # fmt: skip
     """The laws of a parcel's leaves, one for each kind; t is its outside times its own weight."""
-    kinds = ways.leaf_kind[ways.first[k] : ways.first[k] + ways.count[k]]
+    kinds = ways.leaf_kind[ways.first[k] : ways.first[k] + ways.members[k]]
     count = kinds.size
     base = 1
     while base < count and kinds[base] == kinds[0]:
