@@ -409,9 +409,12 @@ def pair_messages(
         first = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
         final = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
         if b < 0:
+            # one place of each tail is the place to spare; the window stays within that of the only child
+            wide, lo, hi = extended(f, to.lo[a], to.hi[a], to.r_lo[a], to.r_hi[a], 1)
             good = _own(
-                f, to.lo[a], to.hi[a], to.error[a], law[k], kit, low[k], high[k], lowest[k], highest[k], first, final,
-                tilt[k] - to.tilt[a], tilt[k], k, to,
+                wide, lo, hi, to.error[a], law[k], kit, low[k], high[k],
+                lowest[k] if lowest[k] >= to.lo[a] else -endless, highest[k] if highest[k] <= to.hi[a] else endless,
+                first, final, tilt[k] - to.tilt[a], tilt[k], k, to,
             )  # fmt: skip
             failed += 0 if good else 1
             continue
