@@ -1,0 +1,117 @@
+"""Compiled draws on hierarchies against enumeration, with windows so narrow that totals often lie beyond them.
+
+Such totals are proposals: they are kept with the right probability, or the whole table is drawn again. So these tests
+see the rejection that a sensible window hardly ever needs.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import holdfast as hf
+from holdfast.trees.forest import Forest
+from holdfast.trees.sampler import Sampler
+from samplers import coins_counted, narrowed, noise, sampler, sums_up
+
+ALARM = 1e-7
+DRAWS = 2_500
+THREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
+FOREST = hf.Hierarchy.from_parents([-1, -1, 0, 0, 1])
+CHAIN = hf.Hierarchy.from_parents([-1, 0, 1, 2, 2, 0])
+
+# name: tree, scale per node (inf: not measured), truth of the leaves, extra constraint, places on each side
+CASES = {
+    "three levels": (THREE, [1, 1, 1, 1, 1, 1], [2, 0, 1], None, 1),
+    "scales per node": (THREE, [2, 1, 0.5, 1, 0.75, 1.5], [2, 0, 1], None, 1),
+    "an unmeasured root": (THREE, [np.inf, 1, 1, 1, 1, 1], [2, 0, 1], None, 1),
+    "an unmeasured middle": (THREE, [1, np.inf, 1, 1, 1, 1], [2, 0, 1], None, 1),
+    "an exact root": (THREE, [1, 1, 1, 1, 1, 1], [2, 0, 1], hf.invariant(hf.exact_nodes(THREE, [0])), 1),
+    "an exact middle": (THREE, [2, 2, 2, 2, 2, 2], [2, 0, 1], hf.invariant(hf.exact_nodes(THREE, [1])), 2),
+    "an impossible leaf": (THREE, [1, 1, 1, 1, 1, 1], [2, 0, 1], hf.fixed(4, 0), 1),
+    "a forest": (FOREST, [1, 1, 0.5, 1, 1], [0, 3, 1], None, 1),
+    "single children": (CHAIN, [1.5, 1, 1.25, 1, 1, 1], [2, 0, 1], None, 1),
+    "not negative": (THREE, [2, 2, 2, 2, 2, 2], [0, 0, 1], hf.nonnegative(), 2),
+    "between": (THREE, [1, 1, 1, 1, 1, 1], [0, 2, 1], hf.between(0, 2, at=THREE.leaves), 1),
+    "one side of a linear row": (THREE, [1, 1, 1, 1, 1, 1], [1, 2, 1], hf.at_least([[0, 0, 0, 2, 0, 0]], [0]), 1),
+    "a bounded root": (THREE, [1, 1, 1, 1, 1, 1], [0, 2, 1], hf.between(2, 4, at=0), 1),
+}
+
+
+def enumerated(tree, kind, scales, leaves, constraint, factor=1.0):
+    """Probabilities of every table of leaf values in a wide window."""
+    reach = 24
+    axes = [np.arange(x - reach, x + reach + 1) for x in leaves]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(leaves))
+    nodes, truth = tree.sum_up(grid.T).T, tree.sum_up(leaves)
+    keep = np.ones(len(grid), dtype=bool)
+    if constraint is not None:
+        system = constraint.system(tree.n)
+        rows = system.invariants.A.toarray()
+        keep = np.asarray(system.holds(nodes)) & (rows @ nodes.T == (rows @ truth)[:, None]).all(axis=0)
+    logs = np.where(keep, 0.0, -np.inf)
+    for v, scale in enumerate(scales):
+        if np.isfinite(scale):
+            away = np.abs(nodes[:, v] - truth[v]) / (factor * scale)
+            logs = logs - (away if kind == "laplace" else away**2 / 2)
+    chances = np.exp(logs - logs.max())
+    return {tuple(g): p for g, p in zip(grid[keep].tolist(), (chances / chances.sum())[keep].tolist(), strict=True)}
+
+
+def pearson(draws, law):
+    """The p-value of tables drawn, those expected fewer than ten times together."""
+    outputs, counts = np.unique(draws, axis=0, return_counts=True)
+    seen = dict(zip(map(tuple, outputs.tolist()), counts.tolist(), strict=True))
+    likely = {k: p * len(draws) for k, p in law.items() if p * len(draws) >= 10}
+    observed = np.array([seen.get(k, 0) for k in likely] + [len(draws) - sum(seen.get(k, 0) for k in likely)])
+    wanted = np.array([*likely.values(), max(len(draws) - sum(likely.values()), 1e-9)])
+    if wanted[-1] < 5:
+        observed, wanted = observed[:-1], wanted[:-1]
+    return stats.chi2.sf(((observed - wanted) ** 2 / wanted).sum(), max(len(wanted) - 1, 1))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", CASES)
+def test_totals_beyond_narrow_windows_have_the_exact_law(kind, name):
+    tree, scales, leaves, extra, width = CASES[name]
+    system = (hf.consistent(tree) if extra is None else hf.consistent(tree) & extra).system(tree.n)
+    forest, truth = Forest.of(system), tree.sum_up(leaves)
+    low, high = forest.noise_bounds(system, truth, 1)
+    made = narrowed(Sampler(forest, noise(kind, scales), low, high, need=0.05, need_inside=0.05), width)
+    with coins_counted() as counts:
+        values = truth + made.draw(DRAWS, hf.seeded(31))
+    assert counts["coins"] > 5  # acceptance really happened
+    if kind == "gaussian":  # Laplace tails are nearly geometric, so few are rejected
+        assert counts["restarts"] > 5
+    assert np.array_equal(values, tree.sum_up(values[:, tree.leaves].T).T)
+    assert pearson(values[:, tree.leaves], enumerated(tree, kind, scales, leaves, extra)) > ALARM
+    # the figures that noise 30 % wider would have: rejected
+    sizes = np.abs(values - truth).astype(float)
+    wider = enumerated(tree, kind, scales, leaves, extra, factor=1.3)
+    nodes = np.abs(tree.sum_up(np.array(list(wider)).T).T - truth)
+    chances = np.array(list(wider.values()))
+    strayed = (sizes.sum(axis=1).mean() - chances @ nodes.sum(axis=1)) / (sizes.sum(axis=1).std() / DRAWS**0.5)
+    assert abs(strayed) > 3
+
+
+def test_restarts_are_common_where_windows_are_narrow():
+    made = narrowed(sampler([-1, 0, 0, 1, 1, 2], "laplace", 1, need=0.05, need_inside=0.05), 1)
+    with coins_counted() as counts:
+        made.draw(2_000, hf.seeded(1))
+    assert counts["restarts"] > 3
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_narrow_and_wide_windows_draw_one_law(kind):
+    """Forty leaves in uneven groups under narrow and sensible windows: means of squares agree."""
+    parents = [-1, 0, 0, 0] + [1] * 20 + [2] * 15 + [3] * 5
+    low = np.where(np.arange(44) < 4, -(2**62), -(np.arange(44) % 3))
+    scales = np.where(np.arange(44) < 4, 1.5, 1.0)
+    wide = sampler(parents, kind, scales, low=low).draw(20_000, hf.seeded(2))
+    small = sampler(parents, kind, scales, low=low, need=0.05, need_inside=0.05).draw(1_500, hf.seeded(3))
+    for draws in (wide, small):
+        assert (draws >= low).all()
+        assert sums_up(parents, draws)
+    for power in (1, 2):
+        a, b = (wide.astype(float)) ** power, (small.astype(float)) ** power
+        apart = (a.mean(axis=0) - b.mean(axis=0)) / np.sqrt(a.var(axis=0) / len(a) + b.var(axis=0) / len(b))
+        assert np.abs(apart).max() < 6
