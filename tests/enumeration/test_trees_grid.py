@@ -145,13 +145,13 @@ def test_releases_lie_on_the_grid_and_add_up(kind):
     held = hf.consistent(tree)
     for extra in (None, hf.nonnegative(), hf.invariant(hf.exact_nodes(tree, [1])), hf.between(0, 12.5, at=tree.leaves)):
         mechanism = noise.given(held if extra is None else held & extra)
-        values = mechanism.simulate(truth, 50, rng=hf.seeded(1))
+        values = mechanism.simulate(truth, 20, rng=hf.seeded(1))
         assert not (values % float(GRID)).any()
         assert np.array_equal(values, tree.sum_up(values[:, tree.leaves].T).T)
         assert (values != truth).any()
     assert (values[:, tree.leaves] >= 0).all()
     assert (values[:, tree.leaves] <= 12.5).all()
-    exact = noise.given(held & hf.invariant(hf.exact_nodes(tree, [1]))).simulate(truth, 50, rng=hf.seeded(1))
+    exact = noise.given(held & hf.invariant(hf.exact_nodes(tree, [1]))).simulate(truth, 20, rng=hf.seeded(1))
     assert (exact[:, 1] == truth[1]).all()
 
 
