@@ -464,8 +464,11 @@ class Hand:
             low, high = max(b_lo, s - hi, -longest), min(b_hi, s - lo, longest)
             start = int(passes.leaf_start(kit.laplace, s, 1.0 / (j + 1), low, high))
 
-            def term(exact: Undecided, b: int, s: int = s, law: int = law, rest: Callable[..., Law] = rest) -> arb:
-                return exact.weight(law, b) * rest(exact).at(s - b)
+            def term(
+                exact: Undecided, b: int, s: int = s, law: int = law, rest: Callable[..., Law] = rest,
+                b_lo: int = b_lo, b_hi: int = b_hi,
+            ) -> arb:  # fmt: skip
+                return exact.weight(law, b) * rest(exact).at(s - b) if b_lo <= b <= b_hi else arb(0)
 
             def total(exact: Undecided, s: int = s, q: int = q, rest: Callable[..., Law] = rest) -> arb:
                 return exact.product(rest(exact), exact.leaf(q, rest(exact)), s, s)[0]
