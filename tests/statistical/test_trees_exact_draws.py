@@ -14,7 +14,7 @@ from holdfast.trees.sampler import Sampler
 from samplers import coins_counted, narrowed, noise, sampler, sums_up
 
 ALARM = 1e-7
-DRAWS = 2_500
+DRAWS = 1_200
 THREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
 FOREST = hf.Hierarchy.from_parents([-1, -1, 0, 0, 1])
 CHAIN = hf.Hierarchy.from_parents([-1, 0, 1, 2, 2, 0])

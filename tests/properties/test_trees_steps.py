@@ -1,0 +1,246 @@
+"""Compiled steps on messages against ball arithmetic: true errors lie within the bounds that the steps return."""
+
+import numpy as np
+from flint import arb
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from holdfast.noise.precision import working_precision
+from holdfast.trees.steps import (
+    ENDLESS,
+    HIGH,
+    LOW,
+    UNDECIDED,
+    add_leaf,
+    add_piece,
+    choose_leaf,
+    choose_part,
+    extended,
+    finish,
+    leaf_excess,
+    retilted,
+    tail_ratio,
+    weigh,
+)
+
+BITS = 200
+FEW = settings(max_examples=40, deadline=None)
+
+
+def powers_of(scale, longest):
+    with working_precision(BITS):
+        return np.array([float((-arb(b) / scale).exp()) for b in range(longest + 1)])
+
+
+@st.composite
+def messages(draw, longest=30):
+    """A log-concave message: values on a window, and tail ratios at most the last ones; 0: a hard end."""
+    size = draw(st.integers(3, longest))
+    steps = np.array(draw(st.lists(st.floats(0, 0.8), min_size=size - 1, max_size=size - 1)))
+    slopes = draw(st.floats(-0.3, 3.0)) - np.cumsum(steps)
+    logs = np.concatenate([[0.0], np.cumsum(slopes)])
+    values = np.exp(logs - logs.max())
+    assume(values.min() > 1e-100)
+    r_lo = 0.0 if draw(st.booleans()) else values[0] / values[1] * draw(st.floats(0.3, 1.0))
+    r_hi = 0.0 if draw(st.booleans()) else values[-1] / values[-2] * draw(st.floats(0.3, 1.0))
+    return values, draw(st.integers(-20, 20)), float(r_lo), float(r_hi)
+
+
+def at(message, s):
+    """The exact value of a message at a place."""
+    values, lo, r_lo, r_hi = message
+    hi = lo + values.size - 1
+    if s < lo:
+        return arb(float(values[0])) * arb(r_lo) ** (lo - s)
+    if s > hi:
+        return arb(float(values[-1])) * arb(r_hi) ** (s - hi)
+    return arb(float(values[s - lo]))
+
+
+def apart(computed, true):
+    """The relative error of a double."""
+    return float(abs(arb(float(computed)) / true - 1))
+
+
+@FEW
+@given(messages(), st.sampled_from([0.4, 1.0, 3.0, 9.5]), st.data())
+def test_adding_a_leaf_errs_within_its_bound(message, scale, data):
+    values, lo, r_lo, r_hi = message
+    hi = lo + values.size - 1
+    powers = powers_of(scale, 450)
+    bound = st.sampled_from([0, 1, 2, 5, 17, 40, 400, ENDLESS])
+    b_lo, b_hi = -data.draw(bound), data.draw(bound)
+    out_lo = lo + data.draw(st.integers(-12, 3))
+    out_hi = out_lo + data.draw(st.integers(0, values.size + 12))
+    # a sum without end is refused; one that hardly falls is too long to check here
+    if (b_hi == ENDLESS and powers[1] * r_lo >= 1) or (b_lo == -ENDLESS and powers[1] * r_hi >= 1):
+        assert not add_leaf(
+            values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, np.empty(out_hi - out_lo + 1), out_lo, out_hi
+        ) < np.inf  # fmt: skip
+        return
+    assume(powers[1] * max(r_lo, r_hi) < 0.93 or max(-b_lo, b_hi) < ENDLESS)
+    out = np.empty(out_hi - out_lo + 1)
+    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi)
+    with working_precision(BITS):
+        alpha = (-arb(1) / scale).exp()
+        first, last = max(b_lo, -1_000), min(b_hi, 1_000)
+        weights = [alpha ** abs(b) for b in range(first, last + 1)]
+        for s in range(out_lo, out_hi + 1):
+            true = arb(0)
+            for b, weight in enumerate(weights, first):
+                true += weight * at(message, s - b)
+            if true > 1e-200:
+                assert apart(out[s - out_lo], true) <= error
+    assert error < 1e-11
+
+
+@FEW
+@given(messages(), messages(), st.integers(5, 40), st.data())
+def test_adding_a_piece_errs_within_its_bound(one, other, extra, data):
+    f, f_lo, f_hi = extended(one[0], one[1], one[1] + one[0].size - 1, one[2], one[3], extra)
+    g, g_lo, g_hi = extended(other[0], other[1], other[1] + other[0].size - 1, other[2], other[3], extra)
+    hards = [(LOW if m[2] == 0 else 0) | (HIGH if m[3] == 0 else 0) for m in (one, other)]
+    low = one[1] + other[1] + data.draw(st.integers(-6, 6))
+    high = low + data.draw(st.integers(0, one[0].size + other[0].size))
+    out = np.zeros(high - low + 1)
+    good_lo, good_hi, error = add_piece(f, f_lo, f_hi, hards[0], g, g_lo, g_hi, hards[1], out, low, high)
+    with working_precision(BITS):
+        far = 700
+        for s in range(good_lo, good_hi + 1):
+            true = arb(0)
+            for a in range(max(f_lo - far, s - g_hi - far), min(f_hi + far, s - g_lo + far) + 1):
+                true += at(one, a) * at(other, s - a)
+            assert apart(out[s - low], true) <= error
+    assert error < 2e-12
+
+
+@FEW
+@given(messages(), st.booleans(), st.floats(0.01, 1.5), st.floats(-1, 1), st.booleans())
+def test_weights_and_tilts_err_within_their_bounds(message, laplace, rate, tilt, measured):
+    values, lo, _, _ = message
+    hi = lo + values.size - 1
+    middle = (lo + hi) // 2
+    weighed, tilted = values.copy(), values.copy()
+    error = weigh(weighed, lo, hi, 0 if measured else -1, laplace, rate, tilt)
+    tilted_error = retilted(tilted, lo, hi, tilt)
+    with working_precision(BITS):
+        for s in range(lo, hi + 1):
+            own = arb(abs(s) - abs(middle)) if laplace else arb(s * s - middle * middle)
+            shift = (arb(tilt) * (s - middle)).exp()
+            true = arb(float(values[s - lo])) * shift * (-arb(rate) * own if measured else arb(0)).exp()
+            assert apart(weighed[s - lo], true) <= error or true < 1e-250
+            assert apart(tilted[s - lo], arb(float(values[s - lo])) * shift) <= tilted_error
+    assert max(error, tilted_error) < 1e-12
+
+
+@FEW
+@given(messages(), st.floats(1e-15, 1e-5), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_tail_ratios_lie_between_the_true_ratios(message, error, seed, hard_lo, hard_hi):
+    """So a message bounds the function beyond its window and stays log-concave, whatever the errors of its values."""
+    values, lo, _, _ = message
+    hi = lo + values.size - 1
+    stirred = values * np.exp(np.random.default_rng(seed).choice([-0.999, 0.999], values.size) * error)
+    found = finish(stirred, lo, hi, lo if hard_lo else -ENDLESS, hi if hard_hi else ENDLESS, error)
+    s_lo, s_hi, r_lo, r_hi, hard, defined, scale = found
+    if scale == 0.0:
+        assert values.size < 5
+        return
+    assert np.log2(scale) == np.round(np.log2(scale))
+    assert lo <= s_lo <= s_hi <= hi
+    assert bool(hard & LOW) == hard_lo
+    assert bool(hard & HIGH) == hard_hi
+    with working_precision(BITS):
+        true = [arb(float(v)) for v in values]
+        if not hard & LOW:
+            assert s_lo > lo
+            if not defined & LOW:
+                i = s_lo - lo
+                assert true[i - 1] / true[i] <= arb(r_lo) <= true[i] / true[i + 1]
+        if not hard & HIGH:
+            assert s_hi < hi
+            if not defined & HIGH:
+                i = s_hi - lo
+                assert true[i + 1] / true[i] <= arb(r_hi) <= true[i] / true[i - 1]
+
+
+def test_a_ratio_is_chosen_only_where_there_is_room():
+    assert not tail_ratio(0.2, 0.5, 1.0, 1e-10)[1]
+    assert tail_ratio(0.25, 0.5, 1.0, 1e-10)[1]
+    assert tail_ratio(0.2499, 0.5, 1.0, 1e-2)[1]
+    assert tail_ratio(0.2, 0.5, 1.0, np.inf)[1]
+
+
+@FEW
+@given(messages(), st.sampled_from([0.7, 4.0]), st.booleans(), st.integers(-15, 15), st.data())
+def test_the_excess_of_a_tail_is_not_understated(message, scale, up, shift, data):
+    values, lo, r_lo, r_hi = message
+    hi = lo + values.size - 1
+    r = r_hi if up else r_lo
+    powers = powers_of(scale, 200)
+    assume(0 < powers[1] * r < 0.95)
+    bound = st.sampled_from([0, 3, 30, ENDLESS])
+    b_lo, b_hi = -data.draw(bound), data.draw(bound)
+    s = (hi if up else lo) + shift
+    found = leaf_excess(values, lo, hi, r, up, powers, True, b_lo, b_hi, s)
+    d = np.arange(1, 2_000)
+    b = s - (hi + d) if up else s - (lo - d)
+    inside = (b >= b_lo) & (b <= b_hi)
+    logs = np.log(values[-1] if up else values[0]) + d * np.log(r) - np.abs(b) / scale
+    true = (d * np.exp(logs))[inside].sum()
+    assert found >= true * (1 - 1e-9)
+    assert found <= 1.06 * true + 1e-300
+
+
+def place_of(order, terms, total, word):
+    """The place that a word chooses, exactly; None if it lies beyond these terms or too close to a sum to tell."""
+    goal, running = arb(word) / arb(2) ** 64 * total, arb(0)
+    for place in order:
+        running += terms[place]
+        if running > goal:
+            return place
+    return None
+
+
+def zigzag(start, low, high):
+    """start, start+1, start−1, … within low … high."""
+    return sorted(range(low, high + 1), key=lambda s: (abs(s - start), s < start))
+
+
+@FEW
+@given(messages(), st.sampled_from([0.7, 3.0]), st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5), st.data())
+def test_choices_that_are_made_are_right(message, scale, words, data):
+    values, lo, _, _ = message
+    hi = lo + values.size - 1
+    powers = powers_of(scale, 200)
+    s = data.draw(st.integers(lo - 5, hi + 5))
+    low, high = s - hi, s - lo
+    start = min(max(0, low), high)
+    with working_precision(BITS):
+        alpha = (-arb(1) / scale).exp()
+        terms = {b: alpha ** abs(b) * at(message, s - b) for b in range(low, high + 1)}
+        inside = arb(0)
+        for term in terms.values():
+            inside += term
+        total = inside * 1.25  # a quarter more lies beyond the window
+        for word in words:
+            found = choose_leaf(values, lo, powers, low, high, s, start, float(total), np.uint64(word), 1e-14)
+            if found != UNDECIDED:
+                assert found == place_of(zigzag(start, low, high), terms, total, word)
+            else:  # beyond the window, or within a share of 1e-13 of a sum
+                sums = np.cumsum([float(terms[b]) for b in zigzag(start, low, high)])
+                goal = word / 2**64 * float(total)
+                assert goal > sums[-1] * (1 - 1e-12) or np.abs(sums - goal).min() < 1e-12 * float(total)
+        terms = {a: at(message, a) * at((powers[:50], -10, 0.0, 0.0), s - a) for a in range(s - 39, s + 11)}
+        low, high = max(lo, s - 39), min(hi, s + 10)
+        if low <= high:
+            start = data.draw(st.integers(low, high))
+            room = np.empty(high - low + 1)
+            whole = arb(0)
+            for a in range(s - 39, s + 11):
+                whole += terms[a]
+            for word in words:
+                found = choose_part(
+                    values, lo, hi, 0, powers[:50], -10, 39, LOW | HIGH, 0.0, s, start, np.uint64(word), 1e-14, room
+                )
+                if found != UNDECIDED:
+                    assert found == place_of(zigzag(start, low, high), terms, whole, word)
