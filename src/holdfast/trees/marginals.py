@@ -25,7 +25,7 @@ from holdfast.trees.sampler import TOO_WIDE, Sampler
 Reals = npt.NDArray[np.float64]
 
 #: Totals are looked for where all but about e^−need of the law lies; the next one is tried where that was too little.
-NEEDS = (32.0, 45.0, 64.0)
+NEEDS = (36.0, 48.0, 64.0)
 #: Most of a variance that may lie beyond the windows.
 LEFT_OUT = 1e-10
 #: Contexts that one worker takes at a time, at least.
@@ -90,8 +90,9 @@ class Marginals:
     def _widened(self, need: float) -> Sampler:
         kept: dict[str, Sampler] = self.__dict__
         if "_sampler" not in kept or kept["_sampler"].need < need:
-            kept["_sampler"] = replace(self.sampler, need=need, need_inside=need)
-            vars(kept["_sampler"])["pieces"] = self.sampler.pieces  # they do not depend on windows
+            made = replace(self.sampler, need=need, need_inside=need)
+            vars(made)["pieces"] = self.sampler.pieces  # they do not depend on windows
+            kept["_sampler"] = made._ready
         return kept["_sampler"]
 
 

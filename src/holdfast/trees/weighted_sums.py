@@ -20,7 +20,7 @@ from holdfast.randomness import seeded
 from holdfast.trees.marginals import Marginals
 
 #: Values drawn in all and at a time, about; and the least number of draws.
-MOST_DRAWN, CHUNK = 1 << 28, 1 << 24
+MOST_DRAWN, CHUNK = 1 << 26, 1 << 24
 FEWEST = 100
 
 

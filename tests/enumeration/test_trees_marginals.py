@@ -1,0 +1,181 @@
+"""Laws of single outputs on a hierarchy against enumeration and plain convolution."""
+
+import numpy as np
+import pytest
+from samplers import sampler
+
+from holdfast.arguments import Refused
+from holdfast.trees import marginals as module
+from holdfast.trees.marginals import Marginals
+from holdfast.trees.weighted_sums import variance_of_sum
+
+NONE = 2**62
+THREE = [-1, 0, 0, 1, 1, 2]  # leaves 3, 4 and 5
+FOREST = [-1, -1, 0, 0, 1]
+CHAIN = [-1, 0, 1, 2, 2]
+
+# name: parents, scale per output (inf: not measured), exact outputs, bounds on noise by output
+CASES = {
+    "three levels": (THREE, [0.5] * 6, (), {}),
+    "scales per output": (THREE, [0.75, 0.5, 0.25, 0.5, 0.75, 0.625], (), {}),
+    "an unmeasured root": (THREE, [np.inf, 0.5, 0.5, 0.5, 0.5, 0.5], (), {}),
+    "an unmeasured middle": (THREE, [0.5, np.inf, 0.5, 0.5, 0.5, 0.5], (), {}),
+    "an exact root": (THREE, [0.5] * 6, (0,), {}),
+    "an exact middle and an exact leaf": (THREE, [0.5] * 6, (1, 5), {}),
+    "a forest": (FOREST, [0.5, 0.5, 0.25, 0.5, 0.75], (), {}),
+    "single children": (CHAIN, [0.75, 0.5, 0.625, 0.5, 0.5], (), {}),
+    "empty leaves": (THREE, [0.5] * 6, (), {3: (0, NONE), 4: (0, NONE), 5: (-1, NONE)}),
+    "boxes": (THREE, [0.75] * 6, (), {3: (0, 2), 4: (-1, 1), 5: (-2, 0)}),
+    "a bounded root": (THREE, [0.5] * 6, (), {0: (0, 1)}),
+}
+
+
+def made(name, kind):
+    parents, scales, exact, bounds = CASES[name]
+    low, high = np.full(len(parents), -NONE), np.full(len(parents), NONE)
+    for v, (least, most) in bounds.items():
+        low[v], high[v] = least, most
+    return sampler(parents, kind, scales, low, high, exact)
+
+
+def enumerated(name, kind, reach=22):
+    """Noise of all outputs for every table of leaves in a wide window, and its probabilities."""
+    parents, scales, exact, bounds = CASES[name]
+    leaves = [v for v in range(len(parents)) if v not in parents]
+    axes = np.meshgrid(*[np.arange(-reach, reach + 1)] * len(leaves), indexing="ij")
+    nodes = np.zeros((len(parents), axes[0].size), dtype=np.int64)
+    for v, axis in zip(leaves, axes, strict=True):
+        while v >= 0:
+            nodes[v] += axis.ravel()
+            v = parents[v]
+    keep = (nodes[list(exact)] == 0).all(axis=0)
+    for v, (least, most) in bounds.items():
+        keep &= (nodes[v] >= least) & (nodes[v] <= most)
+    nodes = nodes[:, keep]
+    rates = np.where(np.isfinite(scales), 1 / np.array(scales), 0.0)[:, None]
+    logs = -(np.abs(nodes) * rates if kind == "laplace" else (nodes * rates) ** 2 / 2).sum(axis=0)
+    chances = np.exp(logs - logs.max())
+    return nodes, chances / chances.sum()
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", CASES)
+def test_laws_are_those_of_enumeration(name, kind):
+    found = Marginals(made(name, kind))
+    nodes, chances = enumerated(name, kind)
+    means = nodes @ chances
+    assert found.variances == pytest.approx(nodes**2 @ chances - means**2, rel=1e-9, abs=1e-13)
+    for v in range(len(nodes)):
+        low, law = found.law(v)
+        wanted = np.bincount(np.clip(nodes[v] - low, 0, law.size - 1), chances, law.size)
+        assert law == pytest.approx(wanted, abs=1e-12)
+    for p in (0.005, 0.3, 0.975):
+        quantiles = found.quantiles(p)
+        for v in range(len(nodes)):
+            assert chances[nodes[v] <= quantiles[v]].sum() >= p - 1e-11
+            assert chances[nodes[v] < quantiles[v]].sum() < p
+
+
+def convolved(weights):
+    """The joint message of weights on −100 … 100 each."""
+    result = np.ones(1)
+    for each in weights:
+        result = np.convolve(result, each)
+    return result
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_parcels_of_unlike_leaves(kind):
+    """70 leaves of four kinds under one root: two parcels, and leaves that are not the first of theirs."""
+    scales = np.array([2.0] + [1.0] * 30 + [1.5] * 20 + [1.0] * 20)
+    low = np.full(71, -NONE)
+    low[61:] = 0
+    high = np.full(71, NONE)
+    high[51:56] = 3
+    found = Marginals(sampler([-1] + [0] * 70, kind, scales, low, high))
+    places = np.arange(-100, 101)
+    power = 1 if kind == "laplace" else 2
+    weights = [
+        np.exp(-(np.abs(places / scale) ** power) / power) * (places >= least) * (places <= most)
+        for scale, least, most in zip(scales, low, high, strict=True)
+    ]
+    everything = convolved(weights[1:])
+    totals = np.arange(everything.size) - 100 * 70
+    root = everything * np.exp(-(np.abs(totals / 2.0) ** power) / power)
+    root /= root.sum()
+    for v in (1, 31, 51, 56, 61):
+        others = convolved([each for i, each in enumerate(weights) if i not in (0, v)])
+        sums = np.arange(others.size) - 100 * 69
+        law = np.array(
+            [
+                w * (others * np.exp(-(np.abs((b + sums) / 2.0) ** power) / power)).sum()
+                for b, w in zip(places, weights[v], strict=True)
+            ]
+        )
+        law /= law.sum()
+        variance = places**2 @ law - (places @ law) ** 2
+        assert found.variances[v] == pytest.approx(variance, rel=1e-9)
+        first, seen = found.law(v)
+        assert seen == pytest.approx(law[first + 100 : first + 100 + seen.size], abs=1e-12)
+    assert found.variances[0] == pytest.approx(totals**2 @ root - (totals @ root) ** 2, rel=1e-9)
+    assert found.variances[2] == found.variances[1]
+
+
+def test_alike_outputs_share_a_law_and_unlike_ones_do_not():
+    """Three alike counties with two groups each, and one county that differs."""
+    parents = [-1, 0, 0, 0, 0] + [1, 1, 2, 2, 3, 3, 4] + [v for v in range(5, 12) for _ in range(5)]
+    found = Marginals(sampler(parents, "laplace", 2.0))
+    variances = found.variances
+    assert np.ptp(variances[1:4]) == pytest.approx(0, abs=1e-9)
+    assert np.ptp(variances[5:11]) == pytest.approx(0, abs=1e-9)
+    assert np.ptp(variances[12:42]) == pytest.approx(0, abs=1e-9)
+    assert abs(variances[4] - variances[1]) > 1e-3
+    assert abs(variances[42] - variances[41]) > 1e-3
+
+
+def test_windows_are_widened_until_they_hold_the_variance(monkeypatch):
+    parents = [-1] + [0] * 4 + [v for v in range(1, 5) for _ in range(30)]
+    wanted = Marginals(sampler(parents, "laplace", 3.0)).variances
+    monkeypatch.setattr(module, "NEEDS", (6.0, 36.0))
+    assert Marginals(sampler(parents, "laplace", 3.0)).variances == pytest.approx(wanted, rel=1e-12)
+    monkeypatch.setattr(module, "NEEDS", (6.0,))
+    with pytest.raises(Refused, match="too wide"):
+        _ = Marginals(sampler(parents, "laplace", 3.0)).variances
+
+
+def test_workers_do_not_matter(monkeypatch):
+    """Parts of a walk and one walk find the same."""
+    generator = np.random.default_rng(4)
+    parents = [-1] + [0] * 5 + generator.integers(1, 6, 60).tolist() + generator.integers(6, 66, 600).tolist()
+    whole = Marginals(sampler(parents, "laplace", 2.0)).variances
+    monkeypatch.setattr(module, "SHARE", 4)
+    assert np.array_equal(Marginals(sampler(parents, "laplace", 2.0, workers=3)).variances, whole)
+
+
+def test_weighted_sums():
+    parents = [-1, -1, 0, 0, 1, 2, 2, 3, 3]  # leaves 4 … 8
+    scales = [0.75, 0.5, 0.5, 0.5, 0.5, 0.625, 0.5, 0.5, 0.5]
+    found = Marginals(sampler(parents, "laplace", scales))
+    variances = found.variances
+
+    def of(**weights):
+        return variance_of_sum(found, np.array([float(weights.get(f"u{v}", 0)) for v in range(9)]))
+
+    assert of() == 0
+    assert of(u6=3) == pytest.approx(9 * variances[6], rel=1e-12)
+    assert of(u5=1, u6=1) == pytest.approx(variances[2], rel=1e-12)  # together they are their parent
+    assert of(u0=1, u3=-1) == pytest.approx(variances[2], rel=1e-12)
+    assert of(u0=1, u2=-1, u3=-1) == 0
+    assert of(u2=1, u4=2) == pytest.approx(variances[2] + 4 * variances[1], rel=1e-12)  # two trees
+    # two outputs of one tree: simulated, within 8 standard errors
+    axes = np.meshgrid(*[np.arange(-9, 10)] * 4, indexing="ij")
+    a, b, c, d = (axis.ravel() for axis in axes)
+    nodes = np.stack([a + b + c + d, a + b, c + d, a, b, c, d])
+    rates = 1 / np.array([0.75, 0.5, 0.5, 0.625, 0.5, 0.5, 0.5])
+    chances = np.exp(-(np.abs(nodes) * rates[:, None]).sum(axis=0))
+    chances /= chances.sum()
+    square = (a - b) ** 2
+    wanted = square @ chances
+    error = np.sqrt((square**2 @ chances - wanted**2) / 20_000)
+    assert of(u5=1, u6=-1) == pytest.approx(wanted, abs=8 * error)
+    assert abs(wanted - variances[5] - variances[6]) > 9 * error  # a sum that forgets covariances is seen
