@@ -88,9 +88,16 @@ def check(made):
             assert pieces.low[k] in (made.low[v], -NONE)
             assert pieces.high[k] in (made.high[v], NONE)
             if pieces.low[k] == -NONE < made.low[v]:
-                assert sum(made.low[u] for u in below[v]) >= made.low[v] or any(
-                    made.low[u] > -NONE for u in range(forest.n) if below[u] and below[u] < below[v]
-                )
+                assert sum(least(made, below, c) for c in forest.children_of(v).tolist()) >= made.low[v]
+
+
+def least(made, below, v):
+    """The least noise that the bounds at and below an output allow."""
+    if made.forest.exact[v] or not below[v]:
+        return 0
+    own = int(made.low[v])
+    children = made.forest.children_of(v).tolist()
+    return max(own, -NONE, sum(least(made, below, c) for c in children)) if children else own
 
 
 @MANY
