@@ -169,18 +169,22 @@ class Sampler:
 
     # --- the up-pass ---------------------------------------------------------------------------------------------
 
-    def _over(self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress) -> list[Any]:
-        """Run a task over slices of items on all workers; return what it returns."""
+    def _over(
+        self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress, heavy: bool = False
+    ) -> list[Any]:
+        """Run a task over slices of items on all workers, smaller ones where each item is much work."""
 
         def counted(part: Ints) -> Any:
             result = task(part)
             progress.advance(part.size)
             return result
 
+        workers = self.workers or os.cpu_count() or 1
+        share = max(1, min(share, -(-items.size // (2 * workers)))) if heavy else share
         slices = [items[i : i + share] for i in range(0, items.size, share)]
         if len(slices) < 2:
             return [counted(part) for part in slices]
-        with ThreadPoolExecutor(self.workers or os.cpu_count()) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             return list(pool.map(counted, slices))
 
     @cached_property
@@ -302,7 +306,7 @@ class Sampler:
                     if attempt > MOST_TRIES:
                         raise Refused(DOES_NOT_END)
                 part[:, row] = again[:, 0]
-            noise[start : start + rows] = part.T
+            _turn(part, noise[start : start + rows])
         return noise
 
     @cached_property
@@ -375,8 +379,14 @@ class Sampler:
         settle([_opened(roots, self._roots, rows * self._roots.size)], root)
         with Progress("drawing", p.size) as progress:
             for pieces in levels[:0:-1]:
-                settle(self._over(lambda some: _opened(pairs, some, rows * some.size), pieces, 4096, progress), pair)
-            settle(self._over(lambda some: _opened(leaves, some, rows * some.size), levels[0], 512, progress), parcel)
+                settle(
+                    self._over(lambda some: _opened(pairs, some, rows * some.size), pieces, 4096, progress, rows > 1),
+                    pair,
+                )
+            settle(
+                self._over(lambda some: _opened(leaves, some, rows * some.size), levels[0], 512, progress, rows > 1),
+                parcel,
+            )
         shown = np.flatnonzero(p.output >= 0)
         noise[p.output[shown]] = totals[shown]
         if self._far.size:
@@ -472,3 +482,14 @@ def _numbered(key: Any, largest: Any) -> Any:
     for i in range(key.size):
         kind[i] = place[key[i]]
     return values, kind
+
+
+@numba.njit(cache=True, nogil=True)
+def _turn(source: Any, target: Any) -> None:
+    """target = source transposed, by blocks that stay in the cache."""
+    rows, columns = target.shape
+    for i in range(0, rows, 32):
+        for j in range(0, columns, 32):
+            for a in range(i, min(i + 32, rows)):
+                for b in range(j, min(j + 32, columns)):
+                    target[a, b] = source[b, a]

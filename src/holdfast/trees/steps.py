@@ -550,22 +550,34 @@ def choose_leaf(
     if low > high:
         return UNDECIDED
     goal = np.float64(word) * 5.421010862427522e-20 * total
-    running = 0.0
-    turn = 2 * min(high - start, start - low) + 1
-    stop = high - low + 1
-    side = 1 if high - start > start - low else -1
-    for k in range(stop):
-        if k < turn:
-            b = start + (k + 1) // 2 if k & 1 else start - k // 2
-        else:
-            b = start + side * (k - turn // 2)
+    before = 0.0
+    running = f[s - start - lo] * powers[abs(start)]
+    if running > goal:
+        return start if running - goal > total * (slack + ROUNDING * 17) else UNDECIDED
+    turn = min(high - start, start - low)
+    b = start
+    for d in range(1, turn + 1):
+        b = start + d
         before = running
         running += f[s - b - lo] * powers[abs(b)]
         if running > goal:
-            margin = total * (slack + ROUNDING * (k + 16))
-            if running - goal <= margin or (k > 0 and goal - before <= margin):
-                return UNDECIDED
-            return b
+            break
+        b = start - d
+        before = running
+        running += f[s - b - lo] * powers[abs(b)]
+        if running > goal:
+            break
+    if not running > goal:
+        side = 1 if high - start > start - low else -1
+        for d in range(turn + 1, max(high - start, start - low) + 1):
+            b = start + side * d
+            before = running
+            running += f[s - b - lo] * powers[abs(b)]
+            if running > goal:
+                break
+    margin = total * (slack + ROUNDING * (2 * abs(b - start) + 17))
+    if running - goal > margin and goal - before > margin:
+        return b
     return UNDECIDED
 
 
