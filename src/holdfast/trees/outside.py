@@ -128,7 +128,7 @@ def _shown(values: Any) -> Any:
 @numba.njit(**_OPTIONS)
 def _beyond(end: Any, before: Any, distance: Any, variance: Any) -> Any:
     """How much of a variance lies beyond an end of a window, if probabilities go on falling as there."""
-    if end <= 0.0:
+    if end < 1e-100:
         return 0.0
     if not end < before:
         return np.inf
@@ -174,6 +174,17 @@ def _tell(values: Any, lo: Any, hard: Any, law: Any, found: Any) -> Any:
 
 
 @numba.njit(**_OPTIONS)
+def _leaf_weights(lo: Any, hi: Any, rate: Any, laplace: Any) -> Any:
+    """A leaf's weights, 1 where they are largest."""
+    top = np.float64(min(max(0, lo), hi))
+    result = np.empty(hi - lo + 1)
+    for i in range(result.size):
+        b = np.float64(lo + i)
+        result[i] = np.exp(-rate * (abs(b) - abs(top) if laplace else (b - top) * (b + top)))
+    return result
+
+
+@numba.njit(**_OPTIONS)
 def _tell_leaf(t: Any, t_lo: Any, r: Any, r_lo: Any, r_hard: Any, q: Any, kit: Any, law: Any, found: Any) -> Any:
     """The law of a leaf: its own weight times Σ_y r(y)·t(b+y), r the message of the other leaves of its parcel."""
     rate = kit.rate[kit.leaf_law[q]]
@@ -186,8 +197,7 @@ def _tell_leaf(t: Any, t_lo: Any, r: Any, r_lo: Any, r_hard: Any, q: Any, kit: A
     for attempt in range(2):
         if lo > hi or attempt == 1:
             lo, hi = possible_lo, possible_hi
-        own = np.ones(hi - lo + 1)
-        weigh(own, lo, hi, kit.leaf_law[q], kit.laplace, rate, 0.0)
+        own = _leaf_weights(lo, hi, rate, kit.laplace)
         values = np.empty(own.size)
         correlate(t, t_lo, r, r_lo, values, lo)
         for i in range(own.size):
@@ -245,8 +255,7 @@ def _tell_parcel(t: Any, t_lo: Any, k: Any, first_law: Any, ways: Any, kit: Any,
             b_lo, b_hi = max(kit.leaf_low[q], t_lo - r_hi), min(kit.leaf_high[q], t_lo + t.size - 1 - r_lo)
             if b_lo > b_hi:
                 return np.inf
-            own = np.ones(b_hi - b_lo + 1)
-            weigh(own, b_lo, b_hi, kit.leaf_law[q], kit.laplace, kit.rate[kit.leaf_law[q]], 0.0)
+            own = _leaf_weights(b_lo, b_hi, kit.rate[kit.leaf_law[q]], kit.laplace)
             before = np.empty(r.size)
             correlate(t, t_lo, own, b_lo, before, r_lo)
             start, stop = _shown(before * r)
