@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from samplers import sampler
 
 from holdfast.arguments import Refused
 from holdfast.trees import marginals as module
 from holdfast.trees.marginals import Marginals
 from holdfast.trees.weighted_sums import variance_of_sum
+from samplers import sampler
 
 NONE = 2**62
 THREE = [-1, 0, 0, 1, 1, 2]  # leaves 3, 4 and 5
@@ -44,7 +44,8 @@ def enumerated(name, kind, reach=22):
     leaves = [v for v in range(len(parents)) if v not in parents]
     axes = np.meshgrid(*[np.arange(-reach, reach + 1)] * len(leaves), indexing="ij")
     nodes = np.zeros((len(parents), axes[0].size), dtype=np.int64)
-    for v, axis in zip(leaves, axes, strict=True):
+    for leaf, axis in zip(leaves, axes, strict=True):
+        v = leaf
         while v >= 0:
             nodes[v] += axis.ravel()
             v = parents[v]
