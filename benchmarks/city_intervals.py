@@ -1,10 +1,10 @@
 """Coverage of intervals on a city's hierarchy: seen over simulated tables against the exact one, in one run.
 
-The tree has 270 nodes (1–6–263: 43, 61, 1, 69, 69, 20 zones), integer Laplace noise with λ = 3 on every node, given that
-the table adds up. For 50, 90 and 99 % an interval is `Release.interval`; it is discrete, so its exact coverage, from the
-law of each node's noise, is a little above its level. Nodes of one table are not independent: the coverage of a table is
-the share of its nodes that are covered, and tables give the Monte-Carlo error. Bars: |z| of the mean coverage, and of
-each node's coverage with its own binomial error, at most 5; no exact coverage below its level.
+The tree has 270 nodes (1–6–263: 43, 61, 1, 69, 69, 20 zones), integer Laplace noise with λ = 3 on every node, given
+that the table adds up. For 50, 90 and 99 % an interval is `Release.interval`; it is discrete, so its exact coverage,
+from the law of each node's noise, is a little above its level. Nodes of one table are not independent: the coverage of
+a table is the share of its nodes that are covered, and tables give the Monte-Carlo error. Bars: |z| of the mean
+coverage, and of each node's coverage with its own binomial error, at most 5; no exact coverage below its level.
 """
 
 import sys
@@ -57,8 +57,8 @@ def main() -> int:
         each = (covered.mean(axis=0) - wanted) / np.sqrt(wanted * (1 - wanted) / SIZE)
         missed |= abs(z) > BAR or np.abs(each).max() > BAR or wanted.min() < level - 1e-11
         print(
-            f"{level:.0%} intervals, {tree.n} nodes, {SIZE} tables: covered {shares.mean():.5%}, exact {wanted.mean():.5%} "
-            f"(least {wanted.min():.3%}, largest {wanted.max():.3%}); z {z:+.2f}, worst node's z "
+            f"{level:.0%} intervals, {tree.n} nodes, {SIZE} tables: covered {shares.mean():.5%}, exact "
+            f"{wanted.mean():.5%} (least {wanted.min():.3%}, largest {wanted.max():.3%}); z {z:+.2f}, worst node's z "
             f"{each[np.abs(each).argmax()]:+.2f} (bar {BAR:g})"
         )
     print(f"errors and quantiles of all nodes: {seconds:.3f} s with compiled code loaded")
