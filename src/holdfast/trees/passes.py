@@ -103,24 +103,33 @@ def _put(to: Any, i: Any, values: Any, start: Any, lo: Any, hi: Any, r_lo: Any, 
 @numba.njit(**_INLINE)
 def _leaf_onto(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, hard: Any, out: Any, out_lo: Any,
                out_hi: Any) -> Any:  # fmt: skip
-    """Convolve a message with one leaf's weights; return the relative error that this adds."""
+    """Convolve a message with one leaf's weights; return where this is right, and the relative error that it adds.
+
+    What is right stands at the front of `out`.
+    """
     powers = kit.weights[kit.leaf_law[q]]
     if kit.laplace:
-        return add_leaf(f, lo, hi, r_lo, r_hi, powers, kit.leaf_low[q], kit.leaf_high[q], out, out_lo, out_hi)
+        error = add_leaf(f, lo, hi, r_lo, r_hi, powers, kit.leaf_low[q], kit.leaf_high[q], out, out_lo, out_hi)
+        return out_lo, out_hi, error
     longest = powers.size - 1
     b_lo, b_hi = max(kit.leaf_low[q], -longest), min(kit.leaf_high[q], longest)
     kernel = np.empty(b_hi - b_lo + 1)
     for b in range(b_lo, b_hi + 1):
         kernel[b - b_lo] = powers[abs(b)]
     b_hard = (LOW if b_lo == kit.leaf_low[q] else 0) | (HIGH if b_hi == kit.leaf_high[q] else 0)
+    good_lo, good_hi, error = out_lo, out_lo - 1, np.inf
     for extra in (min(hi - lo + 8, 2 * longest), longest + max(lo - out_lo, out_hi - hi, 0)):
         wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, extra)
         good_lo, good_hi, error = add_piece(
             kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi
         )
         if good_lo == out_lo and good_hi == out_hi:
-            return error
-    return np.inf
+            break
+    if good_lo > good_hi:
+        return out_lo, out_hi, np.inf
+    for s in range(good_lo, good_hi + 1):
+        out[s - good_lo] = out[s - out_lo]
+    return good_lo, good_hi, error
 
 
 @numba.njit(**_OPTIONS)
@@ -151,7 +160,7 @@ def _kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defi
 
 @numba.njit(**_OPTIONS)
 def parcel_outlook(kit: Any, kinds: Any, count: Any, slope: Any, rest: Any, bend: Any, need: Any, means: Any) -> Any:
-    """Means of the first leaves together, and how far down and up from them to look; also how many are of the first kind."""
+    """Means of the first leaves together, how far down and up from them to look, and how many are of the first kind."""
     base = 1
     while base < count and kinds[base] == kinds[0]:
         base += 1
@@ -212,7 +221,7 @@ def block_windows(
     kit: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, example: Any, parcels: Any,
     below: Any, rest: Any, bend: Any, need: Any, lo: Any, hi: Any, endless: Any,
 ) -> Any:  # fmt: skip
-    """Widen the windows of blocks of alike leaves, (leaf kind, count), to what the parcels that start with them ask; return the widest."""
+    """Widen the windows of blocks, (leaf kind, count), to what parcels that start with them ask; return the widest."""
     means = np.empty(MOST_LEAVES)
     widest = 0.0
     for k in parcels:
@@ -255,9 +264,10 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless
             head = to.offset[last]
             f = to.values[head : head + to.hi[last] - to.lo[last] + 1]
             values = np.empty(final - first + 1)
-            error = to.error[last] + _leaf_onto(
+            first, final, error = _leaf_onto(
                 kit, q, f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last], to.hard[last], values, first, final
             )
+            error += to.error[last]
             if to.defined[last]:
                 start = first
                 first, final, added = _kept(
@@ -319,9 +329,11 @@ def prefixes(
         if place + final - first + 1 > to.values.size:
             return step, base, False
         out = to.values[place : place + final - first + 1]
-        error = to.error[step] + _leaf_onto(
+        first, final, error = _leaf_onto(
             kit, q, f, to.lo[step], to.hi[step], to.r_lo[step], to.r_hi[step], to.hard[step], out, first, final
         )
+        out = out[: final - first + 1]
+        error += to.error[step]
         if to.defined[step]:
             start = first
             first, final, added = _kept(
@@ -529,7 +541,7 @@ def draw_parcels(
     """Divide the totals of parcels, alike ones together, over their leaves; return how many parcels stay open."""
     count = 0
     made = -1
-    last, base, good = 0, 0, True
+    base = 0
     for i in range(parcels.size):
         p = parcels[i]
         k = kind[p]
@@ -537,7 +549,7 @@ def draw_parcels(
         if k != made:
             spare_lo = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
             spare_hi = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
-            last, base, good = prefixes(
+            _, base, _ = prefixes(
                 kit, kinds, below[k], rest[k], bend[k], need, spare_lo, spare_hi, blocks, slots, scratch, endless
             )
             made = k
