@@ -195,7 +195,34 @@ def _gaussian_responses(rate: Reals, low: Reals, high: Reals, grid: Reals) -> tu
     variance = np.clip(1 + inner - shift * shift, 1e-4, 1.0)
     mean = centre + sigma * np.where(flip, -shift, shift)
     mean = np.clip(mean, np.maximum(low, -1e15)[:, None], np.minimum(high, 1e15)[:, None])
-    return mean, np.maximum(sigma2 * variance, 0.05)
+    variance = np.maximum(sigma2 * variance, 0.05)
+    _near_bounds(rate, low, high, grid, mean, variance)
+    return mean, variance
+
+
+@numba.njit(**_OPTIONS)
+def _near_bounds(rate: Any, low: Any, high: Any, grid: Any, mean: Any, variance: Any) -> None:
+    """Where a slope presses a Gaussian leaf against a bound, sum over the few whole numbers that count."""
+    for q in range(rate.size):
+        for g in range(grid.size):
+            for side in range(2):
+                bound, sign = (low[q], 1.0) if side == 0 else (high[q], -1.0)
+                other = high[q] if side == 0 else low[q]
+                if abs(bound) > 1e12 or not 2 * rate[q] * sign * bound - sign * grid[g] + rate[q] > 0.05:
+                    continue
+                total, first, second = 0.0, 0.0, 0.0
+                for j in range(2_000):
+                    if j > abs(other - bound):
+                        break
+                    term = np.exp(sign * grid[g] * j - rate[q] * j * (2 * sign * bound + j))
+                    total += term
+                    first += j * term
+                    second += j * j * term
+                    if term < 1e-12 * total:
+                        break
+                first, second = first / total, second / total
+                mean[q, g] = bound + sign * first
+                variance[q, g] = max(second - first * first, 1e-3)
 
 
 @numba.njit(**_OPTIONS)

@@ -32,11 +32,11 @@ Ints = npt.NDArray[np.int64]
 FIRST_BITS = 128
 
 
-class Restart(Exception):  # noqa: N818 - not an error
+class Restart(Exception):
     """A proposal was rejected; the whole table is drawn again."""
 
 
-class _Open(Exception):  # noqa: N818 - not an error
+class _Open(Exception):
     """More precision or more random bits are needed."""
 
 
