@@ -1,0 +1,160 @@
+"""What every table drawn on a hierarchy keeps: its sums, its bounds, and its independence of workers and rounding."""
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from samplers import NONE, sampler, sums_up
+
+CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
+
+
+def nation(leaves, group=50, regions=20):
+    """Parents of a root, regions, groups and leaves."""
+    groups = leaves // group
+    above = [-1] + [0] * regions + [1 + i * regions // groups for i in range(groups)]
+    return np.array(above + [1 + regions + i // group for i in range(leaves)])
+
+
+def counts_to_bounds(parents, leaf_counts):
+    """Lower bounds on noise that keep every count at 0 or more."""
+    counts = np.zeros(parents.size, dtype=np.int64)
+    counts[-leaf_counts.size :] = leaf_counts
+    for v in range(parents.size - 1, 0, -1):
+        counts[parents[v]] += counts[v]
+    return -counts
+
+
+def random_case(seed):
+    """A random tree with scales per output and bounds on some."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(12, 70))
+    parents = np.array([-1] + [int(rng.integers(max(0, v // 6 - 1), max(1, min(v, v // 4 + 1)))) for v in range(1, n)])
+    low = np.where(rng.random(n) < 0.5, -rng.integers(0, 6, n), -NONE)
+    high = np.where(rng.random(n) < 0.3, rng.integers(1, 9, n), NONE)
+    return parents, rng.choice([0.75, 1.0, 2.5], n), low, high
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("seed", range(6))
+def test_balls_and_doubles_draw_the_same_tables(kind, seed):
+    """Error bounds inflated 1e11 times leave most draws to ball arithmetic, which must choose as doubles do."""
+    parents, scales, low, high = random_case(seed)
+    plain = sampler(parents, kind, scales, low, high).draw(6, hf.seeded(seed))
+    careful = sampler(parents, kind, scales, low, high, inflation=1e11).draw(6, hf.seeded(seed))
+    assert np.array_equal(plain, careful)
+    assert sums_up(parents, plain)
+    assert (plain >= low).all()
+    assert (plain <= high).all()
+
+
+def test_balls_and_doubles_draw_the_same_city():
+    low = np.where(np.arange(270) < 7, -NONE, -(np.arange(270) % 4))
+    plain, careful = (
+        sampler(CITY, "laplace", 3, low, inflation=inflation).draw(1, hf.seeded(8)) for inflation in (1, 1e11)
+    )
+    assert np.array_equal(plain, careful)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_workers_do_not_change_a_table(kind):
+    parents = nation(36_000, group=9)
+    low = counts_to_bounds(parents, np.random.default_rng(3).integers(0, 7, 36_000))
+    tables = [
+        sampler(parents[: low.size], kind, 2, low, workers=workers).draw(2, hf.seeded(4)) for workers in (1, 2, 3)
+    ]
+    assert np.array_equal(tables[0], tables[1])
+    assert np.array_equal(tables[0], tables[2])
+    assert not np.array_equal(tables[0][0], tables[0][1])
+
+
+def zeros(rng, n):
+    return np.zeros(n, dtype=np.int64)
+
+
+def mostly_zeros(rng, n):
+    return np.where(rng.random(n) < 0.95, 0, rng.poisson(60, n))
+
+
+def small(rng, n):
+    return np.where(rng.random(n) < 0.6, 0, rng.integers(1, 8, n))
+
+
+def one_enormous(rng, n):
+    return np.where(np.arange(n) == n // 3, 10**9, 0)
+
+
+ADVERSARIAL = [zeros, mostly_zeros, small, one_enormous]
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("counts", ADVERSARIAL, ids=lambda make: make.__name__)
+def test_adversarial_counts_are_drawn_within_their_bounds(kind, counts):
+    parents = nation(20_000)
+    low = counts_to_bounds(parents, counts(np.random.default_rng(1), 20_000))
+    draws = sampler(parents, kind, 3, low).draw(2, hf.seeded(2))
+    assert sums_up(parents, draws)
+    assert (draws >= low).all()
+    assert draws.std() > 0
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_thousands_of_zero_siblings(kind):
+    parents = np.array([-1] + [0] * 5_000)
+    low = np.where(np.arange(5_001) == 0, -NONE, 0)
+    draws = sampler(parents, kind, 2, low).draw(3, hf.seeded(5))
+    assert sums_up(parents, draws)
+    assert (draws >= low).all()
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_boxes_hold(kind):
+    parents = nation(20_000)
+    rng = np.random.default_rng(6)
+    leaf = np.arange(parents.size) >= parents.size - 20_000
+    low = np.where(leaf, -rng.integers(0, 4, parents.size), -NONE)
+    high = np.where(leaf, rng.integers(0, 4, parents.size), NONE)
+    draws = sampler(parents, kind, 3, low, high).draw(2, hf.seeded(7))
+    assert sums_up(parents, draws)
+    assert (draws >= low).all()
+    assert (draws <= high).all()
+
+
+def test_zero_leaves_under_a_measured_root_have_the_known_law():
+    """k zero counts are geometric: their sum has weight C(k+s−1, s)·α^s, and the root's own weight e^{−s/λ} on top."""
+    k, scale, size = 300, 2.0, 4_000
+    low = np.where(np.arange(k + 1) == 0, -NONE, 0)
+    draws = sampler([-1] + [0] * k, "laplace", [8.0] + [scale] * k, low).draw(size, hf.seeded(9))
+    s = np.arange(4_000)
+    logs = np.concatenate([[0.0], np.cumsum(np.log((k + s[1:] - 1) / s[1:]))]) - s / scale - s / 8.0
+    law = np.exp(logs - logs.max())
+    law /= law.sum()
+    mean, variance = law @ s, law @ s**2 - (law @ s) ** 2
+    assert abs(draws[:, 0].mean() - mean) < 6 * np.sqrt(variance / size)
+    assert draws[:, 0].var() == pytest.approx(variance, rel=0.2)
+    # leaves are alike: each has a k-th of the mean
+    assert abs(draws[:, 1:].mean(axis=0) - mean / k).max() < 7 * draws[:, 1:].std() / size**0.5
+
+
+def test_enormous_bounds_do_not_overflow():
+    parents = np.array([-1] + [0] * 100)
+    high = np.array([1] + [2**61] * 100)
+    draws = sampler(parents, "laplace", 2, high=high).draw(50, hf.seeded(10))
+    assert (draws[:, 0] <= 1).all()
+    assert draws[:, 0].min() < 0
+
+
+def test_deep_chains_are_drawn():
+    parents = np.array([-1, *range(1_000)])
+    draws = sampler(parents, "laplace", 2_500.0).draw(3, hf.seeded(11))
+    assert sums_up(parents, draws)
+    assert (draws == draws[:, :1]).all()
+
+
+def test_single_children_share_their_noise():
+    """Thirty outputs in a chain with scale 30 are one noise with scale 1."""
+    size = 20_000
+    draws = sampler(np.array([-1, *range(29)]), "laplace", 30.0).draw(size, hf.seeded(12))
+    alpha = np.exp(-1.0)
+    variance = 2 * alpha / (1 - alpha) ** 2
+    assert draws[:, 0].var() == pytest.approx(variance, rel=0.12)
