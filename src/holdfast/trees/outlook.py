@@ -23,7 +23,7 @@ from holdfast.trees.pieces import Pieces
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: How near the grid of slopes comes to a pole, as powers of 1/2.
 _NEAR = np.array([0.4, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0])
 #: Means beyond a pole, in scales: larger than any before it.
@@ -502,9 +502,11 @@ def outlook(pieces: Pieces, leaves: Leaves, laws: Laws, need: float) -> Outlook:
         pieces.kind_left, pieces.kind_right, pieces.law, pieces.example, pieces.first, pieces.count, pieces.leaf_kind,
         leaf_mean, leaf_variance, laws.rate, laws.laplace, grid, unit,
     )  # fmt: skip
-    found = _downward(
+    low, high, tilt, below, centre, share, rest, hold, left_mean = _downward(
         pieces.kind, pieces.left, pieces.right, pieces.root, pieces.first, pieces.count, pieces.leaf_kind, steep,
         pieces.law, pieces.lowest, pieces.highest, laws.rate, laws.laplace, grid, unit,
         before_mean, before_variance, mean, variance, need, LARGEST,
     )  # fmt: skip
-    return Outlook(*found, grid, unit, leaf_mean, leaf_variance, steep)
+    return Outlook(
+        low, high, tilt, below, centre, share, rest, hold, left_mean, grid, unit, leaf_mean, leaf_variance, steep
+    )

@@ -37,8 +37,8 @@ from holdfast.trees.steps import (
 
 #: How often four places are cut off an end of a message that would lean on a tail known inexactly.
 TRIMS = 12
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
-_INLINE = {**_OPTIONS, "inline": "always"}
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
 Ints = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 

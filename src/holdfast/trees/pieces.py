@@ -13,7 +13,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
 from holdfast.trees.forest import Forest, Ints
@@ -255,7 +254,7 @@ def _cut(
                 else:
                     a = stack[2 * i]
                     b = stack[2 * i + 1] if 2 * i + 1 < current else np.int64(-1)
-                    head, size = np.int64(0), np.int64(0)
+                    head, size = 0, 0
                     if b < 0 and width > 1:
                         stack[i] = a  # the odd one waits for the next round
                         continue

@@ -75,7 +75,8 @@ class Sampler:
     def _laws(self) -> tuple[Laws, list[int]]:
         """The measured laws, and for each law of the noise its place among them; −1: not measured."""
         measured = [law for law in self.law.laws if law is not None]
-        places, rates = [], []
+        places: list[int] = []
+        rates: list[float] = []
         for law in self.law.laws:
             places.append(-1 if law is None else len(rates))
             if isinstance(law, IntegerLaplace):

@@ -40,10 +40,10 @@ LOW, HIGH = 1, 2
 
 #: Terms of one sum in a convolution.
 _BLOCK = 64
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
-_INLINE = {**_OPTIONS, "inline": "always"}
-_CHAINS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-_SUMS = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
+_CHAINS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_SUMS: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 @numba.njit(**_SUMS)
