@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from samplers import NONE, sampler, sums_up
+from holdfast.noise.precision import working_precision
+from holdfast.randomness import Keys
+from holdfast.trees import undecided
+from samplers import NONE, narrowed, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
 
@@ -158,3 +161,46 @@ def test_single_children_share_their_noise():
     alpha = np.exp(-1.0)
     variance = 2 * alpha / (1 - alpha) ** 2
     assert draws[:, 0].var() == pytest.approx(variance, rel=0.12)
+
+
+def test_no_coin_serves_twice(monkeypatch):
+    """Each message beyond its window has a coin of its own, or acceptance would not be a product of probabilities."""
+    tossed = []
+    at = Keys.at
+
+    def recording(self, *path):
+        if path[0] == "coin":
+            tossed.append(path)
+        return at(self, *path)
+
+    monkeypatch.setattr(Keys, "at", recording)
+    scales = [np.inf, 1, 1, 1, 1, 1]
+    made = narrowed(sampler([-1, 0, 0, 1, 1, 2], "gaussian", scales, need=0.05, need_inside=0.05), 1)
+    made.draw(600, hf.seeded(13))
+    assert len(tossed) > 100
+    assert len(set(tossed)) == len(tossed)
+
+
+@pytest.mark.parametrize("parents", [[-1, 0], [-1, 0, 1, 2], [-1, 0, 1, 2, 3, 4]])
+def test_coins_of_a_chain_make_up_its_weight(parents, monkeypatch):
+    """Where one leaf decides all, what is proposed times all coins is the product of the weights, at every total."""
+    made = narrowed(sampler(parents, "gaussian", 4.0, need=0.05, need_inside=0.05), 3)
+    root = int(np.flatnonzero(made.pieces.root)[0])
+    k, shelf = int(made.pieces.kind[root]), made.messages
+    chances = []
+
+    def recorded(made, stream, stated, true):
+        exact = made.undecided(128)
+        chances.append(float(true(exact) / stated(exact)))
+
+    monkeypatch.setattr(undecided, "accept", recorded)
+    kept = []
+    for s in range(-15, 16):
+        chances.clear()
+        with working_precision(128):
+            undecided.Hand(made, lambda *path: None, lambda slot: 0).accept_piece(root, s)
+            assert all(chance <= 1 + 1e-12 for chance in chances)
+            assert bool(chances) == (not shelf.lo[k] <= s <= shelf.hi[k])
+            stated = float(made.undecided(128).message(k).at(s)) * np.exp(-shelf.tilt[k] * s)
+        kept.append(stated * np.prod(chances) / np.exp(-len(parents) * s * s / 32))
+    assert kept == pytest.approx([kept[0]] * len(kept), rel=1e-9)

@@ -1,6 +1,7 @@
 """Compiled steps on messages against ball arithmetic: true errors lie within the bounds that the steps return."""
 
 import numpy as np
+import pytest
 from flint import arb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -92,6 +93,25 @@ def test_adding_a_leaf_errs_within_its_bound(message, scale, data):
             if true > 1e-200:
                 assert apart(out[s - out_lo], true) <= error
     assert error < 1e-11
+
+
+@pytest.mark.parametrize("scale", [150.0, 777.0, 1000.5, 1900.0, 2345.5])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_long_recursions_err_more_and_say_so(scale, side):
+    """Terms far away were multiplied often by a rounded α: the error grows with their mean distance."""
+    n = 4_000
+    powers = powers_of(scale, 2)
+    out = np.empty(1)
+    place = n if side > 0 else 0
+    error = add_leaf(
+        np.ones(n + 1), 0, n, 0.0, 0.0, powers, *((0, ENDLESS) if side > 0 else (-ENDLESS, 0)), out, place, place
+    )
+    with working_precision(BITS):
+        alpha = (-arb(1) / scale).exp()
+        true = (1 - alpha ** (n + 1)) / (1 - alpha)
+        assert apart(out[0], true) <= error
+        mean = float(alpha / (1 - alpha) - (n + 1) * alpha ** (n + 1) / (1 - alpha ** (n + 1)))
+    assert 3e-16 * mean < error < 3e-15 * mean
 
 
 @FEW
