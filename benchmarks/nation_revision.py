@@ -2,8 +2,8 @@
 
 Six levels, 8.1 million blocks: about 34 blocks per group, 3 groups per tract, 23 tracts per county, 62 counties per
 state; 38 % of the blocks are empty (or 95 %, or all). Noise of scale 6 on every node, secure stream. The yardstick is
-numpy drawing two geometrics for every node and summing the noise up: no constraint holds, nothing is exact. A release is
-the whole job: messages, draws, checks of the truth and of the result. Each case runs in a process of its own, so that
+numpy drawing two geometrics for every node and summing the noise up: no constraint holds, nothing is exact. A release
+is the whole job: messages, draws, checks of the truth and of the result. Each case runs in a process of its own, so that
 its peak memory is seen; compiling is not counted.
 
     python benchmarks/nation_revision.py [--blocks 810000 8100000] [--data FOLDER]
@@ -14,6 +14,7 @@ us_blockgroups_2020.parquet and blocks_2010_RI_HI.parquet with columns geoid and
 
 import argparse
 import io
+import itertools
 import json
 import multiprocessing
 import resource
@@ -39,7 +40,7 @@ def nation(blocks, seed=0):
     sizes = [1, *sizes[::-1]]
     parents = [np.array([-1])]
     start = 0
-    for above, below in zip(sizes, sizes[1:], strict=False):
+    for above, below in itertools.pairwise(sizes):
         chosen = generator.integers(0, above, below)
         chosen[:above] = np.arange(above)
         parents.append(start + np.sort(chosen))
@@ -168,7 +169,7 @@ def main():
         for law, must, empty in {key[1:] for key in seen}:
             growth = seen[large, law, must, empty]["seconds"] / seen[small, law, must, empty]["seconds"]
             print(
-                f"{law} given {must}, empty {empty:.2f}: {large / small:.0f} times the blocks, {growth:.1f} times the time"
+                f"{law} given {must}, empty {empty:.2f}: {large / small:.0f} times the blocks, {growth:.1f} times as long"
             )
     for empty, name in ((0.95, "95 % empty"), (1.1, "all empty")):
         blocks = max(given.blocks)
