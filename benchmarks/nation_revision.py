@@ -3,8 +3,8 @@
 Six levels, 8.1 million blocks: about 34 blocks per group, 3 groups per tract, 23 tracts per county, 62 counties per
 state; 38 % of the blocks are empty (or 95 %, or all). Noise of scale 6 on every node, secure stream. The yardstick is
 numpy drawing two geometrics for every node and summing the noise up: no constraint holds, nothing is exact. A release
-is the whole job: messages, draws, checks of the truth and of the result. Each case runs in a process of its own, so that
-its peak memory is seen; compiling is not counted.
+is the whole job: messages, draws, checks of the truth and of the result. Each case runs in a process of its own, so
+that its peak memory is seen; compiling is not counted.
 
     python benchmarks/nation_revision.py [--blocks 810000 8100000] [--data FOLDER]
 
@@ -168,9 +168,7 @@ def main():
         small, large = min(given.blocks), max(given.blocks)
         for law, must, empty in {key[1:] for key in seen}:
             growth = seen[large, law, must, empty]["seconds"] / seen[small, law, must, empty]["seconds"]
-            print(
-                f"{law} given {must}, empty {empty:.2f}: {large / small:.0f} times the blocks, {growth:.1f} times as long"
-            )
+            print(f"{law} given {must}, empty {empty:.2f}: {large / small:.0f} × the blocks, {growth:.1f} × the time")
     for empty, name in ((0.95, "95 % empty"), (1.1, "all empty")):
         blocks = max(given.blocks)
         slower = seen[blocks, "laplace", "nonnegative", empty]["seconds"]

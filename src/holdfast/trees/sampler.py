@@ -123,6 +123,8 @@ class Sampler:
     @cached_property
     def _kinds_of_leaves(self) -> tuple[Leaves, Ints]:
         """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
+        if (self._law_of[self.forest.is_leaf & ~self.forest.exact] < 0).any():
+            raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
         span = int(self._limits.max()) + 2
         key = _leaf_keys(self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, self._limits, span)
         largest = int(key.max(initial=0)) + 1
