@@ -27,6 +27,13 @@ CASES = {
     "empty leaves": (THREE, [0.5] * 6, (), {3: (0, NONE), 4: (0, NONE), 5: (-1, NONE)}),
     "boxes": (THREE, [0.75] * 6, (), {3: (0, 2), 4: (-1, 1), 5: (-2, 0)}),
     "a bounded root": (THREE, [0.5] * 6, (), {0: (0, 1)}),
+    # two alike outputs, 3 and 4, next to a leaf that can only grow and to one that can only fall
+    "one kind in two places": (
+        [-1, 0, 0, 1, 2, 3, 3, 4, 4, 1, 2],
+        [0.5] * 3 + [2.0] * 8,
+        (),
+        {5: (-2, 4), 6: (-2, 4), 7: (-2, 4), 8: (-2, 4), 9: (0, 6), 10: (-6, 0)},
+    ),
 }
 
 
@@ -42,7 +49,8 @@ def enumerated(name, kind, reach=22):
     """Noise of all outputs for every table of leaves in a wide window, and its probabilities."""
     parents, scales, exact, bounds = CASES[name]
     leaves = [v for v in range(len(parents)) if v not in parents]
-    axes = np.meshgrid(*[np.arange(-reach, reach + 1)] * len(leaves), indexing="ij")
+    ends = [bounds.get(v, (-reach, reach)) for v in leaves]
+    axes = np.meshgrid(*[np.arange(max(a, -reach), min(b, reach) + 1) for a, b in ends], indexing="ij")
     nodes = np.zeros((len(parents), axes[0].size), dtype=np.int64)
     for leaf, axis in zip(leaves, axes, strict=True):
         v = leaf

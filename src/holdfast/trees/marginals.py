@@ -25,7 +25,7 @@ from holdfast.trees.sampler import TOO_WIDE, Sampler
 Reals = npt.NDArray[np.float64]
 
 #: Totals are looked for where all but about e^−need of the law lies; the next one is tried where that was too little.
-NEEDS = (36.0, 48.0, 64.0)
+NEEDS = (40.0, 54.0, 72.0)
 #: Most of a variance that may lie beyond the windows.
 LEFT_OUT = 1e-10
 #: Contexts that one worker takes at a time, at least.
