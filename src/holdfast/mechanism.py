@@ -240,7 +240,7 @@ class Mechanism:
         self._check(values, checked)
         if stream.reproducible:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
-        return Release(self._in_units(values), statements, self.query.labels, self.method, self._unit_spread)
+        return Release(self._in_units(values), statements, self.query, self.method, self._unit_spread)
 
     # --- within ------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, one_of, probability, reals
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Guarantee
+from holdfast.queries import Query
 
 #: Data frames that `to_frame` can make, in the order in which they are looked for.
 BACKENDS: tuple[Any, ...] = ("polars", "pandas", "pyarrow")
@@ -37,7 +38,7 @@ class Release:
 
     values: npt.NDArray[Any]
     guarantees: tuple[Guarantee, ...]
-    labels: npt.NDArray[np.object_]
+    query: Query = field(repr=False)
     method: str
     find_spread: Callable[[], Spread | None] = field(repr=False)
 
@@ -49,6 +50,11 @@ class Release:
         first = ", ".join(f"{name}: {value}" for name, value in zip(self.labels[:4], self.values[:4], strict=False))
         more = f", and {self.values.size - 4} more" if self.values.size > 4 else ""
         return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
+
+    @property
+    def labels(self) -> npt.NDArray[np.object_]:
+        """The name of each output; made when first asked for."""
+        return self.query.labels
 
     @property
     def guarantee(self) -> Guarantee:
