@@ -62,7 +62,7 @@ class Problem:
         bounds of its own: it is exact if they are.
         """
         if self.integer:
-            low, high = (side.copy() for side in self.system.integer_bounds(self.unit))
+            low, high = self.system.integer_bounds(self.unit)
         else:
             least, most = (bound / float(self.unit) for bound in self.system.real_bounds())
             low, high = np.maximum(least, -float(LARGEST)), np.minimum(most, float(LARGEST))

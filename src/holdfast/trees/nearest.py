@@ -51,11 +51,11 @@ class Nearest:
     def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, absolute: bool) -> Nearest:
         """Prepare a forest: each output's parent, whether it is exact, and its spread (inf: not measured)."""
         layout = Layout.of(parents)
-        free = np.isfinite(spreads) & ~exact
-        smallest = spreads[free].min(initial=np.inf)
-        relative = np.zeros(spreads.size)
-        relative[free] = smallest / spreads[free]
-        weights = np.sqrt(relative) if absolute else relative
+        smallest = spreads.min(where=~exact, initial=np.inf)
+        weights = min(smallest, LARGEST) / spreads  # 0 where the spread is infinite
+        weights[exact] = 0.0
+        if absolute:
+            weights = np.sqrt(weights)
         leaf_weight, leaf_exact = weights[layout.leaves], exact[layout.leaves]
         with np.errstate(divide="ignore"):
             variance = np.where(leaf_exact, 0.0, 1.0 / leaf_weight)
@@ -91,12 +91,9 @@ class Nearest:
         bad = _tighten(forest, leaf_low, leaf_high, inner_low, inner_high, 0.0 if whole else SLACK)
         if bad >= 0:
             raise Refused(f"what must hold cannot be reached below output {bad}: widen its bounds")
-        free = ~self.exact[layout.leaves]
-        limits = [leaf_low[free] > -LARGEST, leaf_high[free] < LARGEST]
-        inner_free = inner_low < inner_high
-        limits += [inner_low[inner_free] > -LARGEST, inner_high[inner_free] < LARGEST]
-        bounded = any(bool(part.any()) for part in limits)
-        if not (leaf_high < LARGEST).any():
+        limits = (inner_low < inner_high) & ((inner_low > -LARGEST) | (inner_high < LARGEST))
+        bounded = bool(limits.any()) or bool(_bounded(leaf_low, leaf_high, self.variance))
+        if leaf_high.min(initial=LARGEST) >= LARGEST:
             leaf_high = leaf_high[:0]  # one array less to read
         bounds = (leaf_low, leaf_high, inner_low, inner_high)
         if not whole and noisy.dtype.kind == "f":
@@ -151,6 +148,15 @@ def _common(leaf_start, variance):  # type: ignore[no-untyped-def]
                     same[k] = 0.0
                     break
     return same
+
+
+@numba.njit(cache=True, nogil=True)
+def _bounded(low, high, variance):  # type: ignore[no-untyped-def]
+    """Whether a leaf that is not exact has a bound."""
+    i = 0
+    while i < low.size and not (variance[i] > 0.0 and (low[i] > -LARGEST or high[i] < LARGEST)):
+        i += 1
+    return i < low.size
 
 
 @numba.njit(cache=True, nogil=True)

@@ -16,11 +16,19 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from holdfast.trees.nearest_levels import longer
 from holdfast.trees.ties import smallest, tie_hash
 
 #: No move is larger than 2**62, so prices beyond this size are never asked for; lines end before them.
 FARTHEST = 1e30
+
+
+@numba.njit(cache=True, nogil=True)
+def _longer(values, count, size):  # type: ignore[no-untyped-def]
+    """A longer array that begins with the first `count` values."""
+    result = np.empty(size)
+    for i in range(count):
+        result[i] = values[i]
+    return result
 
 
 @numba.njit(cache=True, nogil=True)
@@ -420,7 +428,7 @@ def curves(forest, absolute, whole, lo, hi, leaf_weight, gap, low, high, weight,
             begin[i + 1] = made
         room = 4 * made + 2 * children + 8
         if used + room > prices.size:
-            prices, moves = longer(prices, used, 2 * (used + room)), longer(moves, used, 2 * (used + room))
+            prices, moves = _longer(prices, used, 2 * (used + room)), _longer(moves, used, 2 * (used + room))
         start[k] = used
         own_price, own_move = prices[used:], moves[used:]
         line = _added(child_price, child_move, begin, child_left, child_right, gap[k], own_price, own_move)

@@ -15,17 +15,28 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from holdfast.trees.nearest_levels import explore_levels, leaves_at, longer, take_levels
+from holdfast.trees.nearest_levels import (
+    HIGH_CUT,
+    LENGTH,
+    LOW_CUT,
+    POSITION,
+    START,
+    leaf_moves,
+    leaf_windows,
+    units_below,
+)
 from holdfast.trees.ties import tie_hash
 
 #: Units kept on either side of the crossing at first; more where the real and the whole prices may differ more.
-UNITS = 4
+UNITS = 2
 #: Widenings before giving up; each doubles the units and the difference of prices allowed for.
 MOST_WIDENINGS = 24
 #: Units looked at before giving up: some for each output, and a fixed number. Only wildly different weights need more.
 PATIENCE_EACH, PATIENCE = 64, 1 << 22
-#: Moves up to this size have exact costs, so that they can be put right one by one.
-SURE = 2.0**50
+#: Rows of `places`: a child's units taken, where its window's costs begin, whether the window is cut below or above.
+AT, OFFSET, CUT_BELOW, CUT_ABOVE = range(4)
+#: Rows of `sizes`: a leaf's weight (−1 at an inner child), and the least and the most units that can be taken.
+WEIGHT, BOTTOM, TOP = range(3)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -46,46 +57,47 @@ def _sift(cost, rank, child, i, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _units_below(price, weight):  # type: ignore[no-untyped-def]
-    """The move x for which exactly the units that end at or below it cost less than the price."""
-    x = np.ceil((price / weight - 1.0) / 2.0)
-    if abs(x) < SURE:
-        while weight * (2.0 * x - 1.0) >= price:
-            x -= 1.0
-        while weight * (2.0 * x + 1.0) < price:
-            x += 1.0
-    return x
+def _cheaper(costs, start, length, price):  # type: ignore[no-untyped-def]
+    """How many units of a window cost less than the price."""
+    low, high = 0, length
+    while low < high:
+        middle = (low + high) // 2
+        if costs[start + middle] < price:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @numba.njit(cache=True, nogil=True)
-def _begin(k, price, forest, leaf, window, group):  # type: ignore[no-untyped-def]
+def _begin(  # type: ignore[no-untyped-def]
+    k, price, leaf_start, inner_start, leaves, inner, lo, hi, leaf_weight, hint, costs, windows, places, sizes, key
+):
     """Write k's children down, each at the move where its units that cost less than the price are taken.
 
     Return the sum of the children's moves and whether all windows reach around the price.
     """
-    leaf_start, inner_start, leaves, inner = forest
-    lo, hi, leaf_weight, _, hint = leaf
-    costs, start, length, position, low_end, high_end = window
-    at, weight, offset, bottom, top, cut_below, cut_above, key = group
-    first, last = leaf_start[k], leaf_start[k + 1]
     total, sound, i = 0, True, 0
-    for j in range(first, last):
-        weight[i], bottom[i], top[i] = leaf_weight[j], lo[j], hi[j] if hi.size > 0 else np.inf
-        x = _units_below(price, weight[i]) if weight[i] > 0.0 else np.rint(hint[j])
-        at[i] = np.int64(min(max(x, bottom[i]), top[i]))
+    for j in range(leaf_start[k], leaf_start[k + 1]):
+        weight, least, most = leaf_weight[j], lo[j], hi[j] if hi.size > 0 else np.inf
+        sizes[WEIGHT, i], sizes[BOTTOM, i], sizes[TOP, i] = weight, least, most
+        x = units_below(price, weight) if weight > 0.0 else np.rint(hint[j])
+        places[AT, i] = np.int64(min(max(x, least), most))
+        places[CUT_BELOW, i] = places[CUT_ABOVE, i] = 0
         # an unmeasured leaf's units all cost 0 and go after every tie
-        key[i] = tie_hash(leaves[j]) if weight[i] > 0.0 else ~np.uint64(0)
-        cut_below[i] = cut_above[i] = False
-        total += at[i]
+        key[i] = tie_hash(leaves[j]) if weight > 0.0 else ~np.uint64(0)
+        total += places[AT, i]
         i += 1
     for c in range(inner_start[k], inner_start[k + 1]):
-        weight[i], offset[i], bottom[i], top[i] = -1.0, start[c], 0.0, length[c]
-        at[i] = np.searchsorted(costs[start[c] : start[c] + length[c]], price)
+        start, length = windows[c, START], windows[c, LENGTH]
+        taken = _cheaper(costs, start, length, price)
+        sizes[WEIGHT, i], sizes[BOTTOM, i], sizes[TOP, i] = -1.0, 0.0, length
+        places[AT, i], places[OFFSET, i] = taken, start
+        places[CUT_BELOW, i], places[CUT_ABOVE, i] = windows[c, LOW_CUT], windows[c, HIGH_CUT]
         key[i] = tie_hash(inner[c])
-        cut_below[i], cut_above[i] = not low_end[c], not high_end[c]
-        if (at[i] == 0 and cut_below[i]) or (at[i] == length[c] and cut_above[i]):
+        if (taken == 0 and windows[c, LOW_CUT] == 1) or (taken == length and windows[c, HIGH_CUT] == 1):
             sound = False
-        total += position[c] + at[i]
+        total += windows[c, POSITION] + taken
         i += 1
     return total, sound
 
@@ -99,12 +111,13 @@ def _unit(up, x, weight, offset, costs):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _line_up(up, children, at, weight, offset, bottom, top, key, costs, cost, rank, child):  # type: ignore[no-untyped-def]
+def _line_up(up, children, places, sizes, key, costs, cost, rank, child):  # type: ignore[no-untyped-def]
     """Make a heap of the next unit of every child; downwards the dearest goes first. Return its size."""
     count = 0
     for i in range(children):
-        if (up and at[i] < top[i]) or (not up and at[i] > bottom[i]):
-            cost[count] = _unit(up, at[i], weight[i], offset[i], costs)
+        x = places[AT, i]
+        if (up and x < sizes[TOP, i]) or (not up and x > sizes[BOTTOM, i]):
+            cost[count] = _unit(up, x, sizes[WEIGHT, i], places[OFFSET, i], costs)
             rank[count] = key[i] if up else ~key[i]
             child[count] = i
             count += 1
@@ -114,12 +127,13 @@ def _line_up(up, children, at, weight, offset, bottom, top, key, costs, cost, ra
 
 
 @numba.njit(cache=True, nogil=True)
-def _advance(up, at, weight, offset, bottom, top, costs, cost, rank, child, count):  # type: ignore[no-untyped-def]
+def _advance(up, places, sizes, costs, cost, rank, child, count):  # type: ignore[no-untyped-def]
     """Take the first unit of the heap and line up the next one of that child; return the heap's size."""
     i = child[0]
-    at[i] += 1 if up else -1
-    if (up and at[i] < top[i]) or (not up and at[i] > bottom[i]):
-        cost[0] = _unit(up, at[i], weight[i], offset[i], costs)
+    x = places[AT, i] + (1 if up else -1)
+    places[AT, i] = x
+    if (up and x < sizes[TOP, i]) or (not up and x > sizes[BOTTOM, i]):
+        cost[0] = _unit(up, x, sizes[WEIGHT, i], places[OFFSET, i], costs)
     else:
         count -= 1
         cost[0], rank[0], child[0] = cost[count], rank[count], child[count]
@@ -129,59 +143,57 @@ def _advance(up, at, weight, offset, bottom, top, costs, cost, rank, child, coun
 
 
 @numba.njit(cache=True, nogil=True)
-def _explore(children, up, x, limits, group, costs, heap, found):  # type: ignore[no-untyped-def]
+def _explore(children, up, x, limits, places, sizes, key, costs, cost, rank, child, found):  # type: ignore[no-untyped-def]
     """Walk along the parent's units from move x, upwards or downwards, until enough of them lie beyond the price.
 
     `limits` is (price, how far beyond it to go, units beyond it seen and wanted, the parent's bounds, its weight, the
-    most units to look at). Units within the bounds are written to `found`, which grows. Return (found, how many,
-    whether the walk came to a true end, the move).
+    most units to look at). Costs of units within the bounds are written to row 0 (upwards) or 1 of `found`. Return how
+    many (−1: there is no room), whether the walk came to a true end, and the move.
     """
     price, far, seen, wanted, low, high, own, patience = limits
-    at, weight, offset, bottom, top, cut_below, cut_above, key = group
-    cost, rank, child = heap
-    count = _line_up(up, children, at, weight, offset, bottom, top, key, costs, cost, rank, child)
-    made = 0
+    count = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
+    made, row = 0, 0 if up else 1
     while True:
         if count == 0 or (up and x >= high) or (not up and x <= low):
-            return found, made, True, x
+            return made, True, x
         if up:
-            found_cost = cost[0] + own * (2.0 * x + 1.0)
+            here = cost[0] + own * (2.0 * x + 1.0)
             x += 1
             inside = x > low
-            seen += found_cost > price
-            enough = seen >= wanted and found_cost >= price + far
+            seen += here > price
+            enough = seen >= wanted and here >= price + far
         else:
-            found_cost = -cost[0] + own * (2.0 * x - 1.0)
+            here = -cost[0] + own * (2.0 * x - 1.0)
             x -= 1
             inside = x < high
-            seen += found_cost < price
-            enough = seen >= wanted and found_cost <= price - far
+            seen += here < price
+            enough = seen >= wanted and here <= price - far
         if inside:
-            if made == found.size:
-                found = longer(found, made, 2 * made)
-            found[made] = found_cost
+            if made == found.shape[1]:
+                return -1, False, x
+            found[row, made] = here
             made += 1
         i, before = child[0], count
-        count = _advance(up, at, weight, offset, bottom, top, costs, cost, rank, child, count)
-        cut = count < before and (cut_above[i] if up else cut_below[i])
+        count = _advance(up, places, sizes, costs, cost, rank, child, count)
+        cut = count < before and places[CUT_ABOVE if up else CUT_BELOW, i] == 1
         patience -= 1
         if cut or (inside and enough) or patience < 0:
-            return found, made, False, x
+            return made, False, x
 
 
 @numba.njit(cache=True, nogil=True)
-def _kept(below, downs, above, ups, price, far, wanted):  # type: ignore[no-untyped-def]
-    """How many units to leave out at either end of a row (below, backwards, and then above)."""
+def _kept(found, ups, downs, price, far, wanted):  # type: ignore[no-untyped-def]
+    """The part to keep of a row of units (those found downwards, backwards, and then those found upwards)."""
     first, seen = 0, 0
     for i in range(downs + ups - 1, -1, -1):
-        cost = below[downs - 1 - i] if i < downs else above[i - downs]
+        cost = found[1, downs - 1 - i] if i < downs else found[0, i - downs]
         seen += cost < price
         if seen >= wanted and cost <= price - far:
             first = i
             break
     last, seen = downs + ups, 0
     for i in range(downs + ups):
-        cost = below[downs - 1 - i] if i < downs else above[i - downs]
+        cost = found[1, downs - 1 - i] if i < downs else found[0, i - downs]
         seen += cost > price
         if seen >= wanted and cost >= price + far:
             last = i + 1
@@ -190,32 +202,42 @@ def _kept(below, downs, above, ups, price, far, wanted):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True, nogil=True)
-def _chosen(row, position, low_end, high_end, number):  # type: ignore[no-untyped-def]
+def _chosen(costs, window, number):  # type: ignore[no-untyped-def]
     """The best move of a root: every unit below 0 and half of those that cost nothing; and whether it is sure."""
-    below, free = 0, 0
-    for i in range(row.size):
-        below += row[i] < 0.0
-        free += row[i] == 0.0
-    sure = (below > 0 or low_end) and (below + free < row.size or high_end)
+    below, free, length = 0, 0, window[LENGTH]
+    for i in range(window[START], window[START] + length):
+        below += costs[i] < 0.0
+        free += costs[i] == 0.0
+    sure = (below > 0 or window[LOW_CUT] == 0) and (below + free < length or window[HIGH_CUT] == 0)
     taken = below + free // 2
     if free % 2 == 1 and tie_hash(number) & np.uint64(1) == np.uint64(1):
         taken += 1
-    return position + taken, sure
+    return window[POSITION] + taken, sure
 
 
 @numba.njit(cache=True, nogil=True)
-def _cutting_price(k, price, leaf_start, leaf):  # type: ignore[no-untyped-def]
-    """The price at which k's children start; beside an unmeasured leaf that is free it is 0, with all ties taken."""
-    lo, hi, weight, same, hint = leaf
-    if same[k] == 0.0:
-        for j in range(leaf_start[k], leaf_start[k + 1]):
-            if weight[j] == 0.0:
-                x = np.rint(hint[j])
-                if x <= lo[j]:
-                    return min(price, 0.0)
-                if hi.size > 0 and x >= hi[j]:
-                    return max(price, 5e-324)
-                return 5e-324
+def _doubts(leaf_start, inner_start, slope, response):  # type: ignore[no-untyped-def]
+    """How far real and whole prices may differ: half a unit of each child, and what its own price may differ by."""
+    doubt = np.zeros(slope.size)
+    for k in range(slope.size - 1, -1, -1):
+        doubt[k] = leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k]
+        for c in range(inner_start[k], inner_start[k + 1]):
+            doubt[k] += response[c] * doubt[c]
+        doubt[k] = doubt[k] / slope[k] if slope[k] > 0.0 else 0.0  # 0 as well where the slope is infinite
+    return doubt
+
+
+@numba.njit(cache=True, nogil=True)
+def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no-untyped-def]
+    """The price at which children start; beside an unmeasured leaf that is free it is 0, with all ties taken."""
+    for j in range(first, last):
+        if weight[j] == 0.0:
+            x = np.rint(hint[j])
+            if x <= lo[j]:
+                return min(price, 0.0)
+            if hi.size > 0 and x >= hi[j]:
+                return max(price, 5e-324)
+            return 5e-324
     return price
 
 
@@ -227,134 +249,152 @@ def whole_least_squares(forest, leaf, gap, low, high, own, price, slope, respons
     weights, common variances, real moves. `gap`, `low`, `high` and `own` are the gaps, bounds on moves and weights of
     inner outputs. `price`, `slope` and `response` come from the reals: they say where windows lie, never what is best.
     """
-    leaf_start, inner_start, _, inner = forest
-    lo, hi, leaf_weight, same, _ = leaf
-    count = own.size
-    widest = 1
+    leaf_start, inner_start, leaves, inner = forest
+    lo, hi, weight, same, hint = leaf
+    count, widest = own.size, 1
+    cut_at, outer, alike = np.empty(count), np.zeros(count), np.empty(count, np.bool_)
     for k in range(count):
-        widest = max(widest, leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k])
-    base = np.empty(widest, np.int64)
-    group = (
-        np.empty(widest, np.int64),
-        np.empty(widest),
-        np.empty(widest, np.int64),
-        np.empty(widest),
-        np.empty(widest),
-        np.empty(widest, np.bool_),
-        np.empty(widest, np.bool_),
-        np.empty(widest, np.uint64),
-    )
-    at = group[0]
-    heap = (np.empty(widest), np.empty(widest, np.uint64), np.empty(widest, np.int64))
-    above, below = np.empty(64), np.empty(64)
-    ups = downs = top = bottom = 0
-    top_end = bottom_end = False
-    start, length = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    position = np.zeros(count, np.int64)
-    low_end, high_end = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    cut_at, outer, doubt = np.empty(count), np.zeros(count), np.zeros(count)
-    costs = np.empty(3 * UNITS * count + 64)
-    for k in range(count):
-        cut_at[k] = _cutting_price(k, 2.0 * price[k], leaf_start, leaf)
+        first, last = leaf_start[k], leaf_start[k + 1]
+        widest = max(widest, last - first + inner_start[k + 1] - inner_start[k])
+        alike[k] = same[k] > 0.0 and inner_start[k] == inner_start[k + 1]
+        cut_at[k] = 2.0 * price[k]
+        if same[k] == 0.0:
+            cut_at[k] = _cutting_price(cut_at[k], first, last, lo, hi, weight, hint)
         for c in range(inner_start[k], inner_start[k + 1]):
             outer[c] = cut_at[k]
+    places, base = np.empty((4, widest), np.int64), np.empty(widest, np.int64)
+    sizes, key = np.empty((3, widest)), np.empty(widest, np.uint64)
+    cost, rank, child = np.empty(widest), np.empty(widest, np.uint64), np.empty(widest, np.int64)
+    found, costs = np.empty((2, 64)), np.empty(8 * UNITS * count + 64)
+    windows, begun = np.zeros((count, 5), np.int64), np.zeros(count, np.int64)
     patience = PATIENCE_EACH * (count + leaf_x.size) + PATIENCE
-    for widening in range(MOST_WIDENINGS):
-        wanted, times = UNITS << widening, 2.0**widening
-        used, sound = 0, True
-        for k in range(count - 1, -1, -1):
-            first, last = leaf_start[k], leaf_start[k + 1]
-            children = last - first + inner_start[k + 1] - inner_start[k]
-            doubt[k] = children
-            for c in range(inner_start[k], inner_start[k + 1]):
-                doubt[k] += response[c] * doubt[c]
-            doubt[k] = doubt[k] / slope[k] if slope[k] > 0.0 else 0.0  # 0 as well where the slope is infinite
-            far = times * doubt[k]
-            alike = same[k] > 0.0 and children == last - first
-            if alike:
-                level = _units_below(cut_at[k], leaf_weight[first])
-                total = np.int64(leaves_at(first, last, lo, hi, level)) + gap[k]
-            else:
-                level = 0.0
-                window = (costs, start, length, position, low_end, high_end)
-                total, sound = _begin(k, cut_at[k], forest, leaf, window, group)
-                if not sound:
-                    break
-                total += gap[k]
-                for i in range(children):
-                    base[i] = at[i]
-            seen = np.int64(0)
+    doubt = _doubts(leaf_start, inner_start, slope, response)
+    sound, widening = False, 0
+    while not sound and widening < MOST_WIDENINGS:
+        wanted = UNITS << widening
+        used, left = leaf_windows(
+            leaf_start,
+            lo,
+            hi,
+            weight,
+            alike,
+            gap,
+            low,
+            high,
+            own,
+            cut_at,
+            outer,
+            doubt,
+            wanted,
+            patience,
+            costs,
+            windows,
+            begun,
+        )
+        if used < 0:
+            costs = np.empty(2 * costs.size)
+            continue
+        patience, sound, k = left, True, count - 1
+        while k >= 0 and sound and patience >= 0:
+            if alike[k]:
+                k -= 1
+                continue
+            children = leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k]
+            total, sound = _begin(
+                k,
+                cut_at[k],
+                leaf_start,
+                inner_start,
+                leaves,
+                inner,
+                lo,
+                hi,
+                weight,
+                hint,
+                costs,
+                windows,
+                places,
+                sizes,
+                key,
+            )
+            for i in range(children):
+                base[i] = places[AT, i]
+            begun[k] = total + gap[k]
+            ups = downs = top = bottom = seen = np.int64(0)
+            top_end = bottom_end = roomy = True
             for turn in range(2):
-                up = turn == 0
-                row = above if up else below
-                limits = (outer[k], far, seen, wanted, low[k], high[k], own[k], patience)
-                if alike:
-                    row, made, ended, x = explore_levels(
-                        first, last, lo, hi, leaf_weight[first], level, up, total, limits, row
-                    )
+                for i in range(children):
+                    places[AT, i] = base[i]
+                limits = (outer[k], doubt[k], seen, wanted, low[k], high[k], own[k], patience)
+                made, ended, x = _explore(
+                    children, turn == 0, begun[k], limits, places, sizes, key, costs, cost, rank, child, found
+                )
+                roomy = roomy and made >= 0
+                if turn == 0:
+                    ups, top_end, top = made, ended, x
+                    for i in range(made):
+                        seen += found[0, i] < outer[k]
                 else:
-                    for i in range(children):
-                        at[i] = base[i]
-                    row, made, ended, x = _explore(children, up, total, limits, group, costs, heap, row)
-                if up:
-                    above, ups, top_end, top = row, made, ended, x
-                    for i in range(ups):
-                        seen += above[i] < outer[k]
-                else:
-                    below, downs, bottom_end, bottom = row, made, ended, x
+                    downs, bottom_end, bottom = made, ended, x
+            if not roomy:
+                found = np.empty((2, 2 * found.shape[1]))
+                continue
             patience -= top - bottom
-            if patience < 0:
-                return False
-            if top < low[k] or bottom > high[k]:
-                sound = False
-                break
-            begin, end = _kept(below, downs, above, ups, outer[k], far, wanted)
-            low_end[k] = begin == 0 and bottom_end
-            high_end[k] = end == downs + ups and top_end
-            position[k] = min(max(total, low[k]), high[k]) - downs + begin
-            start[k], length[k] = used, end - begin
-            if used + length[k] > costs.size:
-                costs = longer(costs, used, 2 * (used + length[k]))
+            sound = sound and top >= low[k] and bottom <= high[k]
+            begin, end = _kept(found, ups, downs, outer[k], doubt[k], wanted)
+            windows[k, START], windows[k, LENGTH] = used, end - begin
+            windows[k, POSITION] = min(max(begun[k], low[k]), high[k]) - downs + begin
+            windows[k, LOW_CUT] = 0 if begin == 0 and bottom_end else 1
+            windows[k, HIGH_CUT] = 0 if end == downs + ups and top_end else 1
+            if used + end - begin > costs.size:
+                longer = np.empty(2 * (used + end - begin))
+                for i in range(used):
+                    longer[i] = costs[i]
+                costs = longer
             for i in range(begin, end):
-                costs[used] = below[downs - 1 - i] if i < downs else above[i - downs]
+                costs[used] = found[1, downs - 1 - i] if i < downs else found[0, i - downs]
                 used += 1
-        if not sound:
-            continue
-        for k in range(inner_start[0]):
-            row_of_root = costs[start[k] : start[k] + length[k]]
-            inner_x[k], sure = _chosen(row_of_root, position[k], low_end[k], high_end[k], inner[k])
+            k -= 1
+        if patience < 0:
+            return False
+        for k in range(inner_start[0] if sound else 0):
+            inner_x[k], sure = _chosen(costs, windows[k], inner[k])
             sound = sound and sure
-        if sound:
-            window = (costs, start, length, position, low_end, high_end)
-            _spread(forest, leaf, gap, cut_at, window, group, heap, leaf_x, inner_x)
-            return True
-    return False
-
-
-@numba.njit(cache=True, nogil=True)
-def _spread(forest, leaf, gap, cut_at, window, group, heap, leaf_x, inner_x):  # type: ignore[no-untyped-def]
-    """Go down from the roots: k's move takes the first units of its row."""
-    leaf_start, inner_start, outputs, _ = forest
-    lo, hi, leaf_weight, same, _ = leaf
-    costs, _, _, position, _, _ = window
-    at, weight, offset, bottom, top, _, _, key = group
-    cost, rank, child = heap
-    for k in range(gap.size):
-        first, last = leaf_start[k], leaf_start[k + 1]
-        children = last - first + inner_start[k + 1] - inner_start[k]
-        if same[k] > 0.0 and children == last - first:
-            level = _units_below(cut_at[k], leaf_weight[first])
-            missing = inner_x[k] - gap[k] - np.int64(leaves_at(first, last, lo, hi, level))
-            take_levels(first, last, lo, hi, outputs, level, missing, rank, leaf_x)
+        widening += 1
+        for k in range(count):
+            doubt[k] *= 2.0
+    if not sound:
+        return False
+    for k in range(count):  # down from the roots: k's move takes the first units of its row
+        if alike[k]:
             continue
-        total, _sound = _begin(k, cut_at[k], forest, leaf, window, group)
-        missing = inner_x[k] - gap[k] - total
-        if missing != 0:
-            up = missing > 0
-            count = _line_up(up, children, at, weight, offset, bottom, top, key, costs, cost, rank, child)
-            for _unit_taken in range(abs(missing)):
-                count = _advance(up, at, weight, offset, bottom, top, costs, cost, rank, child, count)
-        for i in range(last - first):
-            leaf_x[first + i] = at[i]
+        _begin(
+            k,
+            cut_at[k],
+            leaf_start,
+            inner_start,
+            leaves,
+            inner,
+            lo,
+            hi,
+            weight,
+            hint,
+            costs,
+            windows,
+            places,
+            sizes,
+            key,
+        )
+        leaf_children = leaf_start[k + 1] - leaf_start[k]
+        children = leaf_children + inner_start[k + 1] - inner_start[k]
+        up, missing = inner_x[k] > begun[k], abs(inner_x[k] - begun[k])
+        if missing > 0:
+            waiting = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
+            for _ in range(missing):
+                waiting = _advance(up, places, sizes, costs, cost, rank, child, waiting)
+        for i in range(leaf_children):
+            leaf_x[leaf_start[k] + i] = places[AT, i]
         for c in range(inner_start[k], inner_start[k + 1]):
-            inner_x[c] = position[c] + at[last - first + c - inner_start[k]]
+            inner_x[c] = windows[c, POSITION] + places[AT, leaf_children + c - inner_start[k]]
+    leaf_moves(leaf_start, lo, hi, leaves, weight, alike, cut_at, begun, inner_x, key, rank, leaf_x)
+    return True

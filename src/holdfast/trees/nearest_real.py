@@ -2,9 +2,9 @@
 
 Everything is said in moves x = z − y. At inner output k the children share one price λ_k: a leaf answers v·λ_k, cut to
 its bounds, an inner child with its own sum. While the cut outputs stay the same, every answer is affine in the price,
-so one pass up and one pass down solve the whole hierarchy; then the cut outputs are read off anew. The first round cuts
-nothing: without bounds it is the closed form of generalised least squares. With lower bounds on leaves only, rounds end
-at the optimum, because every answer is convex and grows with the price (docs/theory/update-on-trees.md).
+so one pass up and one pass down solve the whole hierarchy; then the cut outputs are read off anew. Rounds begin at
+price 0. Without bounds the first one is the closed form of generalised least squares. With lower bounds on leaves only,
+rounds end at the optimum, because every answer is convex and grows with the price (docs/theory/update-on-trees.md).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped
     if same > 0.0:
         step, free = price * same, 0
         if hi.size == 0:
-            for j in range(first, last):
-                if step <= lo[j]:
-                    constant += lo[j]
-                    most = min(most, lo[j])
-                else:
-                    free += 1
-                    least = max(least, lo[j])
+            for j in range(first, last):  # without branches: which leaves are cut cannot be foreseen
+                bound = lo[j]
+                cut = step <= bound
+                constant += bound if cut else 0.0
+                most = min(most, bound if cut else np.inf)
+                least = max(least, -np.inf if cut else bound)
+                free += not cut
         else:
             for j in range(first, last):
                 if step <= lo[j]:
@@ -89,6 +89,7 @@ def least_squares(  # type: ignore[no-untyped-def]
     state = np.zeros(count, np.int8)
     size = np.zeros(count)
     slack, moved = SLACK, True
+    price[:] = 0.0
     for k in range(count):
         if low[k] == high[k]:
             state[k] = -1
@@ -99,20 +100,17 @@ def least_squares(  # type: ignore[no-untyped-def]
         for k in range(count - 1, -1, -1):
             first, last = leaf_start[k], leaf_start[k + 1]
             if last > first:
-                if turn == 0:
-                    own_slope[k] = (last - first) * same[k]
+                room = slack * (abs(price[k]) + size[k])
+                if bounded and not least[k] - room <= price[k] <= most[k] + room:
+                    found = scan(first, last, price[k], lo, hi, variance, same[k])
+                    own[k], own_slope[k], least[k], most[k] = found
+                    changed = True
+                if turn == 0 and own_slope[k] == 0.0:
+                    own[k], own_slope[k], least[k], most[k] = 0.0, (last - first) * same[k], np.inf, -np.inf
                     if same[k] == 0.0:
                         for j in range(first, last):
                             own_slope[k] += variance[j]
                             own[k] += lo[j] if variance[j] == 0.0 else 0.0
-                    if not bounded:
-                        least[k], most[k] = -np.inf, np.inf
-                else:
-                    room = slack * (abs(price[k]) + size[k])
-                    if not least[k] - room <= price[k] <= most[k] + room:
-                        found = scan(first, last, price[k], lo, hi, variance, same[k])
-                        own[k], own_slope[k], least[k], most[k] = found
-                        changed = True
             a, b = gap[k] + own[k], own_slope[k]
             for c in range(inner_start[k], inner_start[k + 1]):
                 a += answer[c]

@@ -18,18 +18,16 @@ from holdfast.trees.nearest_real import least_squares, slopes_at
 
 
 @numba.njit(cache=True, nogil=True)
-def _read(forest, weight, low, high, noisy, y, inner_y, gap):  # type: ignore[no-untyped-def]
-    """Sort one row of noisy values, and find the gap between each inner output and the sum of its children.
+def _read(forest, weight, low, high, noisy, inner_y, gap):  # type: ignore[no-untyped-def]
+    """Sort the noisy values of inner outputs, and find the gap between each and the sum of its children.
 
     Inner outputs that are neither measured nor exact start from the sum of their children.
     """
     leaf_start, inner_start, leaves, inner = forest
-    for j in range(y.size):
-        y[j] = noisy[leaves[j]]
     for k in range(inner_y.size - 1, -1, -1):
-        total = y.dtype.type(0)
+        total = noisy.dtype.type(0)
         for j in range(leaf_start[k], leaf_start[k + 1]):
-            total += y[j]
+            total += noisy[leaves[j]]
         for c in range(inner_start[k], inner_start[k + 1]):
             total += inner_y[c]
         inner_y[k] = noisy[inner[k]]
@@ -39,12 +37,12 @@ def _read(forest, weight, low, high, noisy, y, inner_y, gap):  # type: ignore[no
 
 
 @numba.njit(cache=True, nogil=True)
-def _moves_within(low, high, y, lo, hi):  # type: ignore[no-untyped-def]
-    """Bounds on moves, ∓inf where there is none."""
-    for i in range(y.size):
-        lo[i] = low[i] - y[i] if low[i] > -LARGEST else -np.inf
+def _moves_within(low, high, outputs, noisy, lo, hi):  # type: ignore[no-untyped-def]
+    """Bounds on moves of outputs, ∓inf where there is none."""
+    for i in range(lo.size):
+        lo[i] = low[i] - noisy[outputs[i]] if low[i] > -LARGEST else -np.inf
     for i in range(hi.size):
-        hi[i] = high[i] - y[i] if high[i] < LARGEST else np.inf
+        hi[i] = high[i] - noisy[outputs[i]] if high[i] < LARGEST else np.inf
 
 
 @numba.njit(cache=True, nogil=True)
@@ -106,14 +104,14 @@ def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: i
     leaf_start, inner_start, leaves, inner = forest
     leaf_low, leaf_high, low, high = bounds
     _, variance, same, weight = weights
-    y, inner_y = np.empty(leaves.size, noisy.dtype), np.empty(inner.size, noisy.dtype)
+    inner_y, places = np.empty(inner.size, noisy.dtype), np.arange(inner.size)
     gap, x, leaf_x = np.empty(inner.size), np.empty(inner.size), np.empty(leaves.size)
-    lo, hi, inner_lo, inner_hi = np.empty(y.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
+    lo, hi, inner_lo, inner_hi = np.empty(leaves.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
     price, slope, response = np.zeros(gap.size), np.zeros(gap.size), np.zeros(gap.size)
     for row in range(noisy.shape[0]):
-        _read(forest, weight, low, high, noisy[row], y, inner_y, gap)
-        _moves_within(leaf_low, leaf_high, y, lo, hi)
-        _moves_within(low, high, inner_y, inner_lo, inner_hi)
+        _read(forest, weight, low, high, noisy[row], inner_y, gap)
+        _moves_within(leaf_low, leaf_high, leaves, noisy[row], lo, hi)
+        _moves_within(low, high, places, inner_y, inner_lo, inner_hi)
         settled = least_squares(
             leaf_start,
             inner_start,
@@ -148,15 +146,15 @@ def whole_rows(forest, weights, bounds, bounded, noisy, result, found, known):  
     leaf_low, leaf_high, low, high = bounds
     leaf_weight, variance, same, weight = weights
     leaf_x, x, price = found
-    y, inner_y, gap = np.empty(leaves.size, np.int64), np.empty(inner.size, np.int64), np.empty(inner.size, np.int64)
-    lo, hi, inner_lo, inner_hi = np.empty(y.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
+    inner_y, gap, places = np.empty(inner.size, np.int64), np.empty(inner.size, np.int64), np.arange(inner.size)
+    lo, hi, inner_lo, inner_hi = np.empty(leaves.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
     least, most = np.empty(gap.size, np.int64), np.empty(gap.size, np.int64)
     slope, response = np.zeros(gap.size), np.zeros(gap.size)
-    move, inner_move = np.zeros(y.size, np.int64), np.zeros(gap.size, np.int64)
+    move, inner_move = np.empty(leaves.size, np.int64), np.zeros(gap.size, np.int64)
     for row in range(noisy.shape[0]):
-        _read(forest, weight, low, high, noisy[row], y, inner_y, gap)
-        _moves_within(leaf_low, leaf_high, y, lo, hi)
-        _moves_within(low, high, inner_y, inner_lo, inner_hi)
+        _read(forest, weight, low, high, noisy[row], inner_y, gap)
+        _moves_within(leaf_low, leaf_high, leaves, noisy[row], lo, hi)
+        _moves_within(low, high, places, inner_y, inner_lo, inner_hi)
         if known:
             slopes_at(leaf_start, inner_start, lo, hi, variance, inner_lo, inner_hi, weight, leaf_x, x, slope, response)
         else:
@@ -204,12 +202,12 @@ def curve_rows(forest, weights, bounds, absolute, whole, noisy, moves, inner_x, 
     leaf_start, _, leaves, inner = forest
     leaf_low, leaf_high, low, high = bounds
     leaf_weight, _, _, weight = weights
-    y, inner_y, gap = np.empty(leaves.size, noisy.dtype), np.empty(inner.size, noisy.dtype), np.empty(inner.size)
-    lo, hi, inner_lo, inner_hi = np.empty(y.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
+    inner_y, gap, places = np.empty(inner.size, noisy.dtype), np.empty(inner.size), np.arange(inner.size)
+    lo, hi, inner_lo, inner_hi = np.empty(leaves.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
     for row in range(noisy.shape[0]):
-        _read(forest, weight, low, high, noisy[row], y, inner_y, gap)
-        _moves_within(leaf_low, leaf_high, y, lo, hi)
-        _moves_within(low, high, inner_y, inner_lo, inner_hi)
+        _read(forest, weight, low, high, noisy[row], inner_y, gap)
+        _moves_within(leaf_low, leaf_high, leaves, noisy[row], lo, hi)
+        _moves_within(low, high, places, inner_y, inner_lo, inner_hi)
         for j in range(leaf_start[0]):
             x = max(0.0, lo[j])
             moves[row, j] = min(x, hi[j]) if hi.size > 0 else x

@@ -23,24 +23,26 @@ def tie_hash(number):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def smallest(keys, count, rank):  # type: ignore[no-untyped-def]
-    """The rank-th smallest of the first `count` keys, which are rearranged (Hoare's selection)."""
-    low, high, wanted = 0, count - 1, rank - 1
-    while low < high:
-        pivot = keys[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while keys[i] < pivot:
-                i += 1
-            while keys[j] > pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                i += 1
-                j -= 1
-        if wanted <= j:
-            high = j
-        elif wanted >= i:
-            low = i
-        else:
-            break
-    return keys[wanted]
+    """The rank-th smallest of the first `count` keys, which are rearranged; hashes spread evenly over the buckets."""
+    buckets, shift, last = np.empty(64, np.int64), np.uint64(58), np.uint64(63)
+    while count > 6 and shift > np.uint64(4):
+        buckets[:] = 0
+        for i in range(count):
+            buckets[(keys[i] >> shift) & last] += 1
+        bucket, below = 0, 0
+        while below + buckets[bucket] < rank:
+            below += buckets[bucket]
+            bucket += 1
+        kept = 0
+        for i in range(count):
+            key = keys[i]
+            keys[kept] = key
+            kept += ((key >> shift) & last) == np.uint64(bucket)
+        count, rank, shift = kept, rank - below, shift - np.uint64(6)
+    for i in range(1, count):
+        key, k = keys[i], i
+        while k > 0 and keys[k - 1] > key:
+            keys[k] = keys[k - 1]
+            k -= 1
+        keys[k] = key
+    return keys[rank - 1]
