@@ -35,7 +35,7 @@ from holdfast.trees.steps import (
     weigh,
 )
 
-#: How often four places are cut off an end of a message that would lean on a tail known inexactly.
+#: How often some places are cut off an end of a message that would lean on a tail known inexactly.
 TRIMS = 12
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 _INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
@@ -151,9 +151,9 @@ def _kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defi
             if added <= 0.02 or final - first < 16:
                 break
             if side:
-                final -= 4
+                final -= max(4, (final - first) // 32)
             else:
-                first += 4
+                first += max(4, (final - first) // 32)
         error += added
     return first, final, error
 
@@ -467,9 +467,9 @@ def pair_messages(
                     if added <= 0.02 * known or final - first < 16:
                         break
                     if side:
-                        final -= 4
+                        final -= max(4, (final - first) // 32)
                     else:
-                        first += 4
+                        first += max(4, (final - first) // 32)
                 error += added
         out = out[first - start : final - start + 1]
         # the tails of such messages, as far as they were written out, are known to a few percent
