@@ -161,7 +161,8 @@ def main():
                 f"nation of {blocks:,} blocks, {name}: first {found['first']:.2f} s, then {found['again']:.2f} s, "
                 f"yardstick {found['yardstick']:.2f} s, ratios {ratio:.1f} and {later:.1f} (bar {BAR:.0f}), peak "
                 f"memory {found['memory']:.2f} GiB (bar {MOST_GIB:.0f}), "
-                f"{'' if found['proved'] else 'not '}proved optimal; TopDown {found['topdown']:.2f} s and {found['topdown worse']:.2%} worse, BlueDown "
+                f"{'' if found['proved'] else 'not '}proved optimal; TopDown "
+                f"{found['topdown']:.2f} s and {found['topdown worse']:.2%} worse, BlueDown "
                 f"{found['bluedown']:.2f} s and {found['bluedown worse']:.2%} worse{' MISSED' if bad else ''}",
                 flush=True,
             )
