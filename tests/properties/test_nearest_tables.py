@@ -12,6 +12,7 @@ import holdfast as hf
 import optimality
 from holdfast.trees.best_linear import error_variances, error_weights
 from holdfast.trees.nearest import Nearest
+from holdfast.trees.nearest_rows import whole_rows
 from holdfast.trees.ties import tie_hash
 
 NONE = 2**62
@@ -96,6 +97,47 @@ def test_curves_and_policies_find_the_same(problem):
     assert np.array_equal(nearest.move(noisy[None], low, high), by_curves.move(noisy[None], low, high))
     limits = (low.astype(np.float64), high.astype(np.float64))
     assert nearest.move(noisy[None], *limits) == pytest.approx(by_curves.move(noisy[None], *limits), abs=1e-8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.integers(0, 2**32), st.sampled_from([0.1, 3.0, 40.0]))
+def test_wrong_prices_only_cost_time(problem, seed, wrong):
+    """Real prices say where windows begin. Wrong ones make windows grow; the whole table and its ties stay the same."""
+    parents, noisy, spread, low, high = problem
+    spread = np.where(np.isfinite(spread), 2.0, spread)
+    nearest = Nearest.of(parents, low == high, spread, absolute=False)
+    best = nearest.move(noisy[None], low, high)
+    layout, rng = nearest.layout, np.random.default_rng(seed)
+    forest = (layout.leaf_start, layout.inner_start, layout.leaves, layout.inner)
+    bounds = tuple(side[outputs] for outputs in (layout.leaves, layout.inner) for side in (low, high))
+    weights = (nearest.leaf_weight, nearest.variance, nearest.same, nearest.weight)
+    moves = (best[0, layout.leaves] - noisy[layout.leaves]).astype(np.float64)
+    guess = (moves + rng.integers(-3, 4, moves.size), rng.normal(0, wrong, layout.inner.size))
+    found = np.empty_like(best)
+    started = (guess[0], guess[1].copy(), guess[1])
+    assert whole_rows(forest, weights, bounds, True, noisy[None], found, started, True) == 1
+    assert np.array_equal(found, best)
+
+
+def test_rounds_that_do_not_settle_end_in_curves():
+    """Bounds on both sides and on inner nodes, uneven weights: where policies go round in circles, curves decide."""
+    rng = np.random.default_rng(23)
+    for _ in range(150):
+        n = int(rng.integers(30, 150))
+        parents = np.full(n, -1)
+        parents[1:] = [rng.integers(max(0, v - 12), v) for v in range(1, n)]
+        truth = optimality.sum_up(parents, rng.integers(0, 6, n))
+        noisy = truth + rng.laplace(0, 4, n)
+        spread = np.exp(rng.normal(0, 2.5, n))
+        low, high = np.zeros(n), np.full(n, float(NONE))
+        some = rng.random(n) < 0.4
+        low[some], high[some] = (
+            truth[some] - rng.integers(0, 3, some.sum()),
+            truth[some] + rng.integers(0, 3, some.sum()),
+        )
+        exact = low == high
+        z = Nearest.of(parents, exact, spread, absolute=False).move(noisy[None], low, high)[0]
+        optimality.assert_nearest(parents, noisy, weights_of(spread, exact, "l2"), low, high, z, "l2")
 
 
 @settings(max_examples=60, deadline=None)
@@ -350,6 +392,7 @@ def test_what_cannot_be_reached_or_told_apart_is_refused():
     assert not Nearest.of(parents, np.zeros(3, dtype=bool), np.array([1, np.inf, np.inf]), absolute=False).determined
     assert not Nearest.of(parents, np.zeros(3, dtype=bool), np.array([np.inf, np.inf, 1]), absolute=False).determined
     assert Nearest.of(parents, np.zeros(3, dtype=bool), np.array([1, np.inf, 1]), absolute=False).determined
+    assert not Nearest.of(parents[:1], np.zeros(1, dtype=bool), np.array([np.inf]), absolute=False).determined
     far = np.array([[0, 2**61 + 6, -(2**61)]])  # the bound is 2**60 + 3 away from the value, which no double holds
     wide = Nearest.of(parents, np.zeros(3, dtype=bool), np.array([1e6, 1, 1]), absolute=True)
     with pytest.raises(hf.Refused, match=r"2\*\*50"):
