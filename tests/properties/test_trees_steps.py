@@ -26,6 +26,8 @@ from holdfast.trees.steps import (
 
 BITS = 200
 FEW = settings(max_examples=40, deadline=None)
+#: Room that steps work in.
+ROOM = np.empty(1 << 14)
 
 
 def powers_of(scale, longest):
@@ -76,12 +78,12 @@ def test_adding_a_leaf_errs_within_its_bound(message, scale, data):
     # a sum without end is refused; one that hardly falls is too long to check here
     if (b_hi == ENDLESS and powers[1] * r_lo >= 1) or (b_lo == -ENDLESS and powers[1] * r_hi >= 1):
         assert not add_leaf(
-            values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, np.empty(out_hi - out_lo + 1), out_lo, out_hi
+            values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, np.empty(out_hi - out_lo + 1), out_lo, out_hi, ROOM
         ) < np.inf  # fmt: skip
         return
     assume(powers[1] * max(r_lo, r_hi) < 0.93 or max(-b_lo, b_hi) < ENDLESS)
     out = np.empty(out_hi - out_lo + 1)
-    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi)
+    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi, ROOM)
     with working_precision(BITS):
         alpha = (-arb(1) / scale).exp()
         first, last = max(b_lo, -1_000), min(b_hi, 1_000)
@@ -104,7 +106,7 @@ def test_long_recursions_err_more_and_say_so(scale, side):
     out = np.empty(1)
     place = n if side > 0 else 0
     error = add_leaf(
-        np.ones(n + 1), 0, n, 0.0, 0.0, powers, *((0, ENDLESS) if side > 0 else (-ENDLESS, 0)), out, place, place
+        np.ones(n + 1), 0, n, 0.0, 0.0, powers, *((0, ENDLESS) if side > 0 else (-ENDLESS, 0)), out, place, place, ROOM
     )
     with working_precision(BITS):
         alpha = (-arb(1) / scale).exp()

@@ -75,7 +75,7 @@ def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
         first = min(max(first, start), stop)
         last = max(min(last + 4, stop), first)
         j = 3 + first - u - g_lo  # the place of g(first − u); that of g(first − u − d) is d before it
-        a, b, c, d = four_dots(f[first - f_lo : last + 1 - f_lo], padded[j - 3 : j + last - first + 1])
+        a, b, c, d = four_dots(f, first - f_lo, padded, j - 3, last - first + 1)
         top = a if t == u else (b if t == u + 1 else (c if t == u + 2 else d))
         while last < stop and f[last - f_lo] * padded[3 + last - t - g_lo] > NEGLIGIBLE * top:
             last += 1

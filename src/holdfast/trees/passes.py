@@ -37,6 +37,8 @@ from holdfast.trees.steps import (
 
 #: How often some places are cut off an end of a message that would lean on a tail known inexactly.
 TRIMS = 12
+#: Shares of a parcel's variance at which it is guessed how far its first leaves together stray.
+_SHARES = (0.08, 0.33, 0.67, 0.95)
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 _INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
 Ints = npt.NDArray[np.int64]
@@ -100,23 +102,21 @@ def _put(to: Any, i: Any, values: Any, start: Any, lo: Any, hi: Any, r_lo: Any, 
     to.hard[i], to.defined[i], to.tilt[i], to.error[i], to.scale[i] = hard, defined, tilt, error, scale
 
 
-@numba.njit(**_INLINE)
-def _leaf_onto(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, hard: Any, out: Any, out_lo: Any,
-               out_hi: Any) -> Any:  # fmt: skip
+@numba.njit(**_OPTIONS)
+def _leaf_onto(laplace: Any, powers: Any, low: Any, high: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any,
+               hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:  # fmt: skip
     """Convolve a message with one leaf's weights; return where this is right, and the relative error that it adds.
 
     What is right stands at the front of `out`.
     """
-    powers = kit.weights[kit.leaf_law[q]]
-    if kit.laplace:
-        error = add_leaf(f, lo, hi, r_lo, r_hi, powers, kit.leaf_low[q], kit.leaf_high[q], out, out_lo, out_hi)
-        return out_lo, out_hi, error
+    if laplace:
+        return out_lo, out_hi, add_leaf(f, lo, hi, r_lo, r_hi, powers, low, high, out, out_lo, out_hi, room)
     longest = powers.size - 1
-    b_lo, b_hi = max(kit.leaf_low[q], -longest), min(kit.leaf_high[q], longest)
+    b_lo, b_hi = max(low, -longest), min(high, longest)
     kernel = np.empty(b_hi - b_lo + 1)
     for b in range(b_lo, b_hi + 1):
         kernel[b - b_lo] = powers[abs(b)]
-    b_hard = (LOW if b_lo == kit.leaf_low[q] else 0) | (HIGH if b_hi == kit.leaf_high[q] else 0)
+    b_hard = (LOW if b_lo == low else 0) | (HIGH if b_hi == high else 0)
     good_lo, good_hi, error = out_lo, out_lo - 1, np.inf
     for extra in (min(hi - lo + 8, 2 * longest), longest + max(lo - out_lo, out_hi - hi, 0)):
         wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, extra)
@@ -159,24 +159,30 @@ def _kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defi
 
 
 @numba.njit(**_OPTIONS)
-def parcel_outlook(kit: Any, kinds: Any, count: Any, slope: Any, rest: Any, bend: Any, need: Any, means: Any) -> Any:
-    """Means of the first leaves together, how far down and up from them to look, and how many are of the first kind."""
+def parcel_outlook(
+    kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any
+) -> Any:
+    """Guess where the total of a parcel's first leaves lies, for each number of them; return how many are alike."""
+    grid, leaf_mean, leaf_variance, leaf_steep, unit = (
+        kit.grid, kit.leaf_mean, kit.leaf_variance, kit.leaf_steep, kit.unit
+    )  # fmt: skip
+    count = kinds.size
     base = 1
     while base < count and kinds[base] == kinds[0]:
         base += 1
-    total = 0.0
-    sum_variance = 0.0
-    steep = np.inf
-    i = min(max(np.searchsorted(kit.grid, slope) - 1, 0), kit.grid.size - 2)
-    part = min(max((slope - kit.grid[i]) / (kit.grid[i + 1] - kit.grid[i]), 0.0), 1.0)
+    mean, variance, steep = 0.0, 0.0, np.inf
+    i = min(max(np.searchsorted(grid, slope) - 1, 0), grid.size - 2)
+    part = min(max((slope - grid[i]) / (grid[i + 1] - grid[i]), 0.0), 1.0)
+    more, spread = 0.0, 0.0
     for j in range(count):
         q = kinds[j]
-        total += between(kit.leaf_mean[q, i], kit.leaf_mean[q, i + 1], part, kit.unit)
-        sum_variance += max(
-            between(kit.leaf_variance[q, i], kit.leaf_variance[q, i + 1], part, kit.unit * kit.unit), 1e-2
-        )
-        steep = min(steep, kit.leaf_steep[q])
-        means[j] = total
+        if j == 0 or kinds[j - 1] != q:
+            more = between(leaf_mean[q, i], leaf_mean[q, i + 1], part, unit)
+            spread = max(between(leaf_variance[q, i], leaf_variance[q, i + 1], part, unit * unit), 1e-2)
+            steep = min(steep, leaf_steep[q])
+        mean += more
+        variance += spread
+        lows[j], highs[j] = mean, variance
     rising, falling = np.empty(3), np.empty(3)  # how the first leaves together bend
     rising[:] = max(steep - slope, 0.02 * steep)
     falling[:] = max(steep + slope, 0.02 * steep)
@@ -185,20 +191,28 @@ def parcel_outlook(kit: Any, kinds: Any, count: Any, slope: Any, rest: Any, bend
     above, under = bend[0].copy(), bend[1].copy()
     above[0], above[2] = min(above[0], falling[0]), min(above[2], falling[2])
     under[0], under[2] = min(under[0], rising[0]), min(under[2], rising[2])
-    up, down = 0.0, 0.0
-    for third in range(2, 4):
-        v = sum_variance * third / 3.0
-        other = sum_variance - v + rest
-        up = max(up, reach(v, rising, 0.0, other, bend[0] if third == 3 else above, 0.0, need))
-        down = max(down, reach(v, falling, 0.0, other, bend[1] if third == 3 else under, 0.0, need))
-    return base, down + 3, up + 3
+    ups, downs = np.empty(len(_SHARES)), np.empty(len(_SHARES))
+    for k in range(len(_SHARES)):
+        v = variance * _SHARES[k]
+        other = variance - v + rest
+        ups[k] = reach(v, rising, 0.0, other, above, 0.0, need) + 3
+        downs[k] = reach(v, falling, 0.0, other, under, 0.0, need) + 3
+    k = 0
+    for j in range(count):
+        mean, share = lows[j], highs[j] / variance
+        while k < len(_SHARES) - 2 and share > _SHARES[k + 1]:
+            k += 1
+        part = min(max((share - _SHARES[k]) / (_SHARES[k + 1] - _SHARES[k]), 0.0), 1.0)
+        lows[j] = mean - downs[k] - part * (downs[k + 1] - downs[k])
+        highs[j] = mean + ups[k] + part * (ups[k + 1] - ups[k])
+    return base
 
 
 @numba.njit(**_INLINE)
-def _asked(mean: Any, down: Any, up: Any, lowest: Any, highest: Any) -> Any:
-    """A window around a mean within the possible totals, four places wide where there are as many."""
-    lo = min(max(np.int64(np.floor(mean - down)), lowest), max(highest - 3, lowest))
-    hi = max(min(np.int64(np.ceil(mean + up)), highest), min(lowest + 3, highest))
+def _asked(low: Any, high: Any, lowest: Any, highest: Any) -> Any:
+    """A window within the possible totals, four places wide where there are as many."""
+    lo = min(max(np.int64(np.floor(low)), lowest), max(highest - 3, lowest))
+    hi = max(min(np.int64(np.ceil(high)), highest), min(lowest + 3, highest))
     return lo, hi
 
 
@@ -222,23 +236,31 @@ def block_windows(
     below: Any, rest: Any, bend: Any, need: Any, lo: Any, hi: Any, endless: Any,
 ) -> Any:  # fmt: skip
     """Widen the windows of blocks, (leaf kind, count), to what parcels that start with them ask; return the widest."""
-    means = np.empty(MOST_LEAVES)
+    lows, highs = np.empty(MOST_LEAVES), np.empty(MOST_LEAVES)
     widest = 0.0
     for k in parcels:
         p = example[k]
         kinds = leaf_kind[pieces_first[p] : pieces_first[p] + pieces_count[p]]
-        base, down, up = parcel_outlook(kit, kinds, kinds.size, below[k], rest[k], bend[k], need, means)
-        widest = max(widest, down + up)
+        base = parcel_outlook(kit, kinds, below[k], rest[k], bend[k], need, lows, highs)
+        for j in range(base, kinds.size):
+            widest = max(widest, highs[j] - lows[j])
         q = kinds[0]
         lowest, highest = np.int64(0), np.int64(0)
         for c in range(1, base + 1):
             lowest = _plus(lowest, kit.leaf_low[q], -endless)
             highest = _plus(highest, kit.leaf_high[q], endless)
-            a, b = _asked(means[c - 1], down, up, lowest, highest)
+            a, b = _asked(lows[c - 1], highs[c - 1], lowest, highest)
             a, b = _reached(kit, q, c * 0.5 / kit.rate[kit.leaf_law[q]], a, b)
             lo[q, c] = min(lo[q, c], a)
             hi[q, c] = max(hi[q, c], b)
     return widest
+
+
+@numba.njit(**_INLINE)
+def _room(room: Any, lo: Any, hi: Any, first: Any, final: Any) -> Any:
+    """The same room or a larger one, enough for `add_leaf`."""
+    size = max(hi, final + 1) - min(lo, first) + 1
+    return room if room.size >= 3 * size else np.empty(4 * size)
 
 
 @numba.njit(**_OPTIONS)
@@ -248,6 +270,7 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless
     longest = powers.size - 1
     lowest, highest = kit.leaf_low[q], kit.leaf_high[q]
     last = -1
+    room = np.empty(0)
     for c in range(1, MOST_LEAVES + 1):
         i = slots[q, c]
         if i < 0:
@@ -264,9 +287,11 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless
             head = to.offset[last]
             f = to.values[head : head + to.hi[last] - to.lo[last] + 1]
             values = np.empty(final - first + 1)
+            room = _room(room, to.lo[last], to.hi[last], first, final)
             first, final, error = _leaf_onto(
-                kit, q, f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last], to.hard[last], values, first, final
-            )
+                kit.laplace, powers, kit.leaf_low[q], kit.leaf_high[q], f, to.lo[last], to.hi[last], to.r_lo[last],
+                to.r_hi[last], to.hard[last], values, first, final, room,
+            )  # fmt: skip
             error += to.error[last]
             if to.defined[last]:
                 start = first
@@ -297,63 +322,70 @@ def prefixes(
     has, and whether all went well. The shelf must have room; see `parcel_room`.
     """
     count = kinds.size
-    means = np.empty(MOST_LEAVES)
-    base, down, up = parcel_outlook(kit, kinds, count, slope, rest, bend, need, means)
+    lows, highs = np.empty(MOST_LEAVES), np.empty(MOST_LEAVES)
+    base = parcel_outlook(kit, kinds, slope, rest, bend, need, lows, highs)
     i = slots[kinds[0], base]
     head = blocks.offset[i]
     _put(
         to, 0, blocks.values[head : head + blocks.hi[i] - blocks.lo[i] + 1], blocks.lo[i], blocks.lo[i], blocks.hi[i],
         blocks.r_lo[i], blocks.r_hi[i], blocks.hard[i], blocks.defined[i], 0.0, blocks.error[i], blocks.scale[i],
     )  # fmt: skip
-    to.offset[1] = blocks.hi[i] - blocks.lo[i] + 1
+    # fields by name: a tuple's field that is read in a loop is counted as used and unused again each time
+    values, offsets, los, his, hards, defineds = to.values, to.offset, to.lo, to.hi, to.hard, to.defined
+    r_los, r_his, errors = to.r_lo, to.r_hi, to.error
+    leaf_low, leaf_high, leaf_law, rate, laplace = kit.leaf_low, kit.leaf_high, kit.leaf_law, kit.rate, kit.laplace
+    law = leaf_law[kinds[0]]
+    powers = kit.weights[law]
+    room = np.empty(0)
     lowest, highest = np.int64(0), np.int64(0)
-    variance = base * 0.5 / kit.rate[kit.leaf_law[kinds[0]]]
     for _ in range(base):
-        lowest = _plus(lowest, kit.leaf_low[kinds[0]], -endless)
-        highest = _plus(highest, kit.leaf_high[kinds[0]], endless)
+        lowest = _plus(lowest, leaf_low[kinds[0]], -endless)
+        highest = _plus(highest, leaf_high[kinds[0]], endless)
+    variance = base * 0.5 / rate[law]
+    lo, hi, r_lo, r_hi, hard, defined, error = los[0], his[0], r_los[0], r_his[0], hards[0], defineds[0], errors[0]
+    place = hi - lo + 1
+    head = np.int64(0)
     for j in range(base, count):
         q = kinds[j]
-        lowest = _plus(lowest, kit.leaf_low[q], -endless)
-        highest = _plus(highest, kit.leaf_high[q], endless)
         step = j - base
-        variance += 0.5 / kit.rate[kit.leaf_law[q]]
+        if leaf_law[q] != law:
+            law = leaf_law[q]
+            powers = kit.weights[law]
+        lowest = _plus(lowest, leaf_low[q], -endless)
+        highest = _plus(highest, leaf_high[q], endless)
         if j == count - 1:
-            lo, hi = final_lo, final_hi
+            first, final = final_lo, final_hi
         else:
-            lo, hi = _asked(means[j], down, up, lowest, highest)
-        lo, hi = _reached(kit, q, variance, lo, hi)
-        first, final = lo - (1 if lo > lowest else 0), hi + (1 if hi < highest else 0)
-        head = to.offset[step]
-        f = to.values[head : to.offset[step + 1]]
-        place = to.offset[step + 1]
-        if place + final - first + 1 > to.values.size:
+            first, final = _asked(lows[j], highs[j], lowest, highest)
+        if not laplace:
+            variance += 0.5 / rate[law]
+            first, final = _reached(kit, q, variance, first, final)
+        first, final = first - (1 if first > lowest else 0), final + (1 if final < highest else 0)
+        if place + final - first + 1 > values.size:
             return step, base, False
-        out = to.values[place : place + final - first + 1]
-        first, final, error = _leaf_onto(
-            kit, q, f, to.lo[step], to.hi[step], to.r_lo[step], to.r_hi[step], to.hard[step], out, first, final
+        f = values[head : head + hi - lo + 1]
+        out = values[place : place + final - first + 1]
+        room = _room(room, lo, hi, first, final)
+        first, final, added = _leaf_onto(
+            laplace, powers, leaf_low[q], leaf_high[q], f, lo, hi, r_lo, r_hi, hard, out, first, final, room
         )
-        out = out[: final - first + 1]
-        error += to.error[step]
-        if to.defined[step]:
+        added += error
+        if defined:
             start = first
-            first, final, added = _kept(
-                kit, q, f, to.lo[step], to.hi[step], to.r_lo[step], to.r_hi[step], to.defined[step], out, first, final
-            )
-            error += added * (to.error[step] + ROUNDING)
-            if first > start:
-                for s in range(first, final + 1):
-                    out[s - first] = out[s - start]
-            out = out[: final - first + 1]
-        s_lo, s_hi, r_lo, r_hi, hard, defined, scale = ends(out, first, final, lowest, highest, error)
-        if scale == 0.0:
+            first, final, more = _kept(kit, q, f, lo, hi, r_lo, r_hi, defined, out, first, final)
+            added += more * (error + ROUNDING)
+            place += first - start
+        error = added
+        out = values[place : place + final - first + 1]
+        lo, hi, r_lo, r_hi, hard, defined, good = ends(out, first, final, lowest, highest, error)
+        if good == 0.0:
             return step, base, False
-        if s_lo > first:  # the window starts at the front of its place
-            for s in range(s_lo, s_hi + 1):
-                out[s - s_lo] = out[s - first]
-        nxt = step + 1
-        to.lo[nxt], to.hi[nxt], to.r_lo[nxt], to.r_hi[nxt] = s_lo, s_hi, r_lo, r_hi
-        to.hard[nxt], to.defined[nxt], to.tilt[nxt], to.error[nxt], to.scale[nxt] = hard, defined, 0.0, error, scale
-        to.offset[nxt + 1] = place + s_hi - s_lo + 1
+        step += 1
+        head = place + lo - first
+        place += final - first + 1
+        los[step], his[step], r_los[step], r_his[step] = lo, hi, r_lo, r_hi
+        hards[step], defineds[step], errors[step], offsets[step] = hard, defined, error, head
+        to.tilt[step], to.scale[step] = 0.0, 1.0
     return count - base, base, True
 
 
@@ -377,7 +409,7 @@ def parcel_messages(
             failed += 1
             continue
         head = scratch.offset[last]
-        values = scratch.values[head : scratch.offset[last + 1]]
+        values = scratch.values[head : head + scratch.hi[last] - scratch.lo[last] + 1]
         if not _own(
             values, scratch.lo[last], scratch.hi[last], scratch.error[last], law[k], kit, low[k], high[k], lowest[k],
             highest[k], spare_lo, spare_hi, tilt[k], tilt[k], k, to,
@@ -542,57 +574,63 @@ def draw_parcels(
     count = 0
     made = -1
     base = 0
+    rows = totals.shape[1]
+    rest_of = np.empty(rows, np.int64)
+    is_open = np.empty(rows, np.bool_)
+    leaf_low, leaf_high, leaf_law, laplace = kit.leaf_low, kit.leaf_high, kit.leaf_law, kit.laplace
+    law = np.int64(0)
+    powers = kit.weights[law]
+    longest = powers.size - 1
+    shelves = (blocks, scratch)
     for i in range(parcels.size):
         p = parcels[i]
         k = kind[p]
-        kinds = leaf_kind[pieces_first[p] : pieces_first[p] + pieces_count[p]]
+        head = pieces_first[p]
+        size = pieces_count[p]
         if k != made:
             spare_lo = ask_lo[k] - (1 if ask_lo[k] > lowest[k] else 0)
             spare_hi = ask_hi[k] + (1 if ask_hi[k] < highest[k] else 0)
             _, base, _ = prefixes(
-                kit, kinds, below[k], rest[k], bend[k], need, spare_lo, spare_hi, blocks, slots, scratch, endless
-            )
+                kit, leaf_kind[head : head + size], below[k], rest[k], bend[k], need, spare_lo, spare_hi, blocks, slots,
+                scratch, endless,
+            )  # fmt: skip
             made = k
-        head = pieces_first[p]
-        rows = totals.shape[1]
-        rest_of = totals[p].copy()
-        is_open = np.zeros(rows, np.bool_)
-        for j in range(kinds.size - 1, 0, -1):
-            q = kinds[j]
-            if j >= base:
-                now, under = j - base + 1, j - base
-                lo, hi, error = scratch.lo[under], scratch.hi[under], scratch.error[now]
-                f = scratch.values[scratch.offset[under] : scratch.offset[under] + hi - lo + 1]
-                all_lo, all_hi, scale = scratch.lo[now], scratch.hi[now], scratch.scale[now]
-                sums = scratch.values[scratch.offset[now] : scratch.offset[now] + all_hi - all_lo + 1]
-            else:
-                now, under = slots[q, j + 1], slots[q, j]
-                lo, hi, error = blocks.lo[under], blocks.hi[under], blocks.error[now]
-                f = blocks.values[blocks.offset[under] : blocks.offset[under] + hi - lo + 1]
-                all_lo, all_hi, scale = blocks.lo[now], blocks.hi[now], blocks.scale[now]
-                sums = blocks.values[blocks.offset[now] : blocks.offset[now] + all_hi - all_lo + 1]
-            powers = kit.weights[kit.leaf_law[q]]
-            longest = powers.size - 1
-            b_lo, b_hi = max(kit.leaf_low[q], -longest), min(kit.leaf_high[q], longest)
-            slack = TWICE * inflation * error
-            word = words[offset + head + j]
-            drawn = noise[leaves[head + j]]
-            for row in range(rows):
-                s = rest_of[row]
-                if is_open[row] or s < all_lo or s > all_hi:
-                    is_open[row] = True
-                    continue
-                low, high = max(b_lo, s - hi), min(b_hi, s - lo)
-                start = leaf_start(kit.laplace, s, 1.0 / (j + 1), low, high)
-                b = choose_leaf(f, lo, powers, low, high, s, start, sums[s - all_lo] / scale, word[row], slack)
-                if b == UNDECIDED:
-                    is_open[row] = True
-                    continue
-                drawn[row] = b
-                rest_of[row] = s - b
-        drawn = noise[leaves[head]]
         for row in range(rows):
-            drawn[row] = rest_of[row]
+            rest_of[row] = totals[p, row]
+            is_open[row] = False
+        for from_base in range(2):
+            shelf_ = shelves[1 - from_base]
+            values, offsets, los, his, errors, scales = (
+                shelf_.values, shelf_.offset, shelf_.lo, shelf_.hi, shelf_.error, shelf_.scale
+            )  # fmt: skip
+            top, bottom = (min(base, size) - 1, 0) if from_base else (size - 1, base - 1)
+            for j in range(top, bottom, -1):
+                q = leaf_kind[head + j]
+                now, under = (slots[q, j + 1], slots[q, j]) if from_base else (j - base + 1, j - base)
+                lo, hi, all_lo, all_hi = los[under], his[under], los[now], his[now]
+                if leaf_law[q] != law:
+                    law = leaf_law[q]
+                    powers = kit.weights[law]
+                b_lo, b_hi = max(leaf_low[q], -longest), min(leaf_high[q], longest)
+                slack = TWICE * inflation * errors[now]
+                for row in range(rows):
+                    s = rest_of[row]
+                    if is_open[row] or s < all_lo or s > all_hi:
+                        is_open[row] = True
+                        continue
+                    low, high = max(b_lo, s - hi), min(b_hi, s - lo)
+                    start = leaf_start(laplace, s, 1.0 / (j + 1), low, high)
+                    b = choose_leaf(
+                        values, lo - offsets[under], powers, low, high, s, start,
+                        values[offsets[now] + s - all_lo] / scales[now], words[offset + head + j, row], slack,
+                    )  # fmt: skip
+                    if b == UNDECIDED:
+                        is_open[row] = True
+                        continue
+                    noise[leaves[head + j], row] = b
+                    rest_of[row] = s - b
+        for row in range(rows):
+            noise[leaves[head], row] = rest_of[row]
             if is_open[row]:
                 open_pieces[count, 0], open_pieces[count, 1] = row, p
                 count += 1

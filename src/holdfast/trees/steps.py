@@ -29,6 +29,9 @@ GIVE_UP = 24
 MOST_ERROR = 1e-4
 #: Share of the total that one relative error in each of two numbers may move; above 2 for squares of errors.
 TWICE = 2.1
+#: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
+CUT_OFF = 0.85
+HARDLY = 1e-17
 #: Numbers below this are not told from 0, since the smallest doubles have few digits.
 SMALLEST = 1e-290
 #: No bound on a leaf.
@@ -47,25 +50,29 @@ _SUMS: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "
 
 
 @numba.njit(**_SUMS)
-def _four_dots(x: Any, y: Any) -> Any:
+def _four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    ya, yb, yc = y[3:], y[2:], y[1:]
-    for k in range(x.size):
-        value = x[k]
-        a += value * ya[k]
-        b += value * yb[k]
-        c += value * yc[k]
-        d += value * y[k]
+    three, two, one = np.uint64(3), np.uint64(2), np.uint64(1)
+    for k in range(count):
+        value = x[i + k]
+        a += value * y[j + k + three]
+        b += value * y[j + k + two]
+        c += value * y[j + k + one]
+        d += value * y[j + k]
     return a, b, c, d
 
 
 @numba.njit(**_OPTIONS)
-def four_dots(x: Any, y: Any) -> Any:
-    """Σ x[k]·y[k+3−d] for d = 0, 1, 2, 3, in sums of 64 terms whose order is free."""
+def four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
+    """Σ x[i+k]·y[j+k+3−d] over k < count, for d = 0, 1, 2, 3, in sums of 64 terms whose order is free.
+
+    Places instead of slices, and unsigned: slices are counted, and signed places checked, each time.
+    """
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for start in range(0, x.size, _BLOCK):
-        stop = min(start + _BLOCK, x.size)
-        more_a, more_b, more_c, more_d = _four_dots(x[start:stop], y[start : stop + 3])
+    for start in range(0, count, _BLOCK):
+        more_a, more_b, more_c, more_d = _four_dots(
+            x, np.uint64(i + start), y, np.uint64(j + start), np.uint64(min(_BLOCK, count - start))
+        )
         a += more_a
         b += more_b
         c += more_c
@@ -84,6 +91,38 @@ def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
 
 
 @numba.njit(**_CHAINS)
+def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any, far_up: Any, far_down: Any) -> Any:
+    """With x = room[:size], put Σ α^j·x[i−j] over j ≥ 0 into room[size + i], Σ α^j·x[i+j] into room[2·size + i].
+
+    Given are these sums beyond the ends; `far` is the sum of the terms times j at the last place.
+    """
+    down = np.uint64(size)
+    for i in range(np.uint64(size)):  # unsigned: signed places are checked
+        down -= np.uint64(1)
+        far_up = alpha * (far_up + rising)
+        rising = rising * alpha + room[i]
+        room[np.uint64(size) + i] = rising
+        far_down = alpha * (far_down + falling)
+        falling = falling * alpha + room[down]
+        room[np.uint64(2 * size) + down] = falling
+    return rising, falling, far_up, far_down
+
+
+@numba.njit(**_CHAINS)
+def _put(out: Any, count: Any, x: Any, start: Any) -> None:
+    """out = x from a place on."""
+    for i in range(np.uint64(count)):
+        out[i] = x[np.uint64(start) + i]
+
+
+@numba.njit(**_CHAINS)
+def _add(out: Any, first: Any, last: Any, factor: Any, x: Any, start: Any) -> None:
+    """Add factor times x, from a place on, to out[first:last]."""
+    for i in range(np.uint64(max(last - first, 0))):
+        out[np.uint64(first) + i] += factor * x[np.uint64(start) + i]
+
+
+@numba.njit(**_OPTIONS)
 def add_leaf(
     f: Any,
     lo: Any,
@@ -96,70 +135,94 @@ def add_leaf(
     out: Any,
     out_lo: Any,
     out_hi: Any,
+    room: Any,
 ) -> Any:
     """out(s) = Σ α^{|b|}·f(s−b) over b_lo ≤ b ≤ b_hi (b_lo ≤ 0 ≤ b_hi, ∓2**62: no bound); return the relative error.
 
     Noise of 0 and more comes from totals at and below s, noise below 0 from those above: one recursion each, which the
-    geometric tails start. Where a bound is near, sums over 1, 2, 4, … places make up the sum over a window (THEORY H2:
-    nothing is ever subtracted).
+    geometric tails start. What a bound cuts off is taken away again where it is at most `CUT_OFF` of the whole; where
+    it is more, sums over 1, 2, 4, … places make up the sum over a window (THEORY H2: nothing is subtracted).
+    `room` holds three times the places of both windows together, and three more.
     """
     alpha = powers[1]
     # the window and that of the result together, tails written out; one place more above, for noise below 0
     first, final = min(lo, out_lo), max(hi, out_hi + 1)
     size = final - first + 1
-    wide = np.empty(size)
-    for i in range(lo - first):
-        wide[i] = f[0] * r_lo ** (lo - first - i) if r_lo > 0.0 else 0.0
-    for i in range(hi - lo + 1):
-        wide[lo - first + i] = f[i]
-    for i in range(hi + 1 - first, size):
-        wide[i] = wide[i - 1] * r_hi
     count, shift = out_hi - out_lo + 1, out_lo - first
+    for i in range(np.uint64(hi - lo + 1)):
+        room[np.uint64(lo - first) + i] = f[i]
+    for i in range(lo - first - 1, -1, -1):
+        room[i] = room[i + 1] * r_lo
+    for i in range(hi + 1 - first, size):
+        room[i] = room[i - 1] * r_hi
     q_lo, q_hi = alpha * r_lo, alpha * r_hi
-    # a bound so far off that it cuts less than e^−36 of what lies beyond the window is left out
-    endless_up = q_lo < 1.0 and b_hi > size - (36.0 / np.log(q_lo) if r_lo > 0.0 else 0.0)
-    endless_down = q_hi < 1.0 and -b_lo > size - (36.0 / np.log(q_hi) if r_hi > 0.0 else 0.0)
-    roundings = 10.0 + (lo - first) + (final - hi)
-    if endless_up:
-        run = wide[0] * (r_lo / (1 - q_lo))
-        far = run * q_lo / (1 - q_lo)  # Σ of the terms times how often each was multiplied by α
-        for i in range(shift):
-            far = alpha * (far + run)
-            run = run * alpha + wide[i]
-        for i in range(count):
-            far = alpha * (far + run)
-            run = run * alpha + wide[shift + i]
-            out[i] = run
-        roundings += _recursion(far, run)
-    elif b_hi == ENDLESS:
-        return np.inf  # the sum has no end
+    # sums over all noise of 0 and more, and of 0 and less, beyond the ends and then at every place
+    tail_up = room[0] * (r_lo / (1 - q_lo)) if q_lo < 1.0 else 0.0
+    tail_down = room[size - 1] * (r_hi / (1 - q_hi)) if q_hi < 1.0 else 0.0
+    rising, falling, far_up, far_down = _runs(
+        room, size, alpha, tail_up, tail_down, tail_up * q_lo / (1 - q_lo), tail_down * q_hi / (1 - q_hi)
+    )
+    # noise of 0 and more
+    above = 0.0
+    if b_hi == 0:
+        _put(out, count, room, shift)
     else:
-        for i in range(count):
-            out[i] = wide[shift + i]
-        if b_hi > 0:
-            mirrored = np.empty(shift + count)
-            for i in range(shift + count):
-                mirrored[i] = wide[shift + count - 1 - i]
-            roundings += _window(mirrored, powers, b_hi, r_lo, out[:count][::-1], count)
-    if b_lo == 0:
-        return ROUNDING * roundings + 1e-15
-    if endless_down:
-        run = wide[size - 1] * (q_hi / (1 - q_hi))
-        far = run / (1 - q_hi)
-        for i in range(size - 1, shift + count - 1, -1):
-            run = alpha * (run + wide[i])
-            far = far * alpha + run
-        for i in range(count - 1, 0, -1):
-            out[i] += run
-            run = alpha * (run + wide[shift + i])
-            far = far * alpha + run
-        out[0] += run
-        roundings += _recursion(far, run)
-    elif b_lo == -ENDLESS:
-        return np.inf
-    else:
-        roundings += _window(wide[shift:], powers, -b_lo, r_hi, out, count)
-    return ROUNDING * roundings + 1e-15
+        top = shift + count - 1
+        cut = 0.0 if q_lo < 1.0 else 1.0
+        if b_hi < ENDLESS and q_lo < 1.0:  # the share that the bound cuts off is largest at the last place
+            end = top - b_hi - 1
+            cut = powers[b_hi] * alpha * (room[size + end] if end >= 0 else tail_up * r_lo ** np.float64(-1 - end))
+            cut /= room[size + top]
+        if cut <= CUT_OFF:
+            _put(out, count, room, size + shift)
+            above = _recursion(far_up, rising)
+            if cut > HARDLY:
+                factor = powers[b_hi] * alpha
+                start = min(max(b_hi + 1 - shift, 0), count)
+                _add(out, start, count, -factor, room, size + shift + start - b_hi - 1)
+                rest = factor * tail_up * r_lo ** np.float64(b_hi - shift - (start - 1))
+                for i in range(start - 1, -1, -1):
+                    out[i] -= rest
+                    if rest <= HARDLY * out[i]:
+                        break
+                    rest *= r_lo
+                above = (above + (b_hi + 8) * cut) * (1 + cut) / (1 - cut)
+        elif b_hi == ENDLESS:
+            return np.inf  # the sum has no end
+        else:
+            mirrored = np.empty(3 * (top + 1))
+            mirrored[: top + 1] = room[: top + 1][::-1]
+            summed = mirrored[:count].copy()
+            above = _window(mirrored, 0, top + 1, powers, b_hi, r_lo, summed, count)
+            out[:count] = summed[::-1]
+    # noise below 0
+    below = 0.0
+    if b_lo < 0:
+        n = -b_lo
+        cut = 0.0 if q_hi < 1.0 else 1.0
+        if n < ENDLESS and q_hi < 1.0:  # largest at the first place
+            end = shift + 1 + n
+            cut = powers[n] * (room[2 * size + end] if end < size else tail_down * r_hi ** np.float64(end - size))
+            cut /= room[2 * size + shift + 1]
+        if cut <= CUT_OFF:
+            _add(out, 0, count, alpha, room, 2 * size + shift + 1)
+            below = _recursion(far_down, falling)
+            if cut > HARDLY:
+                factor = powers[n] * alpha
+                stop = min(max(size - shift - 1 - n, 0), count)
+                _add(out, 0, stop, -factor, room, 2 * size + shift + 1 + n)
+                rest = factor * tail_down * r_hi ** np.float64(shift + 1 + n + stop - size)
+                for i in range(stop, count):
+                    out[i] -= rest
+                    if rest <= HARDLY * out[i]:
+                        break
+                    rest *= r_hi
+                below = (below + (n + 8) * cut) * (1 + cut) / (1 - cut)
+        elif n == ENDLESS:
+            return np.inf
+        else:
+            below = _window(room, shift, size, powers, n, r_hi, out, count)
+    return ROUNDING * (10.0 + (lo - first) + (final - hi) + max(above, below)) + 1e-15
 
 
 @numba.njit(**_INLINE)
@@ -168,44 +231,44 @@ def _recursion(far: Any, run: Any) -> Any:
     return 1.5 * far / run + 2.0 if run > 0.0 else 0.0
 
 
-@numba.njit(**_SUMS)
-def _put_sum(x: Any, factor: Any, y: Any, out: Any) -> None:
-    """out = x + factor·y."""
-    for i in range(out.size):
-        out[i] = x[i] + factor * y[i]
+@numba.njit(**_CHAINS)
+def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> None:
+    """room[to + i] = room[x + i] + factor·room[y + i]."""
+    to, x, y = np.uint64(to), np.uint64(x), np.uint64(y)
+    for i in range(np.uint64(count)):
+        room[to + i] = room[x + i] + factor * room[y + i]
 
 
 @numba.njit(**_OPTIONS)
-def _window(f: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> Any:
-    """Add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count < f.size; f is geometric beyond its end. Return the roundings.
+def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> Any:
+    """With f = room[start:size], add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count; f is geometric beyond its end.
 
-    Sums over 1, 2, 4, … places are doubled, and the sum over n places is put together from them: all terms are
-    positive, and each takes part in few additions. What lies beyond the end counts most at the last place.
+    Sums over 1, 2, 4, … places are doubled, in what follows in `room`, and the sum over n places is put together from
+    them: all terms are positive, and each takes part in few additions. What lies beyond the end counts most at the last
+    place. Return the roundings.
     """
-    size = f.size
     alpha = powers[1]
-    space = np.empty(2 * size)
-    now, other = f, space[:size]
+    now, other, both = start, size, 3 * size
+    edge = room[size - 1]
+    size -= start
     length, done, left = 1, 1, n  # `now` sums over `length` places; places up to `done` − 1 are already added
     while done < size:
         whole = length >= size
         if left & 1 or whole:
-            stop = min(count, size - done)
-            _put_sum(out[:stop], powers[done], now[done : done + stop], out[:stop])
+            _add(out, 0, min(count, size - done), powers[done], room, now + done)
             done += length
         left >>= 1
         if left == 0 or whole:
             break
-        _put_sum(now[: size - length], powers[length], now[length:], other[: size - length])
+        _put_sum(room, other, now, powers[length], now + length, size - length)
         for i in range(size - length, size):
-            other[i] = now[i]
-        now, other = other, space[size:] if length == 1 else now
+            room[other + i] = room[now + i]
+        now, other = other, both - other
         length *= 2
     roundings = 4.0 * np.log2(n + 2.0)
     if r > 0.0:
         # beyond the end: α^{size−1−i}·f[size−1]·(q + q² + … + q^m), q = α·r, m = i + n − size + 1
         q = alpha * r
-        edge = f[size - 1]
         stop = max(size - n, 0)
         top = min(size, count) - 1
         mean = min(np.float64(n), 1 / (1 - q)) if q < 1.0 else np.float64(n)  # of the exponents of q, at most
@@ -294,7 +357,7 @@ def add_piece(
         last = max(min(last + 4, stop), first)
         # the place of g(s − first) in the mirrored array; that of g(s + d − first) is d before it
         j = 3 + g_hi - s + first
-        a, b, c, d = four_dots(f[first - f_lo : last + 1 - f_lo], mirrored[j - 3 : j + last - first + 1])
+        a, b, c, d = four_dots(f, first - f_lo, mirrored, j - 3, last - first + 1)
         top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
         summed = last
         while last < stop and f[last - f_lo] * mirrored[3 + g_hi - t + last] > NEGLIGIBLE * top:
