@@ -48,6 +48,7 @@ def narrowed(made, width):
     low = np.minimum(np.maximum(middle - width, pieces.lowest), np.maximum(pieces.highest - 3, pieces.lowest))
     high = np.maximum(np.minimum(middle + width, pieces.highest), np.minimum(pieces.lowest + 3, pieces.highest))
     vars(made)["guess"] = replace(guess, low=low, high=high)
+    vars(made)["learn"] = False
     return made
 
 

@@ -3,12 +3,15 @@
 A piece's total is followed under tilts: its mean and variance when its message is multiplied by e^{τs}, on a grid of
 slopes τ. Going up, means and variances of two pieces add, and an own weight shifts the slope; going down, each piece's
 slope is read off its parent's. From the slopes come windows that hold nearly all of the conditional law, also where it
-sits far in the tail of the piece's own message (many empty leaves). All of this is a guess: steps.py proves what the
-windows leave out, and wider ones are made where that is too much. No guess reaches the law of a draw.
+sits far in the tail of the piece's own message (many empty leaves). An own weight has a kink at 0, and a guess through
+many kinks is biased where bounds pull hard; then it is made again as messages become known, with their true means.
+All of this is a guess: steps.py proves what the windows leave out, and wider ones are made where that is too much. No
+guess reaches the law of a draw.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +25,8 @@ from holdfast.trees.pieces import Pieces
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+#: What runs a task on slices of some items.
+Over = Callable[[Callable[[Ints], Any], Ints], Any]
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: How near the grid of slopes comes to a pole, as powers of 1/2.
@@ -307,6 +312,34 @@ def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pul
 
 
 @numba.njit(**_OPTIONS)
+def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: Any, other_bend: Any, need: Any) -> Any:
+    """As `reach`, for a total that strays along its own responses: the cost is the slope that it takes, summed up."""
+    d, cost, pull = 0.0, 0.0, 0.0
+    g = np.searchsorted(grid, slope) if sign > 0 else np.searchsorted(grid, slope, "right") - 1
+    while 0 <= g < grid.size:
+        further, harder = sign * (means[g] - centre), sign * (grid[g] - slope)
+        if further > d:
+            length = further - d
+            more = cost + length * (pull + harder) / 2
+            held, _ = _cost(further, other_v, other_bend, 0.0)
+            if more + held >= need:  # between the two, where the pull grows evenly
+                low, high = 0.0, length
+                for _ in range(24):
+                    x = (low + high) / 2
+                    held, _ = _cost(d + x, other_v, other_bend, 0.0)
+                    if cost + x * (pull + x * (harder - pull) / (2 * length)) + held >= need:
+                        high = x
+                    else:
+                        low = x
+                return d + high
+            d, cost = further, more
+        pull = max(pull, harder)
+        g += sign
+    held, held_slope = _cost(d, other_v, other_bend, 0.0)
+    return d + (need - cost - held) / (pull + held_slope)
+
+
+@numba.njit(**_OPTIONS)
 def _in_series(bend: Any, other: Any) -> None:
     """The bend of a sum of two totals, in place of the first: the softer one gives way."""
     bend[0], bend[1], bend[2] = min(bend[0], other[0]), bend[1] + other[1], min(bend[2], other[2])
@@ -314,17 +347,16 @@ def _in_series(bend: Any, other: Any) -> None:
 
 @numba.njit(**_OPTIONS)
 def _upward(
-    kind_left: Any, kind_right: Any, law: Any, example: Any, first: Any, count: Any, leaf_kind: Any,
+    some: Any, kind_left: Any, kind_right: Any, law: Any, example: Any, first: Any, count: Any, leaf_kind: Any,
     leaf_mean: Any, leaf_variance: Any, rate: Any, laplace: Any, grid: Any, unit: Any,
-) -> Any:  # fmt: skip
-    """Responses of all kinds, before and after their own weight."""
-    kinds, n = kind_left.size, grid.size
-    before_mean = np.zeros((kinds, n))
-    before_variance = np.zeros((kinds, n))
-    mean = np.empty((kinds, n))
-    variance = np.empty((kinds, n))
+    before_mean: Any, before_variance: Any, mean: Any, variance: Any,
+) -> None:  # fmt: skip
+    """Responses of some kinds, before and after their own weight; those of their parts are known."""
+    n = grid.size
     slope_below = np.empty(n)
-    for k in range(kinds):
+    for k in some:
+        for g in range(n):
+            before_mean[k, g], before_variance[k, g] = 0.0, 0.0
         if kind_left[k] < 0:
             p = example[k]
             for j in range(first[p], first[p] + count[p]):
@@ -333,15 +365,15 @@ def _upward(
                     before_mean[k, g] += leaf_mean[q, g]
                     before_variance[k, g] += leaf_variance[q, g]
         else:
-            a, b = kind_left[k], kind_right[k]
-            before_mean[k] += mean[a]
-            before_variance[k] += variance[a]
-            if b >= 0:
-                before_mean[k] += mean[b]
-                before_variance[k] += variance[b]
+            for part in range(2):
+                child = kind_right[k] if part else kind_left[k]
+                if child >= 0:
+                    for g in range(n):
+                        before_mean[k, g] += mean[child, g]
+                        before_variance[k, g] += variance[child, g]
         if law[k] < 0:
-            mean[k] = before_mean[k]
-            variance[k] = before_variance[k]
+            for g in range(n):
+                mean[k, g], variance[k, g] = before_mean[k, g], before_variance[k, g]
             continue
         own = rate[law[k]]
         for g in range(n):
@@ -367,39 +399,94 @@ def _upward(
             else:
                 bend = 2 * own
             variance[k, g] = v / (1 + v * bend)
-    return before_mean, before_variance, mean, variance
+
+
+@numba.njit(**_OPTIONS)
+def _learned(
+    some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, values: Any, offset: Any, lo: Any, hi: Any, r_lo: Any,
+    r_hi: Any,
+) -> None:  # fmt: skip
+    """Put what the messages of some kinds say into their responses, at slopes at which their windows hold it all."""
+    for k in some:
+        size = hi[k] - lo[k] + 1
+        middle = size // 2
+        least, most = np.inf, -np.inf
+        first_known, last_known = grid.size, -1
+        for g in range(grid.size):
+            slope = grid[g] - tilt[k]
+            if abs(slope) * size > 600.0:
+                continue
+            up, down = np.exp(slope), np.exp(-slope)
+            mass, first, second = 0.0, 0.0, 0.0
+            factor = 1.0
+            for i in range(middle, size):
+                value = values[offset[k] + i] * factor
+                factor *= up
+                mass += value
+                first += value * (i - middle)
+                second += value * (i - middle) ** 2
+                last = value
+            beyond = last * r_hi[k]
+            factor = down
+            last = 0.0
+            for i in range(middle - 1, -1, -1):
+                value = values[offset[k] + i] * factor
+                factor *= down
+                mass += value
+                first += value * (i - middle)
+                second += value * (i - middle) ** 2
+                last = value
+            beyond += last * r_lo[k]
+            if beyond > 1e-4 * mass:
+                continue
+            first /= mass
+            mean[k, g] = lo[k] + middle + first
+            variance[k, g] = max(second / mass - first * first, 1e-2)
+            least, most = min(least, mean[k, g]), max(most, mean[k, g])
+            first_known, last_known = min(first_known, g), max(last_known, g)
+        for g in range(first_known):
+            mean[k, g] = min(mean[k, g], least)
+        for g in range(last_known + 1, grid.size):
+            mean[k, g] = max(mean[k, g], most)
 
 
 @numba.njit(**_OPTIONS)
 def _downward(
     kind: Any, left: Any, right: Any, root: Any, first: Any, count: Any, leaf_kind: Any, leaf_steep: Any,
     kind_law: Any, lowest: Any, highest: Any, rate: Any, laplace: Any, grid: Any, unit: Any, before_mean: Any,
-    before_variance: Any, mean: Any, variance: Any, need: Any, endless: Any,
-) -> Any:  # fmt: skip
-    """Windows and tilts; a kind's window holds those of all its pieces.
+    before_variance: Any, mean: Any, variance: Any, need: Any, endless: Any, height: Any, known: Any, rough: Any, slope: Any,
+    below: Any, centre: Any, spread: Any, before: Any, bends: Any, low: Any, high: Any, kind_tilt: Any,
+    kind_below: Any, kind_centre: Any, kind_share: Any, kind_rest: Any, kind_hold: Any, kind_left_mean: Any,
+) -> None:  # fmt: skip
+    """Windows and tilts of kinds higher than `known`; a kind's window holds those of all its pieces.
 
     Slopes and means go down; then how totals bend when they stray up [0] or down [1] goes up; then what holds a total
-    from outside goes down: `rest`, the variance with which it lets the total move, and `hold`, how that bends.
+    from outside goes down: `rest`, the variance with which it lets the total move, and `hold`, how that bends. What
+    is kept by piece (slope, …, bends) serves the next call.
     """
     pieces, kinds = kind.size, kind_law.size
-    slope = np.zeros(pieces)  # from above
-    below = np.zeros(pieces)  # with that of the own weight
-    centre = np.empty(pieces)
-    spread = np.empty(pieces)
-    before = np.empty(pieces)
     for p in range(pieces - 1, -1, -1):
         k = kind[p]
+        if height[k] <= known:
+            continue
+        if root[p] > 0:
+            slope[p] = 0.0
         centre[p] = 0.0 if root[p] == 2 else at(mean[k], grid, slope[p], unit)
         spread[p] = max(at(variance[k], grid, slope[p], unit * unit), 1e-2)
         below[p] = slope_for(before_mean[k], grid, centre[p], unit)
         before[p] = max(at(before_variance[k], grid, below[p], unit * unit), 1e-2)
-        if left[p] >= 0:
-            slope[left[p]] = below[p]
-        if right[p] >= 0:
-            slope[right[p]] = below[p]
-    bends = np.empty((pieces, 2, 3))
+        for side in range(2):
+            child = right[p] if side else left[p]
+            if child < 0:
+                continue
+            slope[child] = below[p]
+            if height[kind[child]] <= known:  # its windows stay, its mean is better known
+                centre[child] = at(mean[kind[child]], grid, slope[child], unit)
+                spread[child] = max(at(variance[kind[child]], grid, slope[child], unit * unit), 1e-2)
     rigid = 1e9
     for p in range(pieces):
+        if height[kind[p]] <= known:
+            continue
         own_law = kind_law[kind[p]]
         for side in range(2):
             sign = 1.0 if side == 0 else -1.0
@@ -422,15 +509,16 @@ def _downward(
                     bend[0], bend[1], bend[2] = soft, before[p], soft + bend[0]
                 else:
                     bend[:] = rigid
-    low = np.full(kinds, endless)
-    high = np.full(kinds, -endless)
-    kind_tilt, kind_below, kind_centre, kind_share = np.zeros(kinds), np.zeros(kinds), np.zeros(kinds), np.zeros(kinds)
-    kind_left_mean, kind_rest = np.zeros(kinds), np.zeros(kinds)
-    kind_hold = np.full((kinds, 2, 3), np.inf)
+    for k in range(kinds):
+        if height[k] > known:
+            low[k], high[k], kind_rest[k] = endless, -endless, 0.0
+            kind_hold[k] = np.inf
     rest = np.empty(pieces)
     hold = np.empty((pieces, 2, 3))
     for p in range(pieces - 1, -1, -1):
         k = kind[p]
+        if height[k] <= known:
+            continue
         fixed = root[p] == 2
         if root[p] > 0:
             rest[p] = 1e-9 if fixed else 1e18
@@ -439,8 +527,12 @@ def _downward(
         if fixed:
             lo, hi = max(lowest[k], np.int64(-2)), min(highest[k], np.int64(2))
         else:
-            up = reach(spread[p], bends[p, 0], 0.0, rest[p], hold[p, 0], 0.0, need) + 3
-            down = reach(spread[p], bends[p, 1], 0.0, rest[p], hold[p, 1], 0.0, need) + 3
+            if rough:
+                up = _along(mean[k], grid, slope[p], centre[p], 1, rest[p], hold[p, 0], need) + 3
+                down = _along(mean[k], grid, slope[p], centre[p], -1, rest[p], hold[p, 1], need) + 3
+            else:
+                up = reach(spread[p], bends[p, 0], 0.0, rest[p], hold[p, 0], 0.0, need) + 3
+                down = reach(spread[p], bends[p, 1], 0.0, rest[p], hold[p, 1], 0.0, need) + 3
             lo = min(max(np.int64(np.floor(centre[p] - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
             hi = max(min(np.int64(np.ceil(centre[p] + up)), highest[k]), min(lowest[k] + 3, highest[k]))
         low[k] = min(low[k], lo)
@@ -483,30 +575,80 @@ def _downward(
             _in_series(hold[b, side], own_hold[side])
         kind_share[k] = spread[a] / (spread[a] + spread[b])
         kind_left_mean[k] = centre[a]
-    return (
-        low, high, kind_tilt, kind_below, kind_centre, kind_share, kind_rest, kind_hold, kind_left_mean,
-    )  # fmt: skip
 
 
-def outlook(pieces: Pieces, leaves: Leaves, laws: Laws, need: float) -> Outlook:
-    """Guess windows beyond which totals lie with a probability of about e^{−need}."""
-    grid = slopes(laws, 8)
-    unit = float(1 / laws.slope.min())
-    leaf_mean, leaf_variance = leaf_responses(leaves, laws, grid)
-    measured = leaves.law >= 0
-    if laws.laplace:
-        steep = np.where(measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / 50)
-    else:
-        steep = np.where(measured, 1e9, 1e-3 * laws.slope.min())
-    before_mean, before_variance, mean, variance = _upward(
-        pieces.kind_left, pieces.kind_right, pieces.law, pieces.example, pieces.first, pieces.count, pieces.leaf_kind,
-        leaf_mean, leaf_variance, laws.rate, laws.laplace, grid, unit,
-    )  # fmt: skip
-    low, high, tilt, below, centre, share, rest, hold, left_mean = _downward(
-        pieces.kind, pieces.left, pieces.right, pieces.root, pieces.first, pieces.count, pieces.leaf_kind, steep,
-        pieces.law, pieces.lowest, pieces.highest, laws.rate, laws.laplace, grid, unit,
-        before_mean, before_variance, mean, variance, need, LARGEST,
-    )  # fmt: skip
-    return Outlook(
-        low, high, tilt, below, centre, share, rest, hold, left_mean, grid, unit, leaf_mean, leaf_variance, steep
-    )
+class Prospect:
+    """Guesses of windows for all kinds of pieces, which can be made again as messages become known."""
+
+    def __init__(
+        self, pieces: Pieces, leaves: Leaves, laws: Laws, need: float, over: Over, more: Reals | None = None
+    ) -> None:
+        """Guess windows beyond which totals lie with a probability of about e^{−need}; `over` runs tasks on slices.
+
+        `more` are slopes for the grid.
+        """
+        grid = slopes(laws, 8)
+        if more is not None:
+            grid = np.unique(np.concatenate([grid, more]))
+        unit = float(1 / laws.slope.min())
+        leaf_mean, leaf_variance = leaf_responses(leaves, laws, grid)
+        measured = leaves.law >= 0
+        if laws.laplace:
+            steep = np.where(measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / 50)
+        else:
+            steep = np.where(measured, 1e9, 1e-3 * laws.slope.min())
+        self._pieces, self._laws, self._need, self._over = pieces, laws, need, over
+        self._rough = more is not None
+        self._leaf = (leaf_mean, leaf_variance, steep)
+        self._grid = (grid, unit)
+        kinds, size = pieces.kinds, pieces.size
+        self._responses = tuple(np.empty((kinds, grid.size)) for _ in range(4))
+        self._by_piece = (*(np.zeros(size) for _ in range(5)), np.empty((size, 2, 3)))
+        whole = [np.zeros(kinds, dtype=np.int64) for _ in range(2)]
+        real = [np.zeros(kinds) for _ in range(6)]
+        self.outlook = Outlook(
+            whole[0], whole[1], real[0], real[1], real[2], real[3], real[4], np.empty((kinds, 2, 3)), real[5], grid,
+            unit, leaf_mean, leaf_variance, steep,
+        )  # fmt: skip
+        order = np.argsort(pieces.height, kind="stable")
+        ends = np.searchsorted(pieces.height[order], np.arange(int(pieces.height.max(initial=0)) + 2))
+        self.heights = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
+        self._guess(-1)
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether leaves are pulled so hard that guesses through own weights are biased."""
+        return self._pieces.kinds > 0 and bool(np.median(np.abs(self.outlook.below)) > self._laws.slope.min())
+
+    @property
+    def usual_slopes(self) -> Reals:
+        """The slopes that are met most at each height."""
+        o = self.outlook
+        return np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
+
+    def learn(self, height: int, shelf: Any) -> None:
+        """Guess what is above a height again, now that all messages up to it are known."""
+        o, (grid, _) = self.outlook, self._grid
+        mean, variance = self._responses[2:]
+        _learned(
+            self.heights[height], o.tilt, grid, mean, variance, shelf.values, shelf.offset, shelf.lo, shelf.hi,
+            shelf.r_lo, shelf.r_hi,
+        )  # fmt: skip
+        self._guess(height)
+
+    def _guess(self, known: int) -> None:
+        p, laws, o = self._pieces, self._laws, self.outlook
+        leaf_mean, leaf_variance, steep = self._leaf
+        for kinds in self.heights[known + 1 :]:
+            self._over(
+                lambda some: _upward(
+                    some, p.kind_left, p.kind_right, p.law, p.example, p.first, p.count, p.leaf_kind, leaf_mean,
+                    leaf_variance, laws.rate, laws.laplace, *self._grid, *self._responses,
+                ),
+                kinds,
+            )  # fmt: skip
+        _downward(
+            p.kind, p.left, p.right, p.root, p.first, p.count, p.leaf_kind, steep, p.law, p.lowest, p.highest,
+            laws.rate, laws.laplace, *self._grid, *self._responses, self._need, LARGEST, p.height, known, self._rough,
+            *self._by_piece, o.low, o.high, o.tilt, o.below, o.centre, o.share, o.rest, o.hold, o.left_mean,
+        )  # fmt: skip

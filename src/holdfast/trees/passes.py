@@ -486,15 +486,14 @@ def pair_messages(
         if to.defined[a] or to.defined[b]:
             # the ratio of such a tail is known up to the message's error: keep to totals that hardly use it
             known = to.error[a] + to.error[b]
+            a_lo, a_hi = to.lo[a] if to.defined[a] & LOW else lo, to.hi[a] if to.defined[a] & HIGH else hi
+            b_lo = to.lo[b] if to.defined[b] & LOW else other_lo
+            b_hi = to.hi[b] if to.defined[b] & HIGH else other_hi
             for side in range(2):
                 for _ in range(TRIMS):
                     s = final if side else first
-                    far_a, far_b = excess(
-                        wide, lo, hi, to.lo[a], to.hi[a], other, other_lo, other_hi, to.lo[b], to.hi[b], s
-                    )
-                    added = ((to.error[a] + ROUNDING) * far_a if to.defined[a] else 0.0) + (
-                        (to.error[b] + ROUNDING) * far_b if to.defined[b] else 0.0
-                    )
+                    far_a, far_b = excess(wide, lo, hi, a_lo, a_hi, other, other_lo, other_hi, b_lo, b_hi, s)
+                    added = (to.error[a] + ROUNDING) * far_a + (to.error[b] + ROUNDING) * far_b
                     added *= TWICE / out[s - start]
                     if added <= 0.02 * known or final - first < 16:
                         break

@@ -25,7 +25,7 @@ from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
 from holdfast.trees import passes
 from holdfast.trees.forest import Forest
-from holdfast.trees.outlook import Laws, Leaves, Outlook, outlook
+from holdfast.trees.outlook import Laws, Leaves, Outlook, Prospect
 from holdfast.trees.pieces import MOST_LEAVES, Pieces, cut
 from holdfast.trees.steps import HIGH, LOW
 from holdfast.trees.undecided import Hand, Restart, Undecided
@@ -38,9 +38,13 @@ NEED = 28.0
 NEED_INSIDE = 16.0
 #: How many times wider, at most, windows are made where messages could not be.
 WIDEST = 4.0
+#: Largest share of a root's message beyond its window.
+MOST_BEYOND = 1e-9
 #: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
 #: probability below 1e-19 each) is drawn again as a whole, which is the same law.
 FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
+#: The same where many empty leaves pull others down, so that large ones hardly resist.
+FARTHER = 540
 #: Longest table of a leaf's weights, and most bytes of messages.
 LONGEST = 1 << 20
 MOST_BYTES = 5 << 29
@@ -67,6 +71,8 @@ class Sampler:
     need: float = NEED
     need_inside: float = NEED_INSIDE
     workers: int | None = None
+    far: bool = False  # whether bounds far from the truth are kept too
+    learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
     inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
 
     # --- what is known before any message ------------------------------------------------------------------------
@@ -96,7 +102,7 @@ class Sampler:
     def _limits(self) -> Ints:
         """For each measured law, how far from 0 its weights matter."""
         laws, _ = self._laws
-        far = FAR_LAPLACE / laws.rate if laws.laplace else FAR_GAUSSIAN / laws.slope
+        far = (FARTHER if self.far else FAR_LAPLACE) / laws.rate if laws.laplace else FAR_GAUSSIAN / laws.slope
         if not (np.isfinite(far).all() and far.max() < LONGEST):
             raise Refused(TOO_WIDE)
         return np.asarray(np.ceil(far) + 2, dtype=np.int64)
@@ -153,11 +159,22 @@ class Sampler:
         return places[(self.low[places] > low) | (self.high[places] < high)]
 
     @cached_property
-    def guess(self) -> Outlook:
-        """Where totals will probably lie."""
+    def _prospect(self) -> Prospect:
         leaves, _ = self._kinds_of_leaves
         laws, _ = self._laws
-        return outlook(self.pieces, leaves, laws, self.need)
+
+        def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
+            self._over(task, kinds, 1 << 14, None)
+
+        found = Prospect(self.pieces, leaves, laws, self.need, over)
+        if self.learn or (self.learn is None and found.is_rough):
+            return Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
+        return found
+
+    @cached_property
+    def guess(self) -> Outlook:
+        """Where totals will probably lie."""
+        return self._prospect.outlook
 
     @cached_property
     def kit(self) -> passes.Kit:
@@ -173,13 +190,14 @@ class Sampler:
     # --- the up-pass ---------------------------------------------------------------------------------------------
 
     def _over(
-        self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress, heavy: bool = False
+        self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress | None, heavy: bool = False
     ) -> list[Any]:
         """Run a task over slices of items on all workers, smaller ones where each item is much work."""
 
         def counted(part: Ints) -> Any:
             result = task(part)
-            progress.advance(part.size)
+            if progress:
+                progress.advance(part.size)
             return result
 
         workers = self.workers or os.cpu_count() or 1
@@ -191,13 +209,6 @@ class Sampler:
             return list(pool.map(counted, slices))
 
     @cached_property
-    def _heights(self) -> list[Ints]:
-        """Kinds by height."""
-        order = np.argsort(self.pieces.height, kind="stable")
-        ends = np.searchsorted(self.pieces.height[order], np.arange(int(self.pieces.height.max(initial=0)) + 2))
-        return [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
-
-    @cached_property
     def blocks(self) -> tuple[passes.Shelf, Ints, int]:
         """Messages of 1, 2, … alike leaves; where each (kind, count) stands; the widest window inside a parcel."""
         p, g = self.pieces, self.guess
@@ -205,7 +216,7 @@ class Sampler:
         lo = np.full((kinds, MOST_LEAVES + 1), LARGEST, dtype=np.int64)
         hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
         widest = passes.block_windows(
-            self.kit, p.first, p.count, p.leaf_kind, p.example, self._heights[0],
+            self.kit, p.first, p.count, p.leaf_kind, p.example, self._prospect.heights[0],
             g.below, g.rest, g.hold, self.need_inside, lo, hi, LARGEST,
         )  # fmt: skip
         asked = hi >= lo
@@ -233,10 +244,14 @@ class Sampler:
     def messages(self) -> passes.Shelf:
         """The messages of all kinds of pieces."""
         p, g = self.pieces, self.guess
+        heights = self._prospect.heights
+        learns = self._prospect.is_rough if self.learn is None else self.learn
         lengths = g.high - g.low + 3
         self._check(int(lengths.sum()))
         blocks, slots, _ = self.blocks
-        shelf = passes.shelf(lengths)
+        # what is learned may widen windows; memory that is not used is not taken
+        places = int(lengths.sum()) + (2 * int(lengths[p.height > 0].sum()) if learns else 0)
+        shelf = passes.shelf(np.zeros(p.kinds, dtype=np.int64))._replace(values=np.empty(places))
 
         def parcels(kinds: Ints) -> int:
             return passes.parcel_messages(
@@ -251,17 +266,34 @@ class Sampler:
                 g.low, g.high, g.tilt, shelf, LARGEST,
             )  # fmt: skip
 
+        used = 0
         with Progress("making messages", p.kinds) as progress:
-            for height, kinds in enumerate(self._heights):
+            for height, kinds in enumerate(heights):
+                if height and learns:
+                    self._prospect.learn(height - 1, shelf)
+                ends = used + np.cumsum((g.high - g.low + 3)[kinds])
+                shelf.offset[kinds] = np.concatenate([[used], ends[:-1]])
+                used = int(ends[-1])
+                self._check(used)
+                if used > places:
+                    raise _TooNarrow
                 if sum(self._over(pairs if height else parcels, kinds, 512, progress)):
                     raise _TooNarrow
-        # a root's message must have a sum
-        k = p.kind[p.root == 1]
-        below = np.where(shelf.hard[k] & LOW, 0.0, shelf.r_lo[k] * np.exp(shelf.tilt[k]))
-        above = np.where(shelf.hard[k] & HIGH, 0.0, shelf.r_hi[k] * np.exp(-shelf.tilt[k]))
-        if not (np.maximum(below, above) < 1 - 1e-9).all():
-            raise _TooNarrow
+        for k in np.unique(p.kind[p.root == 1]):
+            self._check_root(shelf, int(k))
         return shelf
+
+    def _check_root(self, shelf: passes.Shelf, k: int) -> None:
+        """A root's message must have a sum, and hardly any of it beyond its window."""
+        window = shelf.values[shelf.offset[k] : shelf.offset[k] + shelf.hi[k] - shelf.lo[k] + 1]
+        values = window * np.exp(-shelf.tilt[k] * (np.arange(window.size) - window.size // 2))
+        below = 0.0 if shelf.hard[k] & LOW else shelf.r_lo[k] * np.exp(shelf.tilt[k])
+        above = 0.0 if shelf.hard[k] & HIGH else shelf.r_hi[k] * np.exp(-shelf.tilt[k])
+        if not max(below, above) < 1 - 1e-9:
+            raise _TooNarrow
+        beyond = values[0] * below / (1 - below) + values[-1] * above / (1 - above)
+        if beyond > MOST_BEYOND * values.sum():
+            raise _TooNarrow
 
     # --- the down-pass -------------------------------------------------------------------------------------------
 
@@ -286,13 +318,18 @@ class Sampler:
     def _ready(self) -> Sampler:
         """This law with windows wide enough for messages that can be summed; chosen before any random bit is drawn."""
         sampler = self
+        if sampler._prospect.is_rough and sampler._far.size:
+            sampler = replace(sampler, far=True)
         while True:
             try:
                 _ = sampler.messages
             except _TooNarrow:
                 if sampler.need >= WIDEST * self.need:
                     raise Refused(TOO_WIDE) from None
-                sampler = replace(sampler, need=1.5 * sampler.need, need_inside=1.5 * sampler.need_inside)
+                wider = 1.5 if sampler.learn or sampler._prospect.is_rough else 1.0
+                sampler = replace(
+                    sampler, need=wider * sampler.need, need_inside=wider * sampler.need_inside, learn=True
+                )
             else:
                 return sampler
 
