@@ -31,6 +31,8 @@ Over = Callable[[Callable[[Ints], Any], Ints], Any]
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: How near the grid of slopes comes to a pole, as powers of 1/2.
 _NEAR = np.array([0.4, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0])
+#: How far messages inside parcels, which have no tilt, may fall: e^−420 and its square root are far from no doubles.
+MOST_DECAY = 420.0
 #: Means beyond a pole, in scales: larger than any before it.
 _FAR = 2.0**14
 
@@ -533,6 +535,10 @@ def _downward(
             else:
                 up = reach(spread[p], bends[p, 0], 0.0, rest[p], hold[p, 0], 0.0, need) + 3
                 down = reach(spread[p], bends[p, 1], 0.0, rest[p], hold[p, 1], 0.0, need) + 3
+            if laplace and left[p] < 0:
+                hardest = rate.max()
+                up = min(up, max(MOST_DECAY / hardest - centre[p], 4.0))
+                down = min(down, max(MOST_DECAY / hardest + centre[p], 4.0))
             lo = min(max(np.int64(np.floor(centre[p] - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
             hi = max(min(np.int64(np.ceil(centre[p] + up)), highest[k]), min(lowest[k] + 3, highest[k]))
         low[k] = min(low[k], lo)

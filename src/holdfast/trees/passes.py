@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.trees.outlook import between, reach
+from holdfast.trees.outlook import MOST_DECAY, between, reach
 from holdfast.trees.pieces import MOST_LEAVES
 from holdfast.trees.steps import (
     HIGH,
@@ -159,9 +159,7 @@ def _kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defi
 
 
 @numba.njit(**_OPTIONS)
-def parcel_outlook(
-    kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any
-) -> Any:
+def parcel_outlook(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
     """Guess where the total of a parcel's first leaves lies, for each number of them; return how many are alike."""
     grid, leaf_mean, leaf_variance, leaf_steep, unit = (
         kit.grid, kit.leaf_mean, kit.leaf_variance, kit.leaf_steep, kit.unit
@@ -170,7 +168,7 @@ def parcel_outlook(
     base = 1
     while base < count and kinds[base] == kinds[0]:
         base += 1
-    mean, variance, steep = 0.0, 0.0, np.inf
+    mean, variance, steep, hardest = 0.0, 0.0, np.inf, 0.0
     i = min(max(np.searchsorted(grid, slope) - 1, 0), grid.size - 2)
     part = min(max((slope - grid[i]) / (grid[i + 1] - grid[i]), 0.0), 1.0)
     more, spread = 0.0, 0.0
@@ -179,7 +177,7 @@ def parcel_outlook(
         if j == 0 or kinds[j - 1] != q:
             more = between(leaf_mean[q, i], leaf_mean[q, i + 1], part, unit)
             spread = max(between(leaf_variance[q, i], leaf_variance[q, i + 1], part, unit * unit), 1e-2)
-            steep = min(steep, leaf_steep[q])
+            steep, hardest = min(steep, leaf_steep[q]), max(hardest, leaf_steep[q])
         mean += more
         variance += spread
         lows[j], highs[j] = mean, variance
@@ -197,14 +195,15 @@ def parcel_outlook(
         other = variance - v + rest
         ups[k] = reach(v, rising, 0.0, other, above, 0.0, need) + 3
         downs[k] = reach(v, falling, 0.0, other, under, 0.0, need) + 3
+    most = MOST_DECAY / hardest if kit.laplace else np.inf
     k = 0
     for j in range(count):
         mean, share = lows[j], highs[j] / variance
         while k < len(_SHARES) - 2 and share > _SHARES[k + 1]:
             k += 1
         part = min(max((share - _SHARES[k]) / (_SHARES[k + 1] - _SHARES[k]), 0.0), 1.0)
-        lows[j] = mean - downs[k] - part * (downs[k + 1] - downs[k])
-        highs[j] = mean + ups[k] + part * (ups[k + 1] - ups[k])
+        lows[j] = max(mean - downs[k] - part * (downs[k + 1] - downs[k]), -most)
+        highs[j] = min(mean + ups[k] + part * (ups[k + 1] - ups[k]), most)
     return base
 
 

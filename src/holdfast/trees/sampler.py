@@ -292,7 +292,7 @@ class Sampler:
         if not max(below, above) < 1 - 1e-9:
             raise _TooNarrow
         beyond = values[0] * below / (1 - below) + values[-1] * above / (1 - above)
-        if beyond > MOST_BEYOND * values.sum():
+        if self.learn is not False and beyond > MOST_BEYOND * values.sum():
             raise _TooNarrow
 
     # --- the down-pass -------------------------------------------------------------------------------------------

@@ -360,8 +360,11 @@ def add_piece(
         a, b, c, d = four_dots(f, first - f_lo, mirrored, j - 3, last - first + 1)
         top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
         summed = last
-        while last < stop and f[last - f_lo] * mirrored[3 + g_hi - t + last] > NEGLIGIBLE * top:
+        edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]
+        inner = f[last - 1 - f_lo] * mirrored[3 + g_hi - t + last - 1] if first < last else edge
+        while last < stop and (edge > NEGLIGIBLE * top or 2 * edge * edge > 0.25 * LEFT_OUT * top * (inner - edge)):
             last += 1
+            inner, edge = edge, f[last - f_lo] * mirrored[3 + g_hi - t + last]
             term, m = f[last - f_lo], 3 + g_hi - s + last
             a += term * mirrored[m]
             b += term * mirrored[m - 1]
@@ -402,11 +405,19 @@ def add_piece(
         elif good_lo <= good_hi:
             break
         # leave out what will not count in the next group either
-        limit = 0.1 * NEGLIGIBLE * top
-        while last > first and f[last - f_lo] * mirrored[3 + g_hi - t + last] < limit:
-            last -= 1
-        while first < last and f[first - f_lo] * mirrored[3 + g_hi - t + first] < limit:
-            first += 1
+        limit = 0.05 * LEFT_OUT * top
+        edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]
+        while last > first:
+            inner = f[last - 1 - f_lo] * mirrored[3 + g_hi - t + last - 1]
+            if 2 * edge * inner > limit * (inner - edge):
+                break
+            last, edge = last - 1, inner
+        edge = f[first - f_lo] * mirrored[3 + g_hi - t + first]
+        while first < last:
+            inner = f[first + 1 - f_lo] * mirrored[3 + g_hi - t + first + 1]
+            if 2 * edge * inner > limit * (inner - edge):
+                break
+            first, edge = first + 1, inner
     return good_lo, good_hi, worst + ROUNDING / 2 * (_BLOCK + longest // _BLOCK + single + 56)
 
 
