@@ -236,11 +236,15 @@ class Mechanism:
         statements = (self.guarantee, *self.guarantees[1:])
         checked = self._truth(truth)
         stream = _stream(rng)
-        values = self._values(checked, 1, stream)[0]
+        noisy = self._noisy(checked, 1, stream)
+        # A move may work in place, and what it was given is published beside it where that is free.
+        measurements = noisy[0].copy() if self._measurements_are_free else None
+        values = self._moved(noisy, checked)[0]
         self._check(values, checked)
         if stream.reproducible:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
-        return Release(self._in_units(values), statements, self.query, self.method, self._unit_spread)
+        kept = None if measurements is None else self._in_units(measurements)
+        return Release(self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -332,6 +336,10 @@ class Mechanism:
         return self.base.law.measured_draw(size, stream)
 
     def _values(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
+        return self._moved(self._noisy(truth, size, stream), truth)
+
+    def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
+        """The truth with its noise, conditioned but not moved."""
         if self.condition is not None:
             values = self._plan.draw(truth, size, stream)
             values += truth
@@ -339,10 +347,23 @@ class Mechanism:
             values = self._measured_draw(size, stream)
             # An unmeasured output starts from 0 and not from its true value.
             values += np.where(np.isinf(self.base.law.variances), np.zeros_like(truth), truth)
+        return values
+
+    def _moved(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> npt.NDArray[Any]:
         for move in self.moves:
             way = self._way(move)
             values = way.image(move.problem, values, move.problem.space.rows @ truth)
         return values
+
+    @property
+    def _measurements_are_free(self) -> bool:
+        """Whether the noisy answer may be published beside the table: it is the input of a move and nothing else.
+
+        Beside a conditioned table it would be a second spend (THEORY §9), and a subspace statement is about the moved
+        part alone.
+        """
+        subspace = any(statement.scope == "subspace" for statement in self.guarantees)
+        return self.condition is None and bool(self.moves) and not subspace
 
     def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
         """Test on the values themselves that everything asked for holds; exact for whole numbers."""
