@@ -22,6 +22,7 @@ from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, Guarantee, Promise, Target
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
+from holdfast.privacy.guarantee import SCOPES
 from holdfast.published import Release
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream, secure
@@ -124,22 +125,24 @@ class Mechanism:
         move = _Move(joint, constraint.has_invariants, problem, method, isinstance(weights, str))
         return replace(self, moves=(*self.moves, move))
 
-    def calibrated(self, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Mechanism:
+    def calibrated(
+        self, epsilon: Any = None, delta: Any = None, rho: Any = None, scope: str | None = None
+    ) -> Mechanism:
         """The same mechanism with its noise rescaled so that the *total* guarantee is this, met from below.
 
-        The guarantee that counts is the first one (`guarantee`), whatever its scope.
+        The guarantee that counts is the first one (`guarantee`), whatever its scope; or the first one of this scope.
         """
         if one_budget(epsilon=epsilon, rho=rho) == "rho":
             target = positive("rho", rho)
             if delta is not None:
                 raise Refused("delta goes with epsilon: give both, or rho alone")
-            return self._rescaled(target, lambda statement: statement.rho, "rho")
+            return self._rescaled(target, lambda statement: statement.rho, "rho", scope)
         target = positive("epsilon", epsilon)
         if delta is None:
-            return self._rescaled(target, lambda statement: statement.epsilon if statement.pure else None, "epsilon")
+            return self._rescaled(target, lambda each: each.epsilon if each.pure else None, "epsilon", scope)
         limit = probability("delta", delta)
         start = replace(self, base=replace(self.base, target=Target(target, limit)))
-        return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta")
+        return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta", scope)
 
     # --- what it promises --------------------------------------------------------------------------------------
 
@@ -380,7 +383,18 @@ class Mechanism:
         if missed is not None:
             raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
 
-    def _rescaled(self, target: Fraction, measure: Callable[[Guarantee], float | None], what: str) -> Mechanism:
+    def _of_scope(self, scope: str | None) -> Guarantee:
+        """The first statement, or the first of this scope; refused where there is none."""
+        if scope is None:
+            return self.guarantee
+        found = next((each for each in self.guarantees if each.scope == scope and not each.void), None)
+        if found is None:
+            raise Refused(f"this mechanism makes no statement of scope {one_of('scope', scope, SCOPES)!r}")
+        return found
+
+    def _rescaled(
+        self, target: Fraction, measure: Callable[[Guarantee], float | None], what: str, scope: str | None
+    ) -> Mechanism:
         """Find by bisection the factor on all scales at which the total guarantee meets the target."""
 
         def at(factor: Fraction) -> Mechanism:
@@ -388,7 +402,7 @@ class Mechanism:
             return replace(self, base=base, moves=tuple(move.over(base) for move in self.moves))
 
         def met(factor: Fraction) -> float:
-            found = measure(at(factor).guarantee)
+            found = measure(at(factor)._of_scope(scope))
             if found is None:
                 hint = "give delta too, or rho" if what == "epsilon" else "calibrate to what it does promise"
                 raise Refused(f"this mechanism promises no {what}: {hint}")
