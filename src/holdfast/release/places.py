@@ -1,4 +1,4 @@
-"""Reading YAML safely with the line of every key, and the error that names line, key, what was found and what is allowed."""
+"""Reading YAML safely with the line of every key, and the error that says where, what was found and what is allowed."""
 
 from __future__ import annotations
 

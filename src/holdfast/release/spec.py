@@ -451,6 +451,6 @@ def _written(loc: Place, places: Places) -> Place:
     """Leave out the steps that pydantic adds for its own unions: keep those that are written in the file."""
     place: Place = ()
     for i, step in enumerate(loc):
-        if (*place, step) in places.lines or i == len(loc) - 1 and "[" not in str(step) and "-" not in str(step):
+        if (*place, step) in places.lines or (i == len(loc) - 1 and "[" not in str(step) and "-" not in str(step)):
             place = (*place, step)
     return place
