@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb, arb_poly
 
-from holdfast.arguments import LARGEST
 from holdfast.noise import IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import ball
 from holdfast.trees.halves import Kind
@@ -29,8 +29,8 @@ TICKETS = 1 << 32
 
 def reach(law: Law, bits: int) -> int:
     """How far from 0 a law's weights are above about 2^−bits."""
-    size = bits * math.log(2)
-    return math.ceil(size * law.scale) if isinstance(law, IntegerLaplace) else math.ceil(math.sqrt(2 * size * law.sigma2))
+    fall = bits * math.log(2)
+    return math.ceil(fall * law.scale if isinstance(law, IntegerLaplace) else math.sqrt(2 * fall * law.sigma2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,11 @@ class Message:
 
     def at(self, s: int) -> arb:
         """A ball around the value at any place."""
-        known = self.values[s - self.lo] if self.lo <= s <= self.hi else arb(0)
-        return known + _up_to(self.missing)
+        return self.values[s - self.lo] + self._unknown if self.lo <= s <= self.hi else self._unknown
+
+    @cached_property
+    def _unknown(self) -> arb:
+        return _up_to(self.missing)
 
     def doubles(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Lower and upper bounds on the values without what is missing."""
@@ -60,7 +63,7 @@ class Message:
 
 def _up_to(most: arb) -> arb:
     """A ball around all numbers from 0 to a bound."""
-    return arb(0).union(most) if most > 0 else arb(0)
+    return arb(0) if most == 0 else arb(0).union(most)
 
 
 def _trimmed(lo: int, values: list[arb], missing: arb, bits: int) -> Message:
@@ -93,6 +96,7 @@ class Enclosures:
     bits: int
     _known: dict[int, Message] = field(default_factory=dict)
     _weights: dict[tuple[int, int], arb] = field(default_factory=dict)
+    _totals: dict[tuple[int, int], arb] = field(default_factory=dict)
 
     def weight(self, law: int, b: int) -> arb:
         """The weight of noise b."""
@@ -162,9 +166,9 @@ class Enclosures:
         def weight(a: int) -> arb:
             return one.at(a) if other is None else one.at(a) * other.at(s - a)
 
-        total = _up_to(missing)
-        for a in range(low, high + 1):
-            total = total + weight(a)
+        if (k, s) not in self._totals:
+            self._totals[k, s] = sum((weight(a) for a in range(low, high + 1)), _up_to(missing))
+        total = self._totals[k, s]
         had = sum(tickets.values())
         return chosen(
             lambda a: TICKETS * weight(a) - tickets.get(a, 0) * total,
@@ -180,15 +184,3 @@ def _outwards(start: int, low: int, high: int) -> Iterator[int]:
     for d in range(1, max(high - start, start - low) + 1):
         yield start + d
         yield start - d
-
-
-def as_tickets(cells: npt.NDArray[np.uint64], shift: int, open_symbol: int) -> dict[int, int]:
-    """How many tickets of a row of cells each part has."""
-    tickets: dict[int, int] = {}
-    for cell in cells.tolist():
-        first = cell >> 32
-        for symbol, count in ((cell >> 16 & 0xFFFF, first), (cell & 0xFFFF, (1 << shift) - first)):
-            value = symbol - (1 << 16) if symbol >= 1 << 15 else symbol
-            if count and value != open_symbol:
-                tickets[value] = tickets.get(value, 0) + count
-    return tickets

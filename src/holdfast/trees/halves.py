@@ -63,8 +63,8 @@ class _Parts:
     def add(self, left: int, right: int, output: int, law: int, low: int, high: int) -> int:
         """Add a part made of other parts (−1: none)."""
         below = [part for part in (left, right) if part >= 0]
-        described = Kind(*(self.kind[part] if part >= 0 else -1 for part in (left, right)), law, low, high)
-        self.kind.append(self.number(described))
+        kind_left, kind_right = (self.kind[part] if part >= 0 else -1 for part in (left, right))
+        self.kind.append(self.number(Kind(kind_left, kind_right, law, low, high)))
         self.left.append(left)
         self.right.append(right)
         self.output.append(output)
@@ -181,5 +181,5 @@ def _laid_out(parts: _Parts, roots: list[tuple[int, bool]], n: int) -> Halves:
         stack += [(left, first), (right, second)]
     # Kinds are numbered parts before wholes, and the tops of roots last.
     steps.sort(key=lambda step: -step[0])
-    columns = np.array(steps, dtype=np.int64).reshape(-1, 4).T
-    return Halves(parts.kinds, *(np.ascontiguousarray(c) for c in columns), lines, line_of, zero_totals)  # type: ignore[arg-type]
+    kind, source, first_line, second_line = np.array(steps, dtype=np.int64).reshape(-1, 4).T.copy()
+    return Halves(parts.kinds, kind, source, first_line, second_line, lines, line_of, zero_totals)

@@ -19,21 +19,23 @@ from holdfast.noise.precision import working_precision
 from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
 from holdfast.trees import tickets
-from holdfast.trees.enclosures import Enclosures, Law, Message, as_tickets, reach
+from holdfast.trees.enclosures import Enclosures, Law, Message, reach
 from holdfast.trees.halves import Halves
 from holdfast.trees.undecided import Digits, decided
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
-#: Fewest rows, and fewest rows times outputs, that repay the tables.
+#: Fewest rows, and fewest rows times outputs, that may repay tables.
 FEWEST_ROWS = 1_000
 FEWEST_VALUES = 1 << 21
-#: Most outputs and kinds, widest windows and most cells (of 8 bytes) for which tables are made.
+#: Divisions that repay one cell, and one place of a message.
+CELL_COSTS, PLACE_COSTS = 1, 128
+#: Most outputs, widest windows and most cells (of 8 bytes) for which tables are made; parts have 16 bits.
 MOST_OUTPUTS = 1 << 15
-MOST_KINDS = 1 << 10
 WIDEST = 1 << 13
 MOST_CELLS = 1 << 23
+FURTHEST = (1 << 15) - 1
 #: Precision of the messages from which tickets are counted.
 BITS = 192
 #: Totals outside a table, and tickets left out to save cells, in one table and for one kind of part.
@@ -63,13 +65,14 @@ class Many:
     low: Ints
     count: Ints
     bits: Ints
+    cost: int  # of the tables, in divisions
     far: tuple[Ints, Ints, Ints]  # outputs with bounds that the messages leave out, and those bounds
-    workers: int = 1
+    workers: int
     _enclosures: dict[int, Enclosures] = field(default_factory=dict)
 
     def repaid(self, size: int) -> bool:
-        """Whether so many rows repay the tables: they look up as many cells as there are."""
-        return self.cells.size <= size * self.halves.step_kind.size
+        """Whether so many rows repay the tables."""
+        return self.cost <= size * self.halves.step_kind.size
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
@@ -106,9 +109,7 @@ class Many:
         words = keys.at("tickets", start, attempt).words(-(-needed // 2))
         return words.astype("<u8", copy=False).view("<u4")[:needed]
 
-    def _run(
-        self, words: npt.NDArray[np.uint32], noise: Ints, settled: tuple[list[int], list[int]] = ([], [])
-    ) -> Ints:
+    def _run(self, words: npt.NDArray[np.uint32], noise: Ints, settled: tuple[list[int], list[int]] = ([], [])) -> Ints:
         opened = np.empty((len(noise), 2), dtype=np.int64)
         h = self.halves
         tickets.draw(
@@ -141,7 +142,7 @@ class Many:
         if not 0 <= place < self.count[k]:
             return {}
         start = int(self.base[k]) + (place << bits)
-        return as_tickets(self.cells[start : start + (1 << bits)], 32 - bits, tickets.OPEN)
+        return tickets.read(self.cells[start : start + (1 << bits)], bits)
 
     def _at(self, bits: int) -> Enclosures:
         if bits not in self._enclosures:
@@ -199,21 +200,26 @@ def make(
 
     A `share` below 1 leaves tickets open on purpose, for tests.
     """
-    kinds = halves.kinds
-    if len(kinds) > MOST_KINDS or max(reach(law, BITS) for law in laws) > WIDEST // 2:
+    kinds, most = halves.kinds, size * halves.step_kind.size
+    widest = max(reach(laws[kind.law], BITS) for kind in kinds if kind.left < 0)
+    cost = PLACE_COSTS * len(kinds) * widest
+    if cost > most or widest > WIDEST:
         return None
     exact = Enclosures(kinds, laws, BITS)
     known: dict[int, _Bounds] = {}
+    places = 0
     with working_precision(BITS):
         for k, kind in enumerate(kinds):
             if not kind.top:
-                known[k] = _Bounds.of(exact.message(k))
-                if known[k].low.size > WIDEST:
+                message = exact.message(k)
+                known[k] = _Bounds.of(message)
+                places += len(message.values)
+                cost = max(cost, PLACE_COSTS * places)
+                if cost > most or len(message.values) > WIDEST or max(-message.lo, message.hi) > FURTHEST:
                     return None
     for k in halves.zero_totals:
         known[k].often[-known[k].lo] += 1
     base, low, count, bits = (np.zeros(len(kinds), dtype=np.int64) for _ in range(4))
-    most = min(MOST_CELLS, size * halves.step_kind.size)
     pieces: list[npt.NDArray[np.uint64]] = []
     opened, filled = 0.0, 0
     for k in range(len(kinds) - 1, -1, -1):
@@ -238,9 +244,10 @@ def make(
         bits[k], count[k], base[k] = tickets.FEWEST_BITS + int(np.argmax(enough)), often.size, filled
         filled += int(count[k]) << int(bits[k])
         opened += float(chances[bits[k]])
-        if filled > most or opened > MOST_OPEN:
+        cost = max(cost, CELL_COSTS * filled)
+        if cost > most or filled > MOST_CELLS or opened > MOST_OPEN:
             return None
         pieces.append(np.empty(int(count[k]) << int(bits[k]), dtype=np.uint64))
         tickets.fill(*pair, low[k], low[k] + count[k] - 1, bits[k], share, pieces[-1])
     cells = np.concatenate(pieces)
-    return Many(halves, laws, cells, base, low, count, bits, far, workers, {BITS: exact})
+    return Many(halves, laws, cells, base, low, count, bits, cost, far, workers, {BITS: exact})

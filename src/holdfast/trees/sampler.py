@@ -291,18 +291,20 @@ class Sampler:
             return None
         kept: dict[str, Any] = self.__dict__
         tried: int
-        tables: Many | None
-        tried, tables = kept.get("_tables", (0, None))
-        if tables is None and size > tried:
-            leaves, kind = self._kinds_of_leaves
-            halves = cut_in_halves(
-                self.forest, self._law_of, self.low, self.high, leaves.low[kind], leaves.high[kind]
-            )
-            laws = [law for law in self.law.laws if isinstance(law, IntegerLaplace | IntegerGaussian)]
-            far = self._far, self.low[self._far], self.high[self._far]
-            tables = many.make(halves, laws, size, far, self.workers or os.cpu_count() or 1)
-            kept["_tables"] = size, tables
-        return tables if tables is not None and tables.repaid(size) else None
+        found: Many | None
+        tried, found = kept.get("_tables", (0, None))
+        if found is None and size > tried:
+            found = self.tables(size)
+            kept["_tables"] = size, found
+        return found if found is not None and found.repaid(size) else None
+
+    def tables(self, size: int, share: float = 1.0) -> Many | None:
+        """Make tables of tickets; None where so many rows do not repay them. A share below 1 is for tests only."""
+        leaves, kind = self._kinds_of_leaves
+        halves = cut_in_halves(self.forest, self._law_of, self.low, self.high, leaves.low[kind], leaves.high[kind])
+        laws = [law for law in self.law.laws if isinstance(law, IntegerLaplace | IntegerGaussian)]
+        far = self._far, self.low[self._far], self.high[self._far]
+        return many.make(halves, laws, size, far, self.workers or os.cpu_count() or 1, share)
 
     @cached_property
     def _ready(self) -> Sampler:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 #: The part that stands for an open ticket.
 OPEN = -(1 << 15)
@@ -20,11 +21,13 @@ NEARLY_ALL = 2.0**32 - 0.5
 #: Tables drawn side by side: their totals and words stay in the second cache.
 ABREAST = 256
 _TILE = 16
-_OPTIONS = {"cache": True, "nogil": True}
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 @numba.njit(**_OPTIONS)
-def _share(f_low: Any, f_up: Any, f_lo: Any, g_low: Any, g_up: Any, g_lo: Any, missing: Any, s: Any, counts: Any) -> Any:
+def _share(
+    f_low: Any, f_up: Any, f_lo: Any, g_low: Any, g_up: Any, g_lo: Any, missing: Any, s: Any, counts: Any
+) -> Any:
     """Write how many tickets each left part of s has, from the first part on; return that part and how many there are.
 
     f and g are bounds on the messages of the two parts; `missing` bounds all that they do not hold.
@@ -84,7 +87,7 @@ def spread_out(
 
 @numba.njit(**_OPTIONS)
 def _fill(counts: Any, first: Any, kept: Any, begin: Any, bits: Any, cells: Any, left: Any, waiting: Any) -> None:
-    """Put tickets into cells: the upper half of a cell says how many of its tickets go to the first of its two parts."""
+    """Put tickets into cells; the upper half of a cell tells how many of its tickets the first of its two parts has."""
     number = np.int64(1) << bits
     size = np.int64(1) << (32 - bits)
     rest = np.int64(1) << 32
@@ -143,6 +146,18 @@ def fill(
         first, kept = _kept(counts, size, (1 << bits) - 1)
         at = (s - lo) << bits
         _fill(counts, first, kept, begin + first, bits, table[at : at + (1 << bits)], left, waiting)
+
+
+def read(cells: npt.NDArray[np.uint64], bits: int) -> dict[int, int]:
+    """How many tickets each part has in the cells of one total."""
+    found: dict[int, int] = {}
+    for cell in cells.tolist():
+        first = cell >> 32
+        for part, count in ((cell >> 16 & 0xFFFF, first), (cell & 0xFFFF, (1 << 32 - bits) - first)):
+            value = part - (1 << 16) if part >> 15 else part
+            if count and value != OPEN:
+                found[value] = found.get(value, 0) + count
+    return found
 
 
 @numba.njit(**_OPTIONS)

@@ -349,7 +349,7 @@ def chosen(term: Callable[[int], arb], total: arb, order: Iterator[int], digits:
 def decided(
     exact: Callable[[int], Exact], digits: Digits, attempt: Callable[[Exact, Digits], int], bits: int = FIRST_BITS
 ) -> int:
-    """Repeat an attempt with more precision and more digits until it is decided; `exact` is asked for each precision."""
+    """Repeat an attempt with more precision and digits until it is decided; `exact` gives the law to so many bits."""
     while bits <= MOST_BITS:
         with working_precision(bits):
             try:
