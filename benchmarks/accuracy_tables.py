@@ -123,8 +123,8 @@ def picture(results: list[Result]) -> str:
             y += ROW
         parts.append(f'<path d="M{x(1):.1f} {y - ROW * len(usual) - 6}V{y}" stroke="#555" stroke-dasharray="4 3"/>')
         y += PANEL
-    for tick in (0.6, 0.8, 1.0, 1.2):
-        parts.append(f'<text x="{x(tick):.1f}" y="{y - 18}" text-anchor="middle">{tick}</text>')
+    ticks = (0.6, 0.8, 1.0, 1.2)
+    parts += [f'<text x="{x(tick):.1f}" y="{y - 18}" text-anchor="middle">{tick}</text>' for tick in ticks]
     parts.append(f'<text x="{LEFT}" y="{y}">mean absolute error, as a multiple of TopDown\'s</text>')
     style = 'font-family="sans-serif" font-size="13"'
     size = f'viewBox="0 0 {WIDTH} {y + 12}" width="{WIDTH}" height="{y + 12}"'
