@@ -56,6 +56,19 @@ class Budget:
             raise Refused("the budget is epsilon alone and a release states a delta: set the budget with delta")
         return total
 
+    def surely_admits(self, parts: Sequence[Guarantee]) -> bool:
+        """Say whether the plain sums show already that the parts stay within the budget; no is no answer.
+
+        The best sum at a δ takes a while for many parts, and a ledger is locked meanwhile.
+        """
+        plain = compose(parts)
+        if self.delta is None or plain.void:
+            return False
+        stated = [plain] if plain.epsilon is not None and plain.delta <= self.delta else []
+        if plain.rho is not None or plain.mu is not None:
+            stated.append(plain.at_delta(self.delta))
+        return any(self.admits(each) for each in stated)
+
     def amount(self, total: Guarantee) -> Fraction:
         """Return how much of the budget a statement uses."""
         amount = total.rho if self.epsilon is None else total.epsilon
@@ -94,15 +107,19 @@ class Account:
     @cached_property
     def _sums(self) -> tuple[tuple[Guarantee, ...], str | None]:
         found: dict[str, Guarantee] = {}
+        tried: list[list[Guarantee]] = []
         trouble = None
         for scope in SCOPES:
             try:
-                total = self._together(scope)
+                parts = self._alike(scope)
+                if parts is None or parts in tried:
+                    continue
+                tried.append(parts)
+                total = compose(parts) if self.budget is None else self.budget.together(parts)
             except Refused as refusal:
                 trouble = trouble or str(refusal)
             else:
-                if total is not None:
-                    found.setdefault(total.scope, total)
+                found.setdefault(total.scope, total)
         return tuple(found.values()), trouble
 
     @property
@@ -137,6 +154,8 @@ class Account:
             return None
         new = tuple(map(tuple, parts))
         after = replace(self, parts=self.parts + new)
+        if after._surely_admitted():
+            return None
         where = f"the budget of {self.dataset!r} per {self.unit}"
         if not after.spent:
             return f"{where} cannot be checked: {after.trouble}"
@@ -149,14 +168,22 @@ class Account:
             f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget in the ledger"
         )
 
-    def _together(self, scope: str) -> Guarantee | None:
-        """Return what all tables promise together in a scope, or None where one of them has no such statement."""
+    def _surely_admitted(self) -> bool:
+        """Say whether plain sums show that the budget admits everything, in the widest scope with a statement."""
+        for scope in SCOPES:
+            try:
+                parts = self._alike(scope)
+                if parts is not None:
+                    return self.budget is not None and self.budget.surely_admits(parts)
+            except Refused:
+                return False
+        return False
+
+    def _alike(self, scope: str) -> list[Guarantee] | None:
+        """Return every table's statement for a scope and one relation, or None where one table has no statement."""
         chosen = [_statement(statements, scope) for statements in self.parts]
         parts = [statement for statement in chosen if statement is not None]
-        if not parts or len(parts) < len(chosen):
-            return None
-        alike = _same_relation(parts)
-        return compose(alike) if self.budget is None else self.budget.together(alike)
+        return _same_relation(parts) if parts and len(parts) == len(chosen) else None
 
 
 def _statement(statements: Sequence[Guarantee], scope: str) -> Guarantee | None:

@@ -108,23 +108,21 @@ class Ledger:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever written."""
+        """Whether the file is there."""
         return self.path.exists()
 
     # --- reading -----------------------------------------------------------------------------------------------
 
     def entries(self, dataset: str | None = None, unit: str | None = None) -> list[Entry]:
         """Return the charges, oldest first: all, or those of one dataset or unit."""
-        if not self.exists:
-            return []
         with self._reading() as connection:
-            return _entries(connection, dataset, unit)
+            return [] if connection is None else _entries(connection, dataset, unit)
 
     def datasets(self) -> list[tuple[str, str]]:
         """Return every dataset and unit that has a budget or a charge, in order of appearance."""
-        if not self.exists:
-            return []
         with self._reading() as connection:
+            if connection is None:
+                return []
             found = [
                 (row.dataset, row.unit)
                 for table in (_budgets, _charges)
@@ -134,10 +132,8 @@ class Ledger:
 
     def account(self, dataset: str, unit: str) -> Account:
         """Return what was spent on a dataset for a unit, and its budget."""
-        if not self.exists:
-            return Account(dataset, unit, None, ())
         with self._reading() as connection:
-            return _account(connection, dataset, unit)
+            return Account(dataset, unit, None, ()) if connection is None else _account(connection, dataset, unit)
 
     def spent(self, dataset: str, unit: str) -> Guarantee | None:
         """Return what all releases promise together, or None where there is none; refused where they do not add up."""
@@ -213,10 +209,13 @@ class Ledger:
     # --- within ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
+    def _reading(self) -> Iterator[sa.Connection | None]:
+        """Give a connection, or None where nothing was written yet."""
+        if not self.exists:
+            yield None
+            return
         with self._told(), self._engine.connect() as connection, connection.begin():
-            _recognised(connection, self.path)
-            yield connection
+            yield connection if _recognised(connection, self.path) else None
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
