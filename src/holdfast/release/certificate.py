@@ -316,6 +316,11 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
+def statements_of(table: Table) -> tuple[Guarantee, ...]:
+    """Return every statement about a table, the one that the budget counts first."""
+    return tuple(dict.fromkeys((table.counted, *table.mechanism.guarantees)))
+
+
 def table_certificate(
     table: Table, ways: str, interval: Interval, files: tuple[str, str, str | None]
 ) -> TableCertificate:
@@ -330,7 +335,7 @@ def table_certificate(
         method=table.method,
         ways=ways,
         mechanism=repr(table.mechanism),
-        statements=list(table.mechanism.guarantees),
+        statements=list(statements_of(table)),
         holds=Holds.model_validate_json(json.dumps(table.holds)),
         interval=interval,
         parquet=parquet,

@@ -67,7 +67,7 @@ class Overspent(Refused):
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge. `parts` holds, for every table of the release, all statements that hold."""
+    """One charge. `parts` has all statements of every table of the release, the counted one first."""
 
     when: str
     dataset: str
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def statements(self) -> tuple[Guarantee, ...]:
-        """What the tables of the release promise together: one statement per scope, widest first."""
+        """What the tables of the release promise together, the counted statement first."""
         return Account(self.dataset, self.unit, None, self.parts).spent
 
     def as_mapping(self) -> dict[str, Any]:
@@ -108,23 +108,21 @@ class Ledger:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever written."""
+        """Whether the file is there."""
         return self.path.exists()
 
     # --- reading -----------------------------------------------------------------------------------------------
 
     def entries(self, dataset: str | None = None, unit: str | None = None) -> list[Entry]:
         """Return the charges, oldest first: all, or those of one dataset or unit."""
-        if not self.exists:
-            return []
         with self._reading() as connection:
-            return _entries(connection, dataset, unit)
+            return [] if connection is None else _entries(connection, dataset, unit)
 
     def datasets(self) -> list[tuple[str, str]]:
         """Return every dataset and unit that has a budget or a charge, in order of appearance."""
-        if not self.exists:
-            return []
         with self._reading() as connection:
+            if connection is None:
+                return []
             found = [
                 (row.dataset, row.unit)
                 for table in (_budgets, _charges)
@@ -134,10 +132,8 @@ class Ledger:
 
     def account(self, dataset: str, unit: str) -> Account:
         """Return what was spent on a dataset for a unit, and its budget."""
-        if not self.exists:
-            return Account(dataset, unit, None, ())
         with self._reading() as connection:
-            return _account(connection, dataset, unit)
+            return Account(dataset, unit, None, ()) if connection is None else _account(connection, dataset, unit)
 
     def spent(self, dataset: str, unit: str) -> Guarantee | None:
         """Return what all releases promise together, or None where there is none; refused where they do not add up."""
@@ -165,7 +161,7 @@ class Ledger:
 
     def set_budget(self, dataset: str, unit: str, *, epsilon: Any = None, delta: Any = None, rho: Any = None) -> None:
         """Set what may be spent in all on a dataset for a unit; the newest budget counts, older ones stay listed."""
-        budget = Budget(epsilon=epsilon, delta=delta, rho=rho)
+        budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         _named(dataset, unit)
         with self._writing() as connection:
             _set_budget(connection, dataset, unit, budget, now())
@@ -213,10 +209,13 @@ class Ledger:
     # --- within ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
+    def _reading(self) -> Iterator[sa.Connection | None]:
+        """Give a connection, or None where nothing was written yet."""
+        if not self.exists:
+            yield None
+            return
         with self._told(), self._engine.connect() as connection, connection.begin():
-            _recognised(connection, self.path)
-            yield connection
+            yield connection if _recognised(connection, self.path) else None
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:

@@ -27,6 +27,7 @@ from holdfast.release.certificate import (
     ReleasedFile,
     TableCertificate,
     certificate_of,
+    statements_of,
     table_certificate,
 )
 from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
@@ -63,9 +64,8 @@ def release(
     folder = Path(job.spec.output if output is None else output).absolute()
     book = Ledger(job.spec.ledger.file) if ledger is None else ledger
     identity, when = secrets.token_hex(16), now()
-    parts = [table.mechanism.guarantees for table in job.tables]
+    parts = [statements_of(table) for table in job.tables]
     limit = _budget(job)
-    _refuse_figure_names(job)
     with _told(f"{folder.parent} cannot be written"), workplace(folder) as place:
         step("checking the ledger")
         book.check(job.dataset, job.unit, parts, limit)
@@ -105,14 +105,7 @@ def release(
 
 def _budget(job: Job) -> Budget | None:
     asked = job.spec.ledger.budget
-    return None if asked is None else Budget(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
-
-
-def _refuse_figure_names(job: Job) -> None:
-    for table in job.tables:
-        for name in FIGURES:
-            if name in table.columns:
-                raise Refused(f"the table {table.name} has a column called {name!r}, as its figures are: rename it")
+    return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
 
 
 def _expected_bytes(job: Job) -> int:
@@ -167,7 +160,8 @@ def _described(path: Path) -> ReleasedFile:
 def _write_table(table: Table, drawn: Release, place: Path, prefix: str) -> TableCertificate:
     names = f"{prefix}table.parquet", f"{prefix}table.csv"
     interval, (low, high) = _interval(drawn)
-    figures = dict(zip(FIGURES, (drawn.values, low, high), strict=True))
+    values = drawn.values if table.holds["whole"] else drawn.values.astype(np.float64)
+    figures = dict(zip(FIGURES, (values, low, high), strict=True))
     write_table({**table.columns, **figures}, place / names[0], place / names[1])
     measured = None
     if table.onto and drawn.measurements is not None:
