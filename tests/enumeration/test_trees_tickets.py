@@ -129,6 +129,29 @@ def test_cells_hold_each_ticket_once(share):
                 assert ALL - sum(had.values()) < 100
 
 
+def test_every_word_is_looked_up_where_its_ticket_lies():
+    """Words at both sides of every border between two parts: a lone leaf gets the part in whose share they lie."""
+    made = sampler([-1], "laplace", 1.5).tables(ROWS)
+    h, top = made.halves, int(made.halves.step_kind[0])
+    bits = int(made.bits[top])
+    borders, wanted = [], []
+    for place, cell in enumerate(made.cells[made.base[top] : made.base[top] + (1 << bits)].tolist()):
+        first, size = cell >> 32, 1 << 32 - bits
+        for ticket in sorted({0, max(first - 1, 0), min(first, size - 1), size - 1}):
+            borders.append((place << 32 - bits) + ticket)
+            wanted.append(np.int16(np.uint16(cell >> 16 & 0xFFFF if ticket < first else cell & 0xFFFF)))
+    parts, nothing = np.array(wanted), np.empty(0, dtype=np.int64)
+    opened, noise = np.empty((parts.size, 2), dtype=np.int64), np.empty((parts.size, 1), dtype=np.int64)
+    tickets.draw(
+        made.cells, made.base, made.low, made.count, made.bits, h.step_kind, h.source, h.left, h.right,
+        np.array(borders, dtype=np.uint32), h.lines, h.line_of, nothing, nothing, opened, noise,
+    )  # fmt: skip
+    is_open = parts == tickets.OPEN
+    assert is_open.any()
+    assert np.array_equal(opened[:, 0], np.where(is_open, 0, -1))
+    assert np.array_equal(noise[~is_open, 0], parts[~is_open])
+
+
 def test_totals_outside_a_table_are_rare():
     """What lies beyond the totals of a table, in a tree whose totals are known, is about as rare as it should be."""
     made = made_of("a block of seven", "laplace")
