@@ -29,14 +29,18 @@ class Layout:
     @classmethod
     def of(cls, parents: Ints) -> Layout:
         """Sort the outputs of a forest, given each output's parent (−1 at roots)."""
-        start, _, order, _, _ = breadth_first(parents)
-        is_leaf = start[1:] == start[:-1]
-        leaf_first = is_leaf[order]
-        inner, leaves = order[~leaf_first], order[leaf_first]
+        order, counts = sorted_outputs(parents)
+        is_leaf = counts[1:][order] == 0
+        inner, leaves = order[~is_leaf], order[is_leaf]
         # siblings stand together in a breadth-first order, in the order of their parents
-        starts = []
-        for outputs in (inner, leaves):
-            above = parents[outputs]
-            counts = np.bincount(above + 1, minlength=parents.size + 1)
-            starts.append(np.cumsum(np.concatenate([counts[:1], counts[1:][inner]])))
-        return cls(inner, leaves, *starts)
+        leaf_counts = np.bincount(parents[leaves] + 1, minlength=counts.size)
+        leaf_start, start = (np.cumsum(np.append(c[0], c[1:][inner])) for c in (leaf_counts, counts))
+        return cls(inner, leaves, start - leaf_start, leaf_start)
+
+
+def sorted_outputs(parents: Ints) -> tuple[Ints, Ints]:
+    """List a forest's outputs breadth-first, and count the roots and then each output's children."""
+    counts = np.bincount(parents + 1, minlength=parents.size + 1)
+    if (parents[1:] >= parents[:-1]).all():  # numbered breadth-first, as most hierarchies are
+        return np.arange(parents.size), counts
+    return breadth_first(parents)[2], counts

@@ -9,6 +9,7 @@ of absolute values are solved by curves throughout. Proofs: docs/theory/update-o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -64,7 +65,7 @@ class Nearest:
         is_open = bool((leaf_weight == 0.0).any())
         return cls(layout, absolute, exact, leaf_weight, variance, same, weights[layout.inner], is_open)
 
-    @property
+    @cached_property
     def determined(self) -> bool:
         """Whether no leaf that is not measured leaves a choice.
 
