@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.trees.forest import Forest, Ints
-from holdfast.trees.layout import sorted_outputs
+from holdfast.trees.layout import Ints, sorted_outputs
 from holdfast.trees.ties import smallest, tie_hash
 
 Floats = npt.NDArray[np.float64]
@@ -43,9 +42,9 @@ class Levelwise:
     variance: Floats
 
     @classmethod
-    def of(cls, forest: Forest, exact: npt.NDArray[np.bool_], spreads: Floats, *, combined: bool) -> Levelwise:
+    def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, combined: bool) -> Levelwise:
         """Prepare the passes; `exact` outputs have no variance, and `combined` asks for generalised least squares."""
-        order, counts = sorted_outputs(forest.parents)
+        order, counts = sorted_outputs(parents)
         first = np.cumsum(np.append(counts[0], counts[1:][order]))
         placed = exact[order]
         return cls(order, first, placed, *_weigh(first, placed, spreads[order], combined))
@@ -269,7 +268,7 @@ def _round(start, stop, total, base, low, high, side, step, order, keys, ranked,
         for c in range(start, stop):
             ranked[available] = keys[c - start] ^ turned
             available += value[c] < high[c] if up else value[c] > low[c]  # a key that is not needed is written over
-        taken = min(abs(left), available)
+        taken = abs(left) if abs(left) < available else available
         limit, equal = smallest(ranked, available, taken), taken
         for c in range(start, stop):
             if value[c] < high[c] if up else value[c] > low[c]:

@@ -31,29 +31,15 @@ def units_below(price, weight):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def leaf_windows(  # type: ignore[no-untyped-def]
-    leaf_start,
-    lo,
-    hi,
-    weight,
-    alike,
-    gap,
-    low,
-    high,
-    own,
-    cut_at,
-    outer,
-    doubt,
-    wanted,
-    patience,
-    costs,
-    windows,
-    begun,
-):
+def leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, costs, windows, begun):  # type: ignore[no-untyped-def]
     """Make the windows of all parents of alike leaves, as `nearest_integer` does with a heap for the others.
 
+    `prices` is (cut_at, outer, doubt): where the leaves are cut, the price from above, how far windows go beyond it.
     Return how many costs were written (−1: there is no room) and what is left of the patience (below 0: none).
     """
+    leaf_start, (lo, hi, low, high) = forest[0], limits
+    weight, _, _, own = weights
+    cut_at, outer, doubt = prices
     used = 0
     for k in range(alike.size):
         if not alike[k]:
@@ -125,8 +111,10 @@ def leaf_windows(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def leaf_moves(leaf_start, lo, hi, leaves, weight, alike, cut_at, begun, inner_x, keys, chosen, move):  # type: ignore[no-untyped-def]
+def leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, keys, chosen, move):  # type: ignore[no-untyped-def]
     """Give alike leaves the first units of their parents' rows: cheapest first, ties by hash."""
+    leaf_start, _, leaves, _ = forest
+    weight, (lo, hi, _, _) = weights[0], limits
     for k in range(alike.size):
         if not alike[k]:
             continue
