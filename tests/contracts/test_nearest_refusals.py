@@ -90,6 +90,8 @@ def test_scales_and_weights_that_cannot_be_weighed_against_each_other(method):
         hf.laplace(QUERY, scale=1).onto(MUST, method=method, weights=[1e-150, 1, 1, 1, 1, 1, 1, 1e150])
     with pytest.raises(hf.Refused, match="position 2"):
         hf.laplace(QUERY, scale=1).onto(MUST, method=method, weights=[1, 1, 0, 1, 1, 1, 1, 1])
+    alone = hf.laplace(hf.histogram(2), scale=[1e-5, 1]).onto(hf.nonnegative())  # nothing is weighed here
+    assert alone.image([-1, 3]).tolist() == [0, 3]
     tiny = hf.laplace(QUERY, scale=1e-5)
     for integer in (True, False):
         assert tiny.onto(MUST, method=method, integer=integer).image(TRUTH).tolist() == TRUTH.tolist()

@@ -40,7 +40,7 @@ class Problem:
     def __post_init__(self) -> None:
         spreads = np.maximum(self.spreads, LEAST_SPREAD)
         least, most = spreads.min(initial=np.inf), spreads.max(where=np.isfinite(spreads), initial=0.0)
-        if most > MOST_CONTRAST * least:
+        if most > MOST_CONTRAST * least and not self.system.coordinatewise:
             raise Refused(
                 f"the variances or weights of two outputs differ by more than {MOST_CONTRAST:.0e} times: "
                 "choose nearer scales, or pass weights=None"
