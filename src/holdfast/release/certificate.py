@@ -229,6 +229,13 @@ class Software(Model):
     version: str = __version__
 
 
+class PublicFile(Model):
+    """A public file that the release was made with."""
+
+    name: str
+    sha256: Annotated[str, Field(pattern=HASH)]
+
+
 class ReleasedFile(Model):
     """One file of the release."""
 
@@ -245,6 +252,7 @@ class Certificate(Model):
     title: str
     software: Software
     spec_hash: Annotated[str, Field(pattern=HASH)]
+    public_files: list[PublicFile]
     unit: str
     asked: dict[Literal["epsilon", "delta", "rho"], Number]
     statements: Annotated[list[Statement], Field(min_length=1)]
@@ -356,6 +364,9 @@ def certificate_of(
         title=job.title,
         software=Software(),
         spec_hash=job.spec.hash,
+        public_files=[
+            PublicFile(name=Path(file).name, sha256=f"sha256:{found}") for file, found in job.public_files.items()
+        ],
         unit=job.unit,
         asked={name: str(value) for name, value in job.target.items()},
         statements=list(statements),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ def release(
     written, a budget with too little left, and data that do not fit the spec.
     """
     folder = Path(job.spec.output if output is None else output).absolute()
-    book = Ledger(job.spec.ledger.file) if ledger is None else ledger
+    book = Ledger(job.spec.ledger_file) if ledger is None else ledger
     identity, when = secrets.token_hex(16), now()
     parts = [statements_of(table) for table in job.tables]
     limit = _budget(job)
@@ -72,18 +72,18 @@ def release(
         refuse_without_room(place, _expected_bytes(job))
         step("counting")
         cells = tabulate(job, source)
-        step("charging the ledger")
-        book.charge(
-            job.dataset,
-            job.unit,
-            parts,
-            release=identity,
-            title=job.title,
-            spec_hash=job.spec.hash,
-            when=when,
-            budget=limit,
-        )
-        with _charged():
+        with _told_of_charge(book, job, identity):
+            step("charging the ledger")
+            book.charge(
+                job.dataset,
+                job.unit,
+                parts,
+                release=identity,
+                title=job.title,
+                spec_hash=job.spec.hash,
+                when=when,
+                budget=limit,
+            )
             step("drawing")
             drawn = [
                 table.mechanism.release(table.query.answer(counted))
@@ -92,11 +92,10 @@ def release(
             step("writing")
             _write(job, drawn, place, identity, when[:10])
             step("verifying")
-            verdict = verify(place)
-            if not verdict.ok:
-                wrong = verdict.differences[0]
+            wrong = verify(place).differences
+            if wrong:
                 raise RuntimeError(
-                    f"nothing is released: {wrong.name} misses ({wrong.sentence}); this is a fault of holdfast"
+                    f"nothing is released: {wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
                 )
             step("publishing")
             publish(place, folder)
@@ -104,7 +103,7 @@ def release(
 
 
 def _budget(job: Job) -> Budget | None:
-    asked = job.spec.ledger.budget
+    asked = job.spec.budget
     return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
 
 
@@ -126,17 +125,19 @@ def _told(what: str) -> Iterator[None]:
         yield
     except (OSError, duckdb.Error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        notes = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
-        raise Refused(f"{what} ({reason}): make room or check its permissions, then try again; {notes}") from None
+        charged = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
+        raise Refused(f"{what} ({reason}): make room or check its permissions, then try again; {charged}") from None
 
 
 @contextmanager
-def _charged() -> Iterator[None]:
+def _told_of_charge(book: Ledger, job: Job, identity: str) -> Iterator[None]:
     """Let everything that goes wrong after the charge say that the charge stays."""
     try:
         yield
     except BaseException as error:
-        error.add_note(KEPT)
+        with suppress(Exception):  # what went wrong matters more than a ledger that cannot be read now
+            if any(entry.release == identity for entry in book.entries(job.dataset, job.unit)):
+                error.add_note(KEPT)
         raise
 
 
