@@ -1,0 +1,189 @@
+"""Release a job: charge the ledger, draw, write beside the output, verify as a stranger, then give the folder its name.
+
+Killed at any point, either no release is visible or a whole one, and the ledger never shows less than what was drawn:
+the charge is durable before the first draw, and the folder gets its name in one step after everything in it is on the
+disk and was verified. Nothing that depends on the data is written except the released tables: no timings, counts or
+seeds (THEORY §9).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.published import Release
+from holdfast.release.accounts import Budget
+from holdfast.release.certificate import (
+    CONFIDENCE,
+    FILE,
+    Interval,
+    ReleasedFile,
+    TableCertificate,
+    certificate_of,
+    statements_of,
+    table_certificate,
+)
+from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
+from holdfast.release.ledger import Ledger, now
+from holdfast.release.report import REPORT, report
+from holdfast.release.tables import FIGURES, MEASUREMENTS, write_table
+from holdfast.release.tabulate import tabulate
+from holdfast.release.verify import verify
+
+if TYPE_CHECKING:
+    from holdfast.release.job import Job, Table
+
+KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
+#: Bytes set aside for the certificate and the report, and for the figures of one row in both files.
+SHEETS, FIGURES_OF_ROW = 1 << 20, 160
+#: Rows whose names are measured to guess the size of the files.
+SAMPLE = 1000
+
+
+def release(
+    job: Job,
+    *,
+    source: Any = None,
+    output: str | Path | None = None,
+    ledger: Ledger | None = None,
+    step: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Release the tables of a job into a new folder and return it.
+
+    `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
+    words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
+    written, a budget with too little left, and data that do not fit the spec.
+    """
+    folder = Path(job.spec.output if output is None else output).absolute()
+    book = Ledger(job.spec.ledger_file) if ledger is None else ledger
+    identity, when = secrets.token_hex(16), now()
+    parts = [statements_of(table) for table in job.tables]
+    limit = _budget(job)
+    with _told(f"{folder.parent} cannot be written"), workplace(folder) as place:
+        step("checking the ledger")
+        book.check(job.dataset, job.unit, parts, limit)
+        refuse_without_room(place, _expected_bytes(job))
+        step("counting")
+        cells = tabulate(job, source)
+        with _told_of_charge(book, job, identity):
+            step("charging the ledger")
+            book.charge(
+                job.dataset,
+                job.unit,
+                parts,
+                release=identity,
+                title=job.title,
+                spec_hash=job.spec.hash,
+                when=when,
+                budget=limit,
+            )
+            step("drawing")
+            drawn = [
+                table.mechanism.release(table.query.answer(counted))
+                for table, counted in zip(job.tables, cells, strict=True)
+            ]
+            step("writing")
+            _write(job, drawn, place, identity, when[:10])
+            step("verifying")
+            wrong = verify(place).differences
+            if wrong:
+                raise RuntimeError(
+                    f"nothing is released: {wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
+                )
+            step("publishing")
+            publish(place, folder)
+    return folder
+
+
+def _budget(job: Job) -> Budget | None:
+    asked = job.spec.budget
+    return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
+
+
+def _expected_bytes(job: Job) -> int:
+    """Guess from the public names how many bytes the files will have, rather too many than too few."""
+    size = SHEETS
+    for table in job.tables:
+        names = [column[:SAMPLE] for column in table.columns.values()]
+        sample = sum(len(str(name).encode()) + 1 for column in names for name in column)
+        per_row = sample / min(SAMPLE, table.query.n)
+        size += int(table.query.n * (2 * per_row + FIGURES_OF_ROW))
+    return size
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say in one sentence what the system says."""
+    try:
+        yield
+    except (OSError, duckdb.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        charged = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
+        raise Refused(f"{what} ({reason}): make room or check its permissions, then try again; {charged}") from None
+
+
+@contextmanager
+def _told_of_charge(book: Ledger, job: Job, identity: str) -> Iterator[None]:
+    """Let everything that goes wrong after the charge say that the charge stays."""
+    try:
+        yield
+    except BaseException as error:
+        with suppress(Exception):  # what went wrong matters more than a ledger that cannot be read now
+            if any(entry.release == identity for entry in book.entries(job.dataset, job.unit)):
+                error.add_note(KEPT)
+        raise
+
+
+def _write(job: Job, drawn: Sequence[Release], place: Path, identity: str, date: str) -> None:
+    tables = [
+        _write_table(table, release, place, "" if len(job.tables) == 1 else f"{table.name}-")
+        for table, release in zip(job.tables, drawn, strict=True)
+    ]
+    listed = [name for table in tables for name in (table.parquet, table.csv, table.measurements) if name is not None]
+    # The report is certified too, so it is made from a certificate that does not list it yet.
+    draft = certificate_of(job, identity, date, tables, [_described(place / name) for name in listed])
+    write_text(place / REPORT, report(draft, [release.values for release in drawn], [t.columns for t in job.tables]))
+    files = [_described(place / name) for name in [*listed, REPORT]]
+    write_text(place / FILE, certificate_of(job, identity, date, tables, files).to_json())
+
+
+def _described(path: Path) -> ReleasedFile:
+    return ReleasedFile(name=path.name, bytes=path.stat().st_size, sha256=sha256_of(path))
+
+
+def _write_table(table: Table, drawn: Release, place: Path, prefix: str) -> TableCertificate:
+    names = f"{prefix}table.parquet", f"{prefix}table.csv"
+    interval, (low, high) = _interval(drawn)
+    values = drawn.values if table.holds["whole"] else drawn.values.astype(np.float64)
+    figures = dict(zip(FIGURES, (values, low, high), strict=True))
+    write_table({**table.columns, **figures}, place / names[0], place / names[1])
+    measured = None
+    if table.onto and drawn.measurements is not None:
+        measured = f"{prefix}measurements.parquet"
+        variances = np.asarray(table.mechanism.base.law.variances)
+        rows = np.flatnonzero(np.isfinite(variances))
+        deviations = np.sqrt(variances[rows]) * float(table.mechanism.base.unit)
+        columns = zip(MEASUREMENTS, (rows, drawn.measurements[rows], deviations), strict=True)
+        write_table(dict(columns), place / measured)
+    return table_certificate(table, drawn.method, interval, (*names, measured))
+
+
+def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:
+    """Return the ends of every value's interval, empty where the law of the errors depends on the data."""
+    if drawn.spread is None:
+        sentence = "the error depends on the data here, so an interval would give something away: none is given"
+        empty = np.full(drawn.values.size, np.nan)
+        return Interval(confidence=CONFIDENCE, basis=None, sentence=sentence), (empty, empty)
+    ends = drawn.interval(CONFIDENCE)
+    basis = "simulation" if drawn.spread.measured else "law"
+    sentence = f"each covers its true value with at least {CONFIDENCE:.0%} probability, by the law of the noise"
+    if drawn.spread.measured:
+        sentence = f"each covers its true value with about {CONFIDENCE:.0%} probability, by simulated noise"
+    return Interval(confidence=CONFIDENCE, basis=basis, sentence=sentence), (ends[:, 0], ends[:, 1])  # type: ignore[arg-type]
