@@ -179,7 +179,7 @@ def run(name, blocks, folder=None):
 
 
 def told(what, found, barred, against_topdown=False):
-    """Print one case; tell whether a bar is missed. Ratios have a bar on the largest nation, TopDown on the usual one."""
+    """Print one case; tell whether a bar is missed: ratios on the largest nation, TopDown on the usual one."""
     unit = found["yardstick"]
     bad = (barred and found["first"] > BAR * unit) or found["memory"] > MOST_GIB
     bad = bad or any(found[f"{method} better"] for method in METHODS[1:])
