@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
-#: Bytes set aside for the certificate and the report, and for the figures of one row in both files.
+#: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.
 SHEETS, FIGURES_OF_ROW = 1 << 20, 160
 #: Rows whose names are measured to guess the size of the files.
 SAMPLE = 1000
@@ -69,7 +69,7 @@ def release(
     with _told(f"{folder.parent} cannot be written"), workplace(folder) as place:
         step("checking the ledger")
         book.check(job.dataset, job.unit, parts, limit)
-        refuse_without_room(place, _expected_bytes(job))
+        _rehearse(job, place, identity, when[:10])
         step("counting")
         cells = tabulate(job, source)
         with _told_of_charge(book, job, identity):
@@ -107,15 +107,19 @@ def _budget(job: Job) -> Budget | None:
     return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
 
 
-def _expected_bytes(job: Job) -> int:
-    """Guess from the public names how many bytes the files will have, rather too many than too few."""
-    size = SHEETS
-    for table in job.tables:
-        names = [column[:SAMPLE] for column in table.columns.values()]
-        sample = sum(len(str(name).encode()) + 1 for column in names for name in column)
-        per_row = sample / min(SAMPLE, table.query.n)
-        size += int(table.query.n * (2 * per_row + FIGURES_OF_ROW))
-    return size
+def _rehearse(job: Job, place: Path, identity: str, date: str) -> None:
+    """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
+    interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
+    tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in job.tables]
+    sheet = len(certificate_of(job, identity, date, tables, []).to_json().encode())
+    refuse_without_room(place, SHEETS + sheet + sum(map(_expected_bytes, job.tables)))
+
+
+def _expected_bytes(table: Table) -> int:
+    """Guess from the public names how many bytes the files of a table have, rather too many than too few."""
+    sample = [str(name) for column in table.columns.values() for name in column[:SAMPLE]]
+    per_row = sum(len(name.encode()) + 1 for name in sample) / min(SAMPLE, table.query.n)
+    return int(table.query.n * (2 * per_row + FIGURES_OF_ROW))
 
 
 @contextmanager
