@@ -19,9 +19,11 @@ from holdfast.release.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.domain import Key, Layout, layout
 from holdfast.release.errors import Errors, guessed
 from holdfast.release.holding import Holding, holding
-from holdfast.release.methods import MOVES, Problem, counted
+from holdfast.release.methods import MOVES, Problem, counted, lists_tables
 from holdfast.release.public import PublicFiles, Texts
 from holdfast.release.spec import Spec
+
+LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +160,10 @@ class Job:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know about the records behind the tables, in sentences."""
-        return tuple(_caveats(self.spec, any(table.holding.exact for table in self.tables)))
+        sentences = _caveats(self.spec, self.guarantee.scope)
+        if any(lists_tables(table.mechanism) for table in self.tables):
+            sentences.append(LISTS)
+        return tuple(sentences)
 
 
 def _problem(laid: Layout, found: Holding) -> Problem:
@@ -265,7 +270,7 @@ def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
     return parts[0].at_delta(delta) if len(parts) == 1 else compose(parts, delta=delta)
 
 
-def _caveats(spec: Spec, exact: bool) -> list[str]:
+def _caveats(spec: Spec, scope: str) -> list[str]:
     sentences = []
     for rule, what in ((spec.data.nulls, "with a missing value"), (spec.data.outside, "outside the public domain")):
         if rule.rule == "refuse":
@@ -281,7 +286,7 @@ def _caveats(spec: Spec, exact: bool) -> list[str]:
             f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
             "record alone, before anything else is computed, exact figures included"
         )
-    if exact and spec.privacy.scope == "invariant-sharing":
+    if scope == "invariant-sharing":
         sentences.append("the budget counts the statement about data that agree on every exactly published figure")
     if len(spec.tables) > 1:
         sentences.append("all tables count the same records")

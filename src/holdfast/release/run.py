@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
-#: Bytes set aside for the certificate and the report, and for the figures of one row in both files.
+#: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.
 SHEETS, FIGURES_OF_ROW = 1 << 20, 160
 #: Rows whose names are measured to guess the size of the files.
 SAMPLE = 1000
@@ -62,28 +62,28 @@ def release(
     written, a budget with too little left, and data that do not fit the spec.
     """
     folder = Path(job.spec.output if output is None else output).absolute()
-    book = Ledger(job.spec.ledger.file) if ledger is None else ledger
+    book = Ledger(job.spec.ledger_file) if ledger is None else ledger
     identity, when = secrets.token_hex(16), now()
     parts = [statements_of(table) for table in job.tables]
     limit = _budget(job)
     with _told(f"{folder.parent} cannot be written"), workplace(folder) as place:
         step("checking the ledger")
         book.check(job.dataset, job.unit, parts, limit)
-        refuse_without_room(place, _expected_bytes(job))
+        _rehearse(job, place, identity, when[:10])
         step("counting")
         cells = tabulate(job, source)
-        step("charging the ledger")
-        book.charge(
-            job.dataset,
-            job.unit,
-            parts,
-            release=identity,
-            title=job.title,
-            spec_hash=job.spec.hash,
-            when=when,
-            budget=limit,
-        )
-        with _charged():
+        with _told_of_charge(book, job, identity):
+            step("charging the ledger")
+            book.charge(
+                job.dataset,
+                job.unit,
+                parts,
+                release=identity,
+                title=job.title,
+                spec_hash=job.spec.hash,
+                when=when,
+                budget=limit,
+            )
             step("drawing")
             drawn = [
                 table.mechanism.release(table.query.answer(counted))
@@ -92,11 +92,10 @@ def release(
             step("writing")
             _write(job, drawn, place, identity, when[:10])
             step("verifying")
-            verdict = verify(place)
-            if not verdict.ok:
-                wrong = verdict.differences[0]
+            wrong = verify(place).differences
+            if wrong:
                 raise RuntimeError(
-                    f"nothing is released: {wrong.name} misses ({wrong.sentence}); this is a fault of holdfast"
+                    f"nothing is released: {wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
                 )
             step("publishing")
             publish(place, folder)
@@ -104,19 +103,23 @@ def release(
 
 
 def _budget(job: Job) -> Budget | None:
-    asked = job.spec.ledger.budget
+    asked = job.spec.budget
     return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
 
 
-def _expected_bytes(job: Job) -> int:
-    """Guess from the public names how many bytes the files will have, rather too many than too few."""
-    size = SHEETS
-    for table in job.tables:
-        names = [column[:SAMPLE] for column in table.columns.values()]
-        sample = sum(len(str(name).encode()) + 1 for column in names for name in column)
-        per_row = sample / min(SAMPLE, table.query.n)
-        size += int(table.query.n * (2 * per_row + FIGURES_OF_ROW))
-    return size
+def _rehearse(job: Job, place: Path, identity: str, date: str) -> None:
+    """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
+    interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
+    tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in job.tables]
+    sheet = len(certificate_of(job, identity, date, tables, []).to_json().encode())
+    refuse_without_room(place, SHEETS + sheet + sum(map(_expected_bytes, job.tables)))
+
+
+def _expected_bytes(table: Table) -> int:
+    """Guess from the public names how many bytes the files of a table have, rather too many than too few."""
+    sample = [str(name) for column in table.columns.values() for name in column[:SAMPLE]]
+    per_row = sum(len(name.encode()) + 1 for name in sample) / min(SAMPLE, table.query.n)
+    return int(table.query.n * (2 * per_row + FIGURES_OF_ROW))
 
 
 @contextmanager
@@ -126,17 +129,19 @@ def _told(what: str) -> Iterator[None]:
         yield
     except (OSError, duckdb.Error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        notes = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
-        raise Refused(f"{what} ({reason}): make room or check its permissions, then try again; {notes}") from None
+        charged = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
+        raise Refused(f"{what} ({reason}): make room or check its permissions, then try again; {charged}") from None
 
 
 @contextmanager
-def _charged() -> Iterator[None]:
+def _told_of_charge(book: Ledger, job: Job, identity: str) -> Iterator[None]:
     """Let everything that goes wrong after the charge say that the charge stays."""
     try:
         yield
     except BaseException as error:
-        error.add_note(KEPT)
+        with suppress(Exception):  # what went wrong matters more than a ledger that cannot be read now
+            if any(entry.release == identity for entry in book.entries(job.dataset, job.unit)):
+                error.add_note(KEPT)
         raise
 
 
