@@ -66,6 +66,11 @@ def test_wide_noise_and_large_trees_go_the_ordinary_way():
     assert sampler(CITY, "gaussian", 2_000.0).tables(10**6) is None
     assert sampler(CITY, "laplace", 1).tables(2_000) is None
     assert not many.repays(10**6, 10**6)
+    # a total of 0 that many leaves reach only if none of them has noise: too rare for its window
+    none_below = np.where(np.arange(301) == 0, -NONE, 0)
+    rare = sampler([-1] + [0] * 300, "laplace", 2.0, none_below, exact=[0])
+    assert rare.tables(10**6) is None
+    assert not rare.draw(20_000, hf.seeded(1)).any()
 
 
 def test_a_row_alone_is_the_row_among_others(city):

@@ -218,6 +218,8 @@ def make(
                 if cost > most or len(message.values) > WIDEST or max(-message.lo, message.hi) > FURTHEST:
                     return None
     for k in halves.zero_totals:
+        if not 0 <= -known[k].lo < known[k].often.size:  # so rare a total is not in its window
+            return None
         known[k].often[-known[k].lo] += 1
     base, low, count, bits = (np.zeros(len(kinds), dtype=np.int64) for _ in range(4))
     pieces: list[npt.NDArray[np.uint64]] = []
