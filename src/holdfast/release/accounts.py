@@ -1,8 +1,7 @@
 """What releases about one dataset and unit cost together, and what a budget has left.
 
-Every release is charged with all statements that hold for it. They are added by the library's own rules
-(`privacy.compose`, THEORY §3): exact sums, rounded outwards once, for the widest scope in which every release has
-something to say.
+Every table is charged with all statements that hold for it, the one that its budget counts first. They are added by
+the library's own rules (`privacy.compose`, THEORY §3): exact sums, rounded outwards once.
 """
 
 from __future__ import annotations
@@ -31,14 +30,18 @@ class Budget:
     delta: Fraction | None = None
     rho: Fraction | None = None
 
-    def __post_init__(self) -> None:
-        if (self.epsilon is None) == (self.rho is None):
+    @classmethod
+    def of(cls, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Budget:
+        """Read a budget from numbers of any kind, exactly."""
+        if (epsilon is None) == (rho is None):
             raise Refused("a budget is epsilon, epsilon with delta, or rho: give exactly one of epsilon and rho")
-        if self.rho is not None and self.delta is not None:
+        if rho is not None and delta is not None:
             raise Refused("delta goes with epsilon: give both, or rho alone")
-        for name, check in (("epsilon", positive), ("delta", probability), ("rho", positive)):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, check(name, getattr(self, name)))
+        return cls(
+            None if epsilon is None else positive("epsilon", epsilon),
+            None if delta is None else probability("delta", delta),
+            None if rho is None else positive("rho", rho),
+        )
 
     @property
     def limit(self) -> Fraction:
@@ -86,7 +89,7 @@ class Budget:
     @classmethod
     def from_mapping(cls, found: dict[str, Any]) -> Budget:
         """Read what `as_mapping` wrote."""
-        return cls(**{name: Fraction(value) for name, value in found.items()})
+        return cls.of(**{name: Fraction(value) for name, value in found.items()})
 
     def __str__(self) -> str:
         if self.epsilon is None:
@@ -97,7 +100,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Account:
-    """What was spent on one dataset for one unit. `parts` holds, for every table released, all statements that hold."""
+    """What was spent on one dataset for one unit. `parts` has all statements of every table, the counted one first."""
 
     dataset: str
     unit: str
@@ -109,7 +112,7 @@ class Account:
         found: dict[str, Guarantee] = {}
         tried: list[list[Guarantee]] = []
         trouble = None
-        for scope in SCOPES:
+        for scope in (None, *SCOPES):
             try:
                 parts = self._alike(scope)
                 if parts is None or parts in tried:
@@ -124,7 +127,7 @@ class Account:
 
     @property
     def spent(self) -> tuple[Guarantee, ...]:
-        """What all releases promise together: one statement per scope, widest first; the first one counts."""
+        """What all tables promise together: the sum of what their budgets count, then one statement per other scope."""
         return self._sums[0]
 
     @property
@@ -169,28 +172,31 @@ class Account:
         )
 
     def _surely_admitted(self) -> bool:
-        """Say whether plain sums show that the budget admits everything, in the widest scope with a statement."""
-        for scope in SCOPES:
-            try:
-                parts = self._alike(scope)
-                if parts is not None:
-                    return self.budget is not None and self.budget.surely_admits(parts)
-            except Refused:
-                return False
-        return False
+        """Say whether plain sums show that the budget admits everything that is counted."""
+        try:
+            parts = self._alike(None)
+            return parts is not None and self.budget is not None and self.budget.surely_admits(parts)
+        except Refused:
+            return False
 
-    def _alike(self, scope: str) -> list[Guarantee] | None:
-        """Return every table's statement for a scope and one relation, or None where one table has no statement."""
+    def _alike(self, scope: str | None) -> list[Guarantee] | None:
+        """Return a statement of every table, for one relation: the first ones, or those for a scope.
+
+        None where a table has no such statement.
+        """
         chosen = [_statement(statements, scope) for statements in self.parts]
         parts = [statement for statement in chosen if statement is not None]
         return _same_relation(parts) if parts and len(parts) == len(chosen) else None
 
 
-def _statement(statements: Sequence[Guarantee], scope: str) -> Guarantee | None:
-    """Return a table's statement for a scope: of this scope if there is one, otherwise of the next wider one."""
+def _statement(statements: Sequence[Guarantee], scope: str | None) -> Guarantee | None:
+    """Return a table's first statement, or the one for a scope: of this scope, or else of the next wider one."""
+    usable = [each for each in statements if not each.void]
+    if scope is None:
+        return usable[0] if usable else None
     reach = SCOPES.index(scope)
-    usable = [each for each in statements if not each.void and SCOPES.index(each.scope) <= reach]
-    return min(usable, key=lambda each: (reach - SCOPES.index(each.scope), each.rank), default=None)
+    covering = [each for each in usable if SCOPES.index(each.scope) <= reach]
+    return min(covering, key=lambda each: (reach - SCOPES.index(each.scope), each.rank), default=None)
 
 
 def _same_relation(parts: Sequence[Guarantee]) -> list[Guarantee]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -39,8 +40,8 @@ FILE = "certificate.json"
 CONFIDENCE = 0.95
 #: A file of a release: one plain name, nothing that leads out of its folder.
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-#: A whole number, fraction or decimal as text.
-NUMBER = r"^-?[0-9]+(/[1-9][0-9]*|\.[0-9]+)?$"
+#: A whole number or fraction as text.
+NUMBER = r"^-?[0-9]+(/[1-9][0-9]*)?$"
 HASH = r"^sha256:[0-9a-f]{64}$"
 
 
@@ -229,6 +230,13 @@ class Software(Model):
     version: str = __version__
 
 
+class PublicFile(Model):
+    """A public file that the release was made with."""
+
+    name: str
+    sha256: Annotated[str, Field(pattern=HASH)]
+
+
 class ReleasedFile(Model):
     """One file of the release."""
 
@@ -245,6 +253,7 @@ class Certificate(Model):
     title: str
     software: Software
     spec_hash: Annotated[str, Field(pattern=HASH)]
+    public_files: list[PublicFile]
     unit: str
     asked: dict[Literal["epsilon", "delta", "rho"], Number]
     statements: Annotated[list[Statement], Field(min_length=1)]
@@ -316,6 +325,11 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
+def statements_of(table: Table) -> tuple[Guarantee, ...]:
+    """Return every statement about a table, the one that the budget counts first."""
+    return tuple(dict.fromkeys((table.counted, *table.mechanism.guarantees)))
+
+
 def table_certificate(
     table: Table, ways: str, interval: Interval, files: tuple[str, str, str | None]
 ) -> TableCertificate:
@@ -330,13 +344,22 @@ def table_certificate(
         method=table.method,
         ways=ways,
         mechanism=repr(table.mechanism),
-        statements=list(table.mechanism.guarantees),
-        holds=Holds.model_validate_json(json.dumps(table.holds)),
+        statements=list(statements_of(table)),
+        holds=_holds(table.holds),
         interval=interval,
         parquet=parquet,
         csv=csv,
         measurements=measurements,
     )
+
+
+def _holds(account: dict[str, Any]) -> Holds:
+    """Read what must hold; numbers are written as whole numbers or fractions."""
+    bounds = [
+        {**bound, **{side: None if bound[side] is None else str(Fraction(bound[side])) for side in ("low", "high")}}
+        for bound in account["bounds"]
+    ]
+    return Holds.model_validate_json(json.dumps({**account, "bounds": bounds}))
 
 
 def certificate_of(
@@ -351,6 +374,9 @@ def certificate_of(
         title=job.title,
         software=Software(),
         spec_hash=job.spec.hash,
+        public_files=[
+            PublicFile(name=Path(file).name, sha256=f"sha256:{found}") for file, found in job.public_files.items()
+        ],
         unit=job.unit,
         asked={name: str(value) for name, value in job.target.items()},
         statements=list(statements),

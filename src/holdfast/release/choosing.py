@@ -15,8 +15,10 @@ from holdfast.mechanism import Mechanism
 from holdfast.release.domain import Layout
 from holdfast.release.errors import Errors, errors
 from holdfast.release.holding import Holding
-from holdfast.release.methods import Problem, calibrated, counted, made, suited
+from holdfast.release.methods import Problem, calibrated, counted, lists_tables, made, suited
 
+#: Simulated errors are equal when they agree to this many digits.
+DIGITS = 2
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 
@@ -79,8 +81,9 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     """Return the comparison, with the chosen method marked, and its calibrated mechanism.
 
     The choice looks at the spec and public guesses only: the least mean over levels of the expected absolute error, all
-    methods calibrated to the same total guarantee. The errors of a method asked for by name are measured too.
+    methods calibrated to the same total guarantee. Where there is nothing to choose, no errors are measured.
     """
+    several = len(choice.methods) * len(laws) > 1
     compared: list[Compared] = []
     mechanisms: list[Mechanism | None] = []
     for law in laws:
@@ -88,20 +91,29 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
             try:
                 mechanism = made(method, choice.problem.noise(law), choice.problem)
                 fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
-                found = errors(choice.layout, choice.problem, fitted, method, choice.guess)
+                found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if several else None
             except Refused as refusal:
                 compared.append(Compared(method, law, refused=str(refusal)))
                 mechanisms.append(None)
             else:
                 compared.append(Compared(method, law, found))
                 mechanisms.append(fitted)
-    scores = [np.inf if each.errors is None else each.errors.score for each in compared]
-    best = int(np.argmin(scores))
+    ranks = [_rank(each, mechanism, choice.problem.scope) for each, mechanism in zip(compared, mechanisms, strict=True)]
+    best = ranks.index(min(ranks))
     chosen = mechanisms[best]
     if chosen is None:
         raise _none(choice, [(each.method, each.refused or "") for each in compared])
     compared[best] = replace(compared[best], chosen=True)
     return tuple(compared), chosen
+
+
+def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool, bool, float, bool, float]:
+    """Sort by what can be drawn, what no data can defeat, expected error; equal errors by the stronger statement."""
+    if mechanism is None:
+        return True, True, np.inf, True, np.inf
+    score = 0.0 if each.errors is None else each.errors.score
+    whole_orders = counted(mechanism, scope).orders == "integer"
+    return False, lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
 
 
 def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:

@@ -20,6 +20,8 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: Columns that every released file has; a column of the domain must not be called so.
 RESERVED = ("level", "value", "low", "high")
+#: Outputs that get a name in one piece, for messages and statements.
+MOST_NAMED = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ class Layout:
             return tree.nodes_at(item)
         found = np.flatnonzero(tree.names == item).astype(np.int64)
         if found.size == 0:
-            options = [*tree.levels, *dict.fromkeys(tree.names.tolist())]
+            options = dict.fromkeys([*tree.levels, *tree.names.tolist()])
             raise self.spec.error(place, f"no level or node is called {item!r}", item, options)
         if found.size > 1:
             sentence = (
@@ -161,7 +163,7 @@ class Layout:
             named = self.asked.categories if tree is not None else self.names
             if column not in named:
                 options = [*(tree.levels if tree is not None else ()), *named]
-                raise self.spec.error(place, f"the table has no column {column!r}", column, options)
+                raise self.spec.error((*place, column), f"the table has no column {column!r}", column, options)
             axis = named.index(column) + (tree is not None)
             labels = self.keys[axis].values[-1]
         for value in values:
@@ -219,7 +221,17 @@ def _hierarchy(spec: Spec, number: int, files: PublicFiles) -> Layout:
     points = np.unravel_index(np.tile(np.arange(by), tree.n), [key.size for key in keys[1:]] or [1])
     for column, key, point in zip(asked.categories, keys[1:], points, strict=False):
         columns[column] = key.values[0][point]
-    return Layout(spec, number, counts(tree, by), tuple(keys), levels, columns, tree.levels, np.repeat(tree.depth, by))
+    query = _named(counts(tree, by), columns) if by > 1 else counts(tree)
+    return Layout(spec, number, query, tuple(keys), levels, columns, tree.levels, np.repeat(tree.depth, by))
+
+
+def _named(query: Query, columns: dict[str, Texts]) -> Query:
+    """Give the outputs their public names; very large tables keep their numbers."""
+    if query.n > MOST_NAMED:
+        return query
+    rows = zip(*(texts.tolist() for name, texts in columns.items() if name != "level"), strict=True)
+    labels = [" / ".join(text for text in row if text is not None) or "total" for row in rows]
+    return query.named(np.array(labels, dtype=object))
 
 
 def _refuse_repeated(spec: Spec, asked: TableSpec, rows: dict[str, Texts]) -> None:
@@ -259,9 +271,9 @@ def _cube(spec: Spec, number: int, files: PublicFiles) -> Layout:
     place = spec.place(number, asked.kind)
     names = asked.cube or (str(asked.histogram),)
     keys = tuple(_key(spec, (column,), (files.values(column, place),)) for column in names)
+    kept = None if asked.margins is None else _margins(spec, number, names)
     try:
         cube = Cube([key.size for key in keys], names)
-        kept = None if asked.margins is None else _margins(spec, number, names)
         query = margins(cube, kept)
     except Refused as refusal:
         raise spec.error(place, str(refusal)) from None
@@ -276,7 +288,8 @@ def _cube(spec: Spec, number: int, files: PublicFiles) -> Layout:
     levels = tuple(cube.margin_name(axes) for axes in listed)
     sizes = [texts.size for texts in columns["level"]]
     joined = {name: np.concatenate(parts).astype(object) for name, parts in columns.items()}
-    return Layout(spec, number, query, keys, names, joined, levels, np.repeat(np.arange(len(levels)), sizes))
+    level_of = np.repeat(np.arange(len(levels)), sizes)
+    return Layout(spec, number, _named(query, joined), keys, names, joined, levels, level_of)
 
 
 def _margins(spec: Spec, number: int, names: tuple[str, ...]) -> list[tuple[int, ...]]:

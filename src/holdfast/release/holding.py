@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from holdfast.constraints import (
     invariant,
     nonnegative,
 )
+from holdfast.constraints.rows import Names
 from holdfast.release.domain import Layout, Mask
 from holdfast.release.places import Place
 
@@ -162,9 +163,31 @@ def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ..
             constraint = invariant(sparse.vstack(sums, format="csr"))
         few = layout.query.n <= MOST_LISTED
         rows = [[part.indices[a:b].tolist() for a, b in _spans(part)] if few else [] for part in sums]
-    found.equal = _both(found.equal, constraint)
+    found.equal = _both(found.equal, _named(constraint, layout, rows, names))
     found.exact = tuple(names)
     found.account["exact"] = [{"figure": name, "rows": each} for name, each in zip(names, rows, strict=True)]
+
+
+def _named(constraint: Constraint, layout: Layout, rows: list[list[list[int]]], names: list[str]) -> Constraint:
+    """Call the exact figures by their public names, where there are few."""
+    part = constraint.parts[0]
+    assert part.rows is not None
+    if layout.tree is None:
+        texts = [_figure_name(layout, row, name) for each, name in zip(rows, names, strict=True) for row in each]
+    else:
+        outputs = np.unique([row[0] for each in rows for row in each])  # the order of the invariant's rows
+        texts = [str(layout.query.labels[row]) for row in outputs]
+    if len(texts) != part.rows.count:
+        return constraint  # too many to be listed
+    literal = (text.replace("{", "{{").replace("}", "}}") for text in texts)
+    titles = Names(tuple((text, np.zeros((1, 0), dtype=np.int64)) for text in literal))
+    return replace(constraint, parts=(replace(part, rows=replace(part.rows, names=titles)),))
+
+
+def _figure_name(layout: Layout, outputs: list[int], name: str) -> str:
+    """The name of a cell of a margin: what the outputs that add up to it have in common."""
+    axes = [] if name == "total" else name.split(" × ")
+    return " / ".join(str(layout.columns[axis][outputs[0]]) for axis in axes) or "total"
 
 
 def _spans(rows: Any) -> list[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from holdfast.privacy.guarantee import SCOPES
 from holdfast.queries import Neighbours, Query
 from holdfast.release.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.domain import Key, Layout, layout
-from holdfast.release.errors import Errors, guessed
+from holdfast.release.errors import Errors, errors, guessed
 from holdfast.release.holding import Holding, holding
-from holdfast.release.methods import MOVES, Problem, counted
+from holdfast.release.methods import MOVES, Problem, counted, lists_tables
 from holdfast.release.public import PublicFiles, Texts
 from holdfast.release.spec import Spec
+
+LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +87,11 @@ class Table:
         """Whether the values are a function of noisy measurements, which may then be published too."""
         return self.method in MOVES
 
-    @property
-    def errors(self) -> Errors | None:
-        """Expected errors per level, where the choice of the method has measured them."""
-        return next((each.errors for each in self.comparison if each.chosen), None)
+    @cached_property
+    def errors(self) -> Errors:
+        """Expected errors per level, measured on simulated tables when first asked for."""
+        found = next(each.errors for each in self.comparison if each.chosen)
+        return found or errors(self.layout, self.problem, self.mechanism, self.method, self.guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +162,10 @@ class Job:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know about the records behind the tables, in sentences."""
-        return tuple(_caveats(self.spec, any(table.holding.exact for table in self.tables)))
+        sentences = _caveats(self.spec, self.guarantee.scope)
+        if any(lists_tables(table.mechanism) for table in self.tables):
+            sentences.append(LISTS)
+        return tuple(sentences)
 
 
 def _problem(laid: Layout, found: Holding) -> Problem:
@@ -265,7 +272,7 @@ def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
     return parts[0].at_delta(delta) if len(parts) == 1 else compose(parts, delta=delta)
 
 
-def _caveats(spec: Spec, exact: bool) -> list[str]:
+def _caveats(spec: Spec, scope: str) -> list[str]:
     sentences = []
     for rule, what in ((spec.data.nulls, "with a missing value"), (spec.data.outside, "outside the public domain")):
         if rule.rule == "refuse":
@@ -281,7 +288,7 @@ def _caveats(spec: Spec, exact: bool) -> list[str]:
             f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
             "record alone, before anything else is computed, exact figures included"
         )
-    if exact and spec.privacy.scope == "invariant-sharing":
+    if scope == "invariant-sharing":
         sentences.append("the budget counts the statement about data that agree on every exactly published figure")
     if len(spec.tables) > 1:
         sentences.append("all tables count the same records")

@@ -67,7 +67,7 @@ class Overspent(Refused):
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge. `parts` holds, for every table of the release, all statements that hold."""
+    """One charge. `parts` has all statements of every table of the release, the counted one first."""
 
     when: str
     dataset: str
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def statements(self) -> tuple[Guarantee, ...]:
-        """What the tables of the release promise together: one statement per scope, widest first."""
+        """What the tables of the release promise together, the counted statement first."""
         return Account(self.dataset, self.unit, None, self.parts).spent
 
     def as_mapping(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Ledger:
 
     def set_budget(self, dataset: str, unit: str, *, epsilon: Any = None, delta: Any = None, rho: Any = None) -> None:
         """Set what may be spent in all on a dataset for a unit; the newest budget counts, older ones stay listed."""
-        budget = Budget(epsilon=epsilon, delta=delta, rho=rho)
+        budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         _named(dataset, unit)
         with self._writing() as connection:
             _set_budget(connection, dataset, unit, budget, now())

@@ -38,12 +38,12 @@ class LoadedTable:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds for this table alone, best first."""
+        """Every statement that holds for this table alone, the one that the budget counts first."""
         return tuple(self.certificate.statements)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The best statement that holds for this table alone."""
+        """The statement about this table alone that the budget counts."""
         return self.guarantees[0]
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
@@ -81,12 +81,12 @@ class LoadedRelease:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """What all tables promise together, best first."""
+        """What all tables promise together, the statement that the budget counts first."""
         return tuple(self.certificate.statements)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The best statement that holds for all tables together."""
+        """The statement about all tables together that the budget counts."""
         return self.guarantees[0]
 
     @property

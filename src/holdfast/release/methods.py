@@ -83,3 +83,8 @@ def calibrated(mechanism: Mechanism, scope: str, target: dict[str, Any]) -> Mech
     result = mechanism.calibrated(**target, scope=counted(mechanism, scope).scope)
     _ = result.method  # a way to draw it must be known
     return result
+
+
+def lists_tables(mechanism: Mechanism) -> bool:
+    """Whether drawing lists all possible tables, of which the data can allow too many."""
+    return "enumeration" in mechanism.method.split(", ")

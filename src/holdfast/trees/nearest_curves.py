@@ -370,13 +370,15 @@ def _share(least, most, count, total, whole, number, x):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True, nogil=True)
-def curves(forest, absolute, whole, lo, hi, leaf_weight, gap, low, high, weight, price, leaf_x, inner_x):  # type: ignore[no-untyped-def]
+def curves(forest, weights, limits, absolute, whole, gap, price, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best moves of leaves and inner outputs, and the price at every inner output's children.
 
-    `forest` is (leaf_start, inner_start, leaves, inner); bounds on moves are ∓inf where there is none; the sum of the
-    children's moves plus `gap` is the parent's move. `whole` shares ties out in whole units.
+    `forest`, `weights` and `limits` are as in `nearest_rows`; the sum of the children's moves plus `gap` is the
+    parent's move. `whole` shares ties out in whole units.
     """
     leaf_start, inner_start, leaves, inner = forest
+    leaf_weight, _, _, weight = weights
+    lo, hi, low, high = limits
     count = weight.size
     start = np.zeros(count + 1, np.int64)  # line k, without its own cost, is start[k] … start[k] + points[k] − 1
     points = np.zeros(count, np.int64)
