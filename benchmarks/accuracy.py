@@ -32,10 +32,19 @@ import holdfast as hf
 
 EPSILONS = (0.5, 1.0, 2.0)
 REPETITIONS = {"city": 20_000, "state": 1_000, "blocks": 600, "nation": 10}
-#: Tables on which other splits of the budget are tried.
-OTHER_SPLITS = ("city", "blocks")
+#: What every table and budget gets.
+EVERYWHERE = tuple(method for method in METHODS if method not in ("metropolis", "onto, topdown"))
+#: Tables on which other splits of the budget are tried, and other statements.
+MORE = ("city", "blocks")
 #: Fewer repetitions for what is slow.
-SLOW = {"metropolis": 200, "mbi": 400, "mbi, 50,000 rounds": 100, "InfTDA": 1_000}
+SLOW = {
+    ("city", "metropolis"): 200,
+    ("city", "mbi"): 400,
+    ("city", "mbi, 50,000 rounds"): 100,
+    ("city", "InfTDA"): 1_000,
+    ("state", "InfTDA"): 10,
+    ("blocks", "given nonnegative"): 60,
+}
 #: Numbers that are held at once.
 HELD = 4_000_000
 #: Sizes of true counts begin here.
@@ -62,23 +71,22 @@ class Run:
 
 
 def runs() -> Iterator[Run]:
-    """List the whole study: the three budgets split evenly, then other splits of the middle one."""
+    """List the whole study: the three budgets split evenly, then other splits and statements, then packages."""
     for dataset in READERS:
         for noise in ("laplace", "gaussian"):
             for epsilon in EPSILONS:
-                for method in METHODS:
-                    if method != "metropolis" or (dataset == "city" and noise == "laplace"):
-                        yield Run(dataset, Setting(noise, epsilon, "even"), method)
-        if dataset not in OTHER_SPLITS:
-            continue
+                yield from (Run(dataset, Setting(noise, epsilon, "even"), method) for method in EVERYWHERE)
+    yield from (Run("city", Setting("laplace", epsilon, "even"), "metropolis") for epsilon in EPSILONS)
+    for dataset in MORE:
         for noise in ("laplace", "gaussian"):
             for split in list(SPLITS)[1:]:
                 for method in ("given", "given, topdown", "topdown", "bluedown"):
                     yield Run(dataset, Setting(noise, 1.0, split), method)
-    for epsilon in EPSILONS:
-        for method in accuracy_rivals.ROUNDS:
-            if epsilon == 1.0 or method == "mbi":
-                yield Run("city", Setting("gaussian", epsilon, "even"), method)
+        for epsilon in EPSILONS:
+            for method in ("onto", "given, topdown", "onto, topdown", "topdown", "bluedown"):
+                yield Run(dataset, Setting("gaussian by δ", epsilon, "even"), method)
+    yield from (Run("city", Setting("gaussian", epsilon, "even"), "mbi") for epsilon in EPSILONS)
+    yield Run("city", Setting("gaussian", 1.0, "even"), "mbi, 50,000 rounds")
     for dataset in ("city", "state"):
         for epsilon in EPSILONS:
             for method in ("given", "onto", "given, topdown", "given nonnegative", "topdown", "bluedown", "InfTDA"):
@@ -87,10 +95,7 @@ def runs() -> Iterator[Run]:
 
 def repetitions(run: Run) -> int:
     """How many tables a run makes."""
-    most = REPETITIONS[run.dataset]
-    if run.method == "InfTDA" and run.dataset == "state":
-        return 10
-    return min(most, SLOW.get(run.method, most))
+    return SLOW.get((run.dataset, run.method), REPETITIONS[run.dataset])
 
 
 def tables(case: Case, run: Run, size: int) -> Iterator[npt.NDArray[np.float64]]:

@@ -8,8 +8,9 @@ from accuracy_data import Case
 import holdfast as hf
 
 DELTA = 1e-6
-#: Laplace noise at ε; Gaussian noise at the ρ of the same (ε, δ); the same with an exact total, one record replaced.
-NOISES = ("laplace", "gaussian", "exact total")
+#: Laplace noise at ε; Gaussian noise at the ρ of the same (ε, δ); the same with an exact total, one record replaced;
+#: Gaussian noise at (ε, δ) itself, where independent noise has a tighter statement than its ρ.
+NOISES = ("laplace", "gaussian", "exact total", "gaussian by δ")
 #: How often a leaf's share of the budget is that of another level.
 SPLITS = {"even": 1.0, "leaves 1.5": 1.5, "leaves 2": 2.0, "leaves 4": 4.0}
 #: The ways to make a table, in the order in which they are shown.
@@ -18,6 +19,7 @@ METHODS = (
     "onto",
     "given, onto",
     "given, topdown",
+    "onto, topdown",
     "given nonnegative",
     "topdown",
     "bluedown",
@@ -51,6 +53,8 @@ class Setting:
         query, shares = hf.counts(case.tree), self.shares(case)
         if self.noise == "laplace":
             return hf.laplace(query, epsilon=self.epsilon, shares=shares)
+        if self.noise == "gaussian by δ":
+            return hf.gaussian(query, epsilon=self.epsilon, delta=DELTA, shares=shares)
         return hf.gaussian(query, rho=rho(self.epsilon), neighbours=self.neighbours, shares=shares)
 
     def mechanism(self, case: Case, method: str) -> hf.Mechanism:
@@ -65,12 +69,18 @@ class Setting:
             made = base.given(adds_up, method="metropolis")
         elif method == "given nonnegative":
             made = base.given(adds_up & counts)
-            made = made.calibrated(epsilon=self.epsilon) if self.noise == "laplace" else made
-        elif method.startswith("given, "):
-            way = None if method == "given, onto" else method.removeprefix("given, ")
-            made = base.given(adds_up).onto(counts, integer=True, method=way)
+        elif method == "given, onto":
+            made = base.given(adds_up).onto(counts, integer=True)
+        elif method == "given, topdown":
+            made = base.given(adds_up).onto(counts, integer=True, method="topdown")
+        elif method == "onto, topdown":
+            made = base.onto(adds_up, integer=True).onto(counts, integer=True, method="topdown")
         else:
             made = base.onto(adds_up & counts, integer=True, method=None if method == "onto" else method)
+        if self.noise == "laplace" and made.guarantee.epsilon > self.epsilon:
+            made = made.calibrated(epsilon=self.epsilon)
+        if self.noise == "gaussian by δ" and made.guarantee.at_delta(DELTA).epsilon > self.epsilon:
+            made = made.calibrated(epsilon=self.epsilon, delta=DELTA)
         self.check(made, estimated=method == "metropolis")
         return made
 
@@ -78,7 +88,9 @@ class Setting:
         """Fail unless the guarantee is the one that all methods of this setting have."""
         statement = mechanism.guarantee
         spent, budget = statement.epsilon, self.epsilon
-        if self.noise != "laplace":
+        if self.noise == "gaussian by δ":
+            spent = statement.at_delta(DELTA).epsilon
+        elif self.noise != "laplace":
             spent, budget = statement.rho, rho(self.epsilon)
             if statement.at_delta(DELTA).epsilon > self.epsilon:
                 raise RuntimeError(f"{mechanism!r} promises less than ε = {self.epsilon} with δ = {DELTA}")

@@ -43,7 +43,9 @@ def inf_tda(case: Case, setting: Setting, size: int) -> Iterator[npt.NDArray[np.
         ancestors.append(np.asarray(tree.parents)[ancestors[-1]])
     index = pd.MultiIndex.from_arrays([tree.names[nodes] for nodes in reversed(ancestors)])
     counts = pd.Series(case.truth[tree.leaves].astype(np.int32), index=index)
-    spent = rho(setting.epsilon)
+    spent, theirs = rho(setting.epsilon), (len(tree.levels) - 1) / rho(setting.epsilon)
+    if not np.isclose(setting.base(case).base.law.variances[tree.leaves], theirs).all():
+        raise RuntimeError("InfTDA's noise is not the one that holdfast certifies")
     budget = (spent + 2 * math.sqrt(spent * math.log(1 / DELTA)), DELTA)
     for _ in range(size):
         leaves = release(counts, budget, 1, privacy_type="bounded").reindex(index, fill_value=0).to_numpy(np.int64)

@@ -56,6 +56,10 @@ def written(folder: Path, kind: str = "histogram", *, more: str = "", epsilon: s
     return path
 
 
-def job(folder: Path, kind: str = "histogram", **changes) -> Job:
-    """Write the files of a job and read it."""
-    return Job.from_spec(read_spec(written(folder, kind, **changes)))
+def job(folder: Path, kind: str = "histogram", *changes: tuple[str, str], **others) -> Job:
+    """Write the files of a job, replace some texts of its spec and read it."""
+    path = written(folder, kind, **others)
+    for old, new in changes:
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+    return Job.from_spec(read_spec(path))

@@ -28,12 +28,12 @@ def case(accuracy):
 
 def test_every_method_is_certified_alike_and_keeps_what_must_hold(accuracy, case):
     tree = case.tree
-    for noise in ("laplace", "gaussian", "exact total"):
+    for noise in sys.modules["accuracy_methods"].NOISES:
         for split in ("even", "leaves 4"):
             setting = accuracy.Setting(noise, 1.0, split)
             assert np.isinf(setting.base(case).base.law.variances[0]) == (noise == "exact total")
             for method in accuracy.METHODS:
-                if method == "metropolis":
+                if method == "metropolis" or (noise, method) == ("exact total", "onto, topdown"):
                     continue
                 tables = setting.mechanism(case, method).simulate(case.truth, 3, rng=hf.seeded(2))
                 for table in tables:

@@ -16,11 +16,9 @@ import released
 from holdfast.release import run
 from holdfast.release.certificate import read_certificate
 from holdfast.release.files import workplace
-from holdfast.release.job import Job
 from holdfast.release.ledger import Ledger, Overspent
 from holdfast.release.load import load
-from holdfast.release.run import KEPT, release
-from holdfast.release.spec import read_spec
+from holdfast.release.run import KEPT, could_release, release
 from holdfast.release.tables import read_csv, read_parquet
 from holdfast.release.verify import verify
 
@@ -116,10 +114,7 @@ def test_measurements_are_published_for_moved_tables_and_lead_to_the_table(tmp_p
 
 @pytest.mark.parametrize("method", ["given", "given-then-onto"])
 def test_measurements_beside_a_conditioned_table_would_be_a_second_spend(tmp_path, method):
-    assert "method: onto" in released.SPECS["moved"]
-    path = released.written(tmp_path, "moved")
-    path.write_text(path.read_text().replace("method: onto", f"method: {method}"))
-    folder = release(Job.from_spec(read_spec(path)))
+    folder = release(released.job(tmp_path, "moved", ("method: onto", f"method: {method}")))
     assert not (folder / "measurements.parquet").exists()
     assert read_certificate(folder).tables[0].measurements is None
 
@@ -173,6 +168,20 @@ def test_more_than_what_is_left_is_refused_before_the_data_are_read(tmp_path):
     with pytest.raises(Overspent, match=r"is ε = 1\.5 and ε = 0\.5 is left, but the release costs ε = 1:"):
         release(job)
     assert_nothing_happened(job, charges=1)
+
+
+def test_a_dry_run_refuses_what_a_release_would_refuse_and_leaves_nothing_behind(tmp_path):
+    job = released.job(tmp_path, more="ledger: {budget: {epsilon: 1.5}}")
+    before = sorted(tmp_path.iterdir())
+    could_release(job)
+    could_release(job, output=tmp_path / "far" / "away")
+    assert sorted(tmp_path.iterdir()) == before
+    release(job)
+    with pytest.raises(hf.Refused, match="exists already"):
+        could_release(job)
+    with pytest.raises(Overspent):
+        could_release(job, output=tmp_path / "other")
+    assert len(ledger_of(job).entries()) == 1
 
 
 def test_data_that_do_not_fit_cost_nothing(tmp_path):

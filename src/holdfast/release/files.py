@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from holdfast.arguments import Refused
@@ -68,9 +68,11 @@ def refuse_without_room(folder: Path, size: int) -> None:
 def workplace(folder: Path) -> Iterator[Path]:
     """Give an empty folder beside the wanted one, for one process at a time; whatever is left in it is removed.
 
-    What a killed process left behind is removed too: its lock died with it.
+    What a killed process left behind is removed too: its lock died with it. Folders above it are made if need be, and
+    removed again if nothing was published in them.
     """
     path = folder.with_name(f".{folder.name}.partial")
+    made = [parent for parent in folder.parents if not parent.exists()]
     lock = _claim(path, folder)
     try:
         _clear(path)
@@ -81,6 +83,9 @@ def workplace(folder: Path) -> Iterator[Path]:
         if _is_open(lock, path):
             shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
+        with suppress(OSError):  # the first that is not empty ends it
+            for parent in made:
+                parent.rmdir()
 
 
 def publish(path: Path, folder: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import duckdb
 import numpy as np
 
 from holdfast.arguments import Refused
+from holdfast.privacy import Guarantee
 from holdfast.published import Release
 from holdfast.release.accounts import Budget
 from holdfast.release.certificate import (
@@ -47,6 +49,63 @@ SHEETS, FIGURES_OF_ROW = 1 << 20, 160
 SAMPLE = 1000
 
 
+@dataclass(frozen=True)
+class _Run:
+    """One attempt to release a job: where, in which ledger, under which name, since when, and at what cost."""
+
+    job: Job
+    folder: Path
+    ledger: Ledger
+    identity: str
+    when: str
+    parts: tuple[tuple[Guarantee, ...], ...]
+    budget: Budget | None
+
+    @classmethod
+    def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> _Run:
+        folder = Path(job.spec.output if output is None else output).absolute()
+        book = Ledger(job.spec.ledger_file) if ledger is None else ledger
+        parts = tuple(statements_of(table) for table in job.tables)
+        return cls(job, folder, book, secrets.token_hex(16), now(), parts, _budget(job))
+
+    @property
+    def date(self) -> str:
+        return self.when[:10]
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Give a folder to write to, after everything public that can be refused was."""
+        with _told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
+            self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
+            _rehearse(self, place)
+            yield place
+
+    def charge(self) -> None:
+        """Charge the ledger; durable when this returns."""
+        self.ledger.charge(
+            self.job.dataset,
+            self.job.unit,
+            self.parts,
+            release=self.identity,
+            title=self.job.title,
+            spec_hash=self.job.spec.hash,
+            when=self.when,
+            budget=self.budget,
+        )
+
+    @property
+    def charged(self) -> bool:
+        """Whether the ledger has the charge."""
+        entries = self.ledger.entries(self.job.dataset, self.job.unit)
+        return any(entry.release == self.identity for entry in entries)
+
+
+def could_release(job: Job, output: str | Path | None = None, ledger: Ledger | None = None) -> None:
+    """Refuse what `release` would refuse before it reads a record; nothing is charged, and nothing is left behind."""
+    with _Run.of(job, output, ledger).workplace():
+        pass
+
+
 def release(
     job: Job,
     *,
@@ -61,36 +120,21 @@ def release(
     words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
     written, a budget with too little left, and data that do not fit the spec.
     """
-    folder = Path(job.spec.output if output is None else output).absolute()
-    book = Ledger(job.spec.ledger_file) if ledger is None else ledger
-    identity, when = secrets.token_hex(16), now()
-    parts = [statements_of(table) for table in job.tables]
-    limit = _budget(job)
-    with _told(f"{folder.parent} cannot be written"), workplace(folder) as place:
-        step("checking the ledger")
-        book.check(job.dataset, job.unit, parts, limit)
-        _rehearse(job, place, identity, when[:10])
+    step("checking the ledger")
+    run = _Run.of(job, output, ledger)
+    with run.workplace() as place:
         step("counting")
         cells = tabulate(job, source)
-        with _told_of_charge(book, job, identity):
+        with _told_of_charge(run):
             step("charging the ledger")
-            book.charge(
-                job.dataset,
-                job.unit,
-                parts,
-                release=identity,
-                title=job.title,
-                spec_hash=job.spec.hash,
-                when=when,
-                budget=limit,
-            )
+            run.charge()
             step("drawing")
             drawn = [
                 table.mechanism.release(table.query.answer(counted))
                 for table, counted in zip(job.tables, cells, strict=True)
             ]
             step("writing")
-            _write(job, drawn, place, identity, when[:10])
+            _write(run, drawn, place)
             step("verifying")
             wrong = verify(place).differences
             if wrong:
@@ -98,8 +142,8 @@ def release(
                     f"nothing is released: {wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
                 )
             step("publishing")
-            publish(place, folder)
-    return folder
+            publish(place, run.folder)
+    return run.folder
 
 
 def _budget(job: Job) -> Budget | None:
@@ -107,12 +151,12 @@ def _budget(job: Job) -> Budget | None:
     return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
 
 
-def _rehearse(job: Job, place: Path, identity: str, date: str) -> None:
+def _rehearse(run: _Run, place: Path) -> None:
     """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
-    tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in job.tables]
-    sheet = len(certificate_of(job, identity, date, tables, []).to_json().encode())
-    refuse_without_room(place, SHEETS + sheet + sum(map(_expected_bytes, job.tables)))
+    tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in run.job.tables]
+    sheet = len(certificate_of(run.job, run.identity, run.date, tables, []).to_json().encode())
+    refuse_without_room(place, SHEETS + sheet + sum(map(_expected_bytes, run.job.tables)))
 
 
 def _expected_bytes(table: Table) -> int:
@@ -134,28 +178,31 @@ def _told(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _told_of_charge(book: Ledger, job: Job, identity: str) -> Iterator[None]:
+def _told_of_charge(run: _Run) -> Iterator[None]:
     """Let everything that goes wrong after the charge say that the charge stays."""
     try:
         yield
     except BaseException as error:
         with suppress(Exception):  # what went wrong matters more than a ledger that cannot be read now
-            if any(entry.release == identity for entry in book.entries(job.dataset, job.unit)):
+            if run.charged:
                 error.add_note(KEPT)
         raise
 
 
-def _write(job: Job, drawn: Sequence[Release], place: Path, identity: str, date: str) -> None:
+def _write(run: _Run, drawn: Sequence[Release], place: Path) -> None:
+    job = run.job
     tables = [
         _write_table(table, release, place, "" if len(job.tables) == 1 else f"{table.name}-")
         for table, release in zip(job.tables, drawn, strict=True)
     ]
     listed = [name for table in tables for name in (table.parquet, table.csv, table.measurements) if name is not None]
+    files = [_described(place / name) for name in listed]
     # The report is certified too, so it is made from a certificate that does not list it yet.
-    draft = certificate_of(job, identity, date, tables, [_described(place / name) for name in listed])
-    write_text(place / REPORT, report(draft, [release.values for release in drawn], [t.columns for t in job.tables]))
-    files = [_described(place / name) for name in [*listed, REPORT]]
-    write_text(place / FILE, certificate_of(job, identity, date, tables, files).to_json())
+    draft = certificate_of(job, run.identity, run.date, tables, files)
+    page = report(draft, [release.values for release in drawn], [table.columns for table in job.tables])
+    write_text(place / REPORT, page)
+    files.append(_described(place / REPORT))
+    write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files).to_json())
 
 
 def _described(path: Path) -> ReleasedFile:

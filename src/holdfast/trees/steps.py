@@ -19,6 +19,8 @@ import numpy as np
 ROUNDING = 2.3e-16
 #: Terms of a sum are left out where they are provably below this share of it.
 NEGLIGIBLE = 1e-13
+#: Places that count as few: in wider messages terms must be smaller to be left out.
+FEW = 512.0
 #: Places where more than this share may be left out are cut off a result.
 LEFT_OUT = 1e-12
 #: Values below this, relative to the largest, are cut off a message.
@@ -278,6 +280,8 @@ def add_piece(
     mirrored = np.zeros(size + 6)  # g(g_hi), …, g(g_lo) between three zeros on either side
     for i in range(size):
         mirrored[3 + i] = g[size - 1 - i]
+    # what lies beyond a term is many times the term where messages are wide and flat
+    negligible = NEGLIGIBLE * min(1.0, FEW / size)
     worst = 0.0
     longest, single = 0, 0
     first = f_lo
@@ -297,7 +301,7 @@ def add_piece(
         a, b, c, d = four_dots(f[first - f_lo : last + 1 - f_lo], mirrored[j - 3 : j + last - first + 1])
         top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
         summed = last
-        while last < stop and f[last - f_lo] * mirrored[3 + g_hi - t + last] > NEGLIGIBLE * top:
+        while last < stop and f[last - f_lo] * mirrored[3 + g_hi - t + last] > negligible * top:
             last += 1
             term, m = f[last - f_lo], 3 + g_hi - s + last
             a += term * mirrored[m]
@@ -336,10 +340,13 @@ def add_piece(
             worst = max(worst, left_out)
             longest = max(longest, last - first + 1)
             single = max(single, last - summed)
-        elif good_lo <= good_hi:
-            break
+        elif top < a:
+            if good_lo <= good_hi:
+                break
+        else:  # below the mode, where more is left out again: begin anew
+            good_lo, good_hi = hi + 1, lo - 1
         # leave out what will not count in the next group either
-        limit = 0.1 * NEGLIGIBLE * top
+        limit = 0.1 * negligible * top
         while last > first and f[last - f_lo] * mirrored[3 + g_hi - t + last] < limit:
             last -= 1
         while first < last and f[first - f_lo] * mirrored[3 + g_hi - t + first] < limit:
