@@ -81,8 +81,9 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     """Return the comparison, with the chosen method marked, and its calibrated mechanism.
 
     The choice looks at the spec and public guesses only: the least mean over levels of the expected absolute error, all
-    methods calibrated to the same total guarantee. The errors of a method asked for by name are measured too.
+    methods calibrated to the same total guarantee. Where there is nothing to choose, no errors are measured.
     """
+    several = len(choice.methods) * len(laws) > 1
     compared: list[Compared] = []
     mechanisms: list[Mechanism | None] = []
     for law in laws:
@@ -90,7 +91,7 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
             try:
                 mechanism = made(method, choice.problem.noise(law), choice.problem)
                 fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
-                found = errors(choice.layout, choice.problem, fitted, method, choice.guess)
+                found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if several else None
             except Refused as refusal:
                 compared.append(Compared(method, law, refused=str(refusal)))
                 mechanisms.append(None)
@@ -108,9 +109,9 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
 
 def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool, bool, float, bool, float]:
     """Sort by what can be drawn, what no data can defeat, expected error; equal errors by the stronger statement."""
-    if mechanism is None or each.errors is None:
+    if mechanism is None:
         return True, True, np.inf, True, np.inf
-    score = each.errors.score
+    score = 0.0 if each.errors is None else each.errors.score
     whole_orders = counted(mechanism, scope).orders == "integer"
     return False, lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
 

@@ -94,7 +94,7 @@ class Layout:
             return tree.nodes_at(item)
         found = np.flatnonzero(tree.names == item).astype(np.int64)
         if found.size == 0:
-            options = [*tree.levels, *dict.fromkeys(tree.names.tolist())]
+            options = dict.fromkeys([*tree.levels, *tree.names.tolist()])
             raise self.spec.error(place, f"no level or node is called {item!r}", item, options)
         if found.size > 1:
             sentence = (
@@ -163,7 +163,7 @@ class Layout:
             named = self.asked.categories if tree is not None else self.names
             if column not in named:
                 options = [*(tree.levels if tree is not None else ()), *named]
-                raise self.spec.error(place, f"the table has no column {column!r}", column, options)
+                raise self.spec.error((*place, column), f"the table has no column {column!r}", column, options)
             axis = named.index(column) + (tree is not None)
             labels = self.keys[axis].values[-1]
         for value in values:
@@ -271,9 +271,9 @@ def _cube(spec: Spec, number: int, files: PublicFiles) -> Layout:
     place = spec.place(number, asked.kind)
     names = asked.cube or (str(asked.histogram),)
     keys = tuple(_key(spec, (column,), (files.values(column, place),)) for column in names)
+    kept = None if asked.margins is None else _margins(spec, number, names)
     try:
         cube = Cube([key.size for key in keys], names)
-        kept = None if asked.margins is None else _margins(spec, number, names)
         query = margins(cube, kept)
     except Refused as refusal:
         raise spec.error(place, str(refusal)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from holdfast.privacy.guarantee import SCOPES
 from holdfast.queries import Neighbours, Query
 from holdfast.release.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.domain import Key, Layout, layout
-from holdfast.release.errors import Errors, guessed
+from holdfast.release.errors import Errors, errors, guessed
 from holdfast.release.holding import Holding, holding
 from holdfast.release.methods import MOVES, Problem, counted, lists_tables
 from holdfast.release.public import PublicFiles, Texts
@@ -86,10 +87,11 @@ class Table:
         """Whether the values are a function of noisy measurements, which may then be published too."""
         return self.method in MOVES
 
-    @property
-    def errors(self) -> Errors | None:
-        """Expected errors per level, where the choice of the method has measured them."""
-        return next((each.errors for each in self.comparison if each.chosen), None)
+    @cached_property
+    def errors(self) -> Errors:
+        """Expected errors per level, measured on simulated tables when first asked for."""
+        found = next(each.errors for each in self.comparison if each.chosen)
+        return found or errors(self.layout, self.problem, self.mechanism, self.method, self.guess)
 
 
 @dataclass(frozen=True, eq=False)
