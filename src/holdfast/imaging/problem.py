@@ -85,11 +85,15 @@ class Problem:
         `right` holds the right-hand sides of `space.rows`. An exact output whose row depends on the others has no
         bounds of its own: it is exact if they are.
         """
+        low: npt.NDArray[Any]
+        high: npt.NDArray[Any]
         if self.integer:
             low, high = self.system.integer_bounds(self.unit)
         else:
-            least, most = (bound / float(self.unit) for bound in self.system.real_bounds())
-            low, high = np.maximum(least, -float(LARGEST)), np.minimum(most, float(LARGEST))
+            low, high = self.system.real_bounds()
+            for bound in (low, high):  # in place: a nation's bounds are large
+                np.divide(bound, float(self.unit), out=bound)
+                np.clip(bound, -float(LARGEST), float(LARGEST), out=bound)
         rows, outputs = self.single_rows
         factors = self.space.rows.data[self.space.rows.indptr[rows]]
         values = np.asarray(right)[rows]
