@@ -123,7 +123,7 @@ def case(name, blocks, folder):
     asked = mechanism(name, tree)  # nothing is prepared
     found["release"], _ = timed(asked.release, truth)
     asked = base.onto(hf.consistent(tree), integer=False)
-    found["equalities"], _ = timed(asked.image, noisy)
+    found["equalities"] = min(timed(asked.image, noisy)[0] for _ in range(2))
     found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     found["yardstick"] = min(found["yardstick"], yardstick(parents, clock=time.process_time))
     spreads = base.base.law.variances
@@ -233,6 +233,9 @@ def main():
                 f"{'' if key == 'yardstick' else f' (bar {GROWTH_BAR * largest / GROWTH_FROM:.0f})'}"
                 f"{' MISSED' if bad else ''}"
             )
+    for name in FILES if given.data else ():
+        found = run(name, 0, given.data)
+        missed |= told(f"{name}, {found['leaves']:,} leaves", found, False)
     rival = cold_calls(largest)
     faster = rival / seen[largest]["first"]
     missed |= faster < RIVAL_BAR
@@ -240,9 +243,6 @@ def main():
         f"one cold OSQP call per parent, nation of {largest:,} blocks: {rival:.0f} s, {faster:.0f} times ours (bar "
         f"{RIVAL_BAR:.0f}){' MISSED' if faster < RIVAL_BAR else ''}"
     )
-    for name in FILES if given.data else ():
-        found = run(name, 0, given.data)
-        missed |= told(f"{name}, {found['leaves']:,} leaves", found, False)
     if given.picture:
         lines = {"nearest, later images": "again", "nearest, first": "first", "TopDown, later": "topdown"}
         lines["yardstick"] = "yardstick"
