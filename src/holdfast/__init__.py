@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.published import Release
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
+    from holdfast.release.load import load
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
 #: once.
@@ -51,6 +52,7 @@ _ROOMS = {
     "published": ("Release",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
+    "release.load": ("load",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -81,6 +83,7 @@ __all__ = [
     "histogram",
     "invariant",
     "laplace",
+    "load",
     "margins",
     "nonnegative",
     "ordered",

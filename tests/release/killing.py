@@ -17,11 +17,12 @@ import holdfast.release
 import released
 from holdfast.mechanism import Mechanism
 from holdfast.release.ledger import Ledger
+from holdfast.release.report import _page
 from holdfast.release.run import release
 from holdfast.release.verify import verify
 
 #: After every so many points the release is tried again.
-AGAIN = 5
+AGAIN = 8
 ROOM = os.path.dirname(holdfast.release.__file__)
 
 
@@ -113,11 +114,21 @@ def point(job, folder, line, after, how, again):
     print(json.dumps({"line": line, "after": after, "status": status, **report}), flush=True)
 
 
+def warm(job, folder):
+    """Load once what every child would load for itself. The engine is left alone: its threads do not survive a fork."""
+    for table in job.tables:
+        table.mechanism.release(table.query.answer([1] * table.query.cells)).interval()
+    _page()
+    Ledger(folder / "warm.sqlite").set_budget("warm", "record", epsilon=1)
+    fresh(folder)
+
+
 def main():
     """Measure an undisturbed release, then end one at every point."""
     folder, way, by_line, by_time = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     how = signal.SIGKILL if way == "kill" else signal.SIGINT
     job = released.job(folder)
+    warm(job, folder)
     os.waitpid(forked(lambda: run(job, folder)), 0)
     lines = int((folder / "lines").read_text())
     fresh(folder)

@@ -38,7 +38,9 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
     job = _job(spec, quiet or json)
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
-        _checked(job, folder)
+        from holdfast.release.run import could_release
+
+        could_release(job, folder)
         told: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
         words = f"nothing stands in the way of {folder}; nothing was read, charged or drawn"
     else:
@@ -53,13 +55,6 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
         showing.data(told)
     elif not quiet:
         showing.sentence(words)
-
-
-def _checked(job: Job, folder: Path) -> None:
-    """Refuse what a release would refuse before it reads any record."""
-    from holdfast.release.run import could_release
-
-    could_release(job, folder)
 
 
 def verify(folder: Path, json: bool, quiet: bool) -> bool:

@@ -92,17 +92,18 @@ def _listed(layout: Layout, file: str, files: PublicFiles) -> npt.NDArray[np.int
     position = np.zeros(0, dtype=np.int64)
     for i, key in enumerate(layout.keys):
         own = key_columns(layout, i)
-        texts = list(zip(*(files.column(file, name, place).tolist() for name in own), strict=True))
+        paths = list(zip(*(files.column(file, name, place).tolist() for name in own), strict=True))
         known = {path: j for j, path in enumerate(zip(*(values.tolist() for values in key.values), strict=True))}
-        missing = next((path for path in texts if path not in known), None)
+        missing = next((path for path in paths if path not in known), None)
         if missing is not None:
             shown = " / ".join(str(part) for part in missing)
             raise spec.error(place, f"the file {file!r} names {shown!r}, which is not in the domain", found=shown)
-        index = np.array([known[path] for path in texts], dtype=np.int64)
+        index = np.array([known[path] for path in paths], dtype=np.int64)
         position = index if i == 0 else position * key.size + index
     counts = np.zeros(int(np.prod([key.size for key in layout.keys])), dtype=np.int64)
+    texts = files.column(file, "count", place)
     try:
-        values = np.array([int(text or "") for text in files.column(file, "count", place)], dtype=np.int64)
+        values = np.array([int(text or "") for text in texts], dtype=np.int64)
     except (ValueError, OverflowError):
         values = np.array([-1])
     if (values < 0).any():

@@ -242,6 +242,48 @@ def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no
 
 
 @numba.njit(cache=True, nogil=True)
+def _starting_prices(forest, weights, limits, price, hint):  # type: ignore[no-untyped-def]
+    """The price at which each output's children start, the one from above, and whether all children are alike leaves.
+
+    Prices of units are twice those of the reals: they are slopes of w·x² and not of w·x²/2.
+    """
+    leaf_start, inner_start, _, _ = forest
+    weight, _, same, own = weights
+    cut_at, outer, alike = np.empty(own.size), np.zeros(own.size), np.empty(own.size, np.bool_)
+    for k in range(own.size):
+        alike[k] = same[k] > 0.0 and inner_start[k] == inner_start[k + 1]
+        cut_at[k] = 2.0 * price[k]
+        if same[k] == 0.0:
+            first, last = leaf_start[k], leaf_start[k + 1]
+            cut_at[k] = _cutting_price(cut_at[k], first, last, limits[0], limits[1], weight, hint)
+        for c in range(inner_start[k], inner_start[k + 1]):
+            outer[c] = cut_at[k]
+    return cut_at, outer, alike
+
+
+@numba.njit(cache=True, nogil=True)
+def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x):  # type: ignore[no-untyped-def]
+    """Go down from the roots: each output's move takes the first units of its row. Alike leaves come later."""
+    leaf_start, inner_start, _, _ = forest
+    places, sizes, key, cost, rank, child = rows
+    for k in range(inner_x.size):
+        if alike[k]:
+            continue
+        _begin(k, cut_at[k], forest, weight, limits, hint, costs, windows, places, sizes, key)
+        leaf_children = leaf_start[k + 1] - leaf_start[k]
+        children = leaf_children + inner_start[k + 1] - inner_start[k]
+        up, missing = inner_x[k] > begun[k], abs(inner_x[k] - begun[k])
+        if missing > 0:
+            waiting = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
+            for _ in range(missing):
+                waiting = _advance(up, places, sizes, costs, cost, rank, child, waiting)
+        for i in range(leaf_children):
+            leaf_x[leaf_start[k] + i] = places[AT, i]
+        for c in range(inner_start[k], inner_start[k + 1]):
+            inner_x[c] = windows[c, POSITION] + places[AT, leaf_children + c - inner_start[k]]
+
+
+@numba.njit(cache=True, nogil=True)
 def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best whole moves of leaves and inner outputs; tell whether they were found.
 
@@ -250,20 +292,13 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
     `nearest_real` found: its prices and slopes say where windows lie, never what is best.
     """
     leaf_start, inner_start, _, inner = forest
-    weight, _, same, own = weights
-    lo, hi, low, high = limits
+    weight, _, _, own = weights
+    _, _, low, high = limits
     price, _, slope, response = found_real
     count, widest = own.size, 1
-    cut_at, outer, alike = np.empty(count), np.zeros(count), np.empty(count, np.bool_)
     for k in range(count):
-        first, last = leaf_start[k], leaf_start[k + 1]
-        widest = max(widest, last - first + inner_start[k + 1] - inner_start[k])
-        alike[k] = same[k] > 0.0 and inner_start[k] == inner_start[k + 1]
-        cut_at[k] = 2.0 * price[k]
-        if same[k] == 0.0:
-            cut_at[k] = _cutting_price(cut_at[k], first, last, lo, hi, weight, hint)
-        for c in range(inner_start[k], inner_start[k + 1]):
-            outer[c] = cut_at[k]
+        widest = max(widest, leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k])
+    cut_at, outer, alike = _starting_prices(forest, weights, limits, price, hint)
     places, base = np.empty((4, widest), np.int64), np.empty(widest, np.int64)
     sizes, key = np.empty((3, widest)), np.empty(widest, np.uint64)
     cost, rank, child = np.empty(widest), np.empty(widest, np.uint64), np.empty(widest, np.int64)
@@ -334,20 +369,7 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
             doubt[k] *= 2.0
     if not sound:
         return False
-    for k in range(count):  # down from the roots: k's move takes the first units of its row
-        if alike[k]:
-            continue
-        _begin(k, cut_at[k], forest, weight, limits, hint, costs, windows, places, sizes, key)
-        leaf_children = leaf_start[k + 1] - leaf_start[k]
-        children = leaf_children + inner_start[k + 1] - inner_start[k]
-        up, missing = inner_x[k] > begun[k], abs(inner_x[k] - begun[k])
-        if missing > 0:
-            waiting = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
-            for _ in range(missing):
-                waiting = _advance(up, places, sizes, costs, cost, rank, child, waiting)
-        for i in range(leaf_children):
-            leaf_x[leaf_start[k] + i] = places[AT, i]
-        for c in range(inner_start[k], inner_start[k + 1]):
-            inner_x[c] = windows[c, POSITION] + places[AT, leaf_children + c - inner_start[k]]
+    rows = (places, sizes, key, cost, rank, child)
+    _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x)
     leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, key, rank, leaf_x)
     return True
