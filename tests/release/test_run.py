@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import signal
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -52,6 +53,13 @@ def test_a_release_is_whole_and_charged(tmp_path, kind):
     assert entry.statements[0].epsilon == pytest.approx(1.0)
     assert tuple(certificate.statements) == job.guarantees
     assert not list(tmp_path.glob(".*"))
+
+
+def test_the_files_do_not_tell_when_they_were_written(tmp_path):
+    folder = release(released.job(tmp_path, "moved"))
+    date = read_certificate(folder).deployment.product.publication_date
+    midnight = datetime.fromisoformat(f"{date}T00:00:00+00:00").timestamp()
+    assert {path.stat().st_mtime for path in (folder, *folder.iterdir())} == {midnight}
 
 
 def test_the_files_of_a_table_name_every_row(tmp_path):

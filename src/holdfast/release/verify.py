@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -24,6 +24,9 @@ from holdfast.release.files import sha256_of
 from holdfast.release.names import disagreement, named_sums
 from holdfast.release.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
 from holdfast.release.totals import TOLERANCE, Values, first_unequal, totals
+
+if TYPE_CHECKING:
+    from holdfast.release.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,11 @@ class Verdict:
 Findings = Iterator[str]
 
 
-def verify(folder: str | Path) -> Verdict:
-    """Check a release against its certificate; a folder that holds no release is refused."""
+def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
+    """Check a release against its certificate; a folder that holds no release is refused.
+
+    With a ledger, also whether the release was charged there as certified.
+    """
     place = Path(folder)
     if not place.is_dir():
         raise Refused(f"{place} is not a folder: name the folder of a release")
@@ -79,6 +85,8 @@ def verify(folder: str | Path) -> Verdict:
     checks = [Check("certificate", True, "follows its schema and is as it was sealed")]
     checks.append(_check("files", "every file is as certified, and there is no other", _files(place, certificate)))
     checks.append(_check("budget", "the tables together promise what is certified, as asked", _budget(certificate)))
+    if ledger is not None:
+        checks.append(_check("ledger", "the release was charged as certified", _charge(ledger, certificate)))
     for table in certificate.tables:
         checks += _table(place, table)
     return Verdict(tuple(checks))
@@ -129,6 +137,16 @@ def _budget(certificate: Certificate) -> Findings:
     stated = {"epsilon": best.epsilon, "delta": best.delta or None, "rho": best.rho}
     if dict(found) != {name: value for name, value in stated.items() if value is not None}:
         yield "the parameters for the registry are not those of the first statement"
+
+
+def _charge(ledger: Ledger, certificate: Certificate) -> Findings:
+    found = next((entry for entry in ledger.entries() if entry.release == certificate.release), None)
+    if found is None:
+        yield "the release was not charged in this ledger"
+    elif found.parts != tuple(tuple(table.statements) for table in certificate.tables):
+        yield "the ledger was charged with other statements"
+    elif (found.unit, found.spec_hash) != (certificate.unit, certificate.spec_hash):
+        yield "the ledger was charged for another unit or spec"
 
 
 def _covers(claim: Guarantee, total: Guarantee) -> bool:
