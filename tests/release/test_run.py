@@ -79,6 +79,16 @@ def test_exact_figures_are_those_of_the_data(tmp_path):
     assert dict(zip(names["sex"][cities], loaded.values[cities], strict=True)) == {"F": 250, "M": 20}
 
 
+def test_exact_margins_are_those_of_the_data_and_leave_no_room_for_measurements(tmp_path):
+    folder = release(released.job(tmp_path, "contingency"))
+    values = load(folder).values.reshape(2, 3)
+    assert values.sum(axis=1) == pytest.approx([250, 20])
+    assert values.sum(axis=0) == pytest.approx([67, 3, 200])
+    # One statement is about the part that the margins leave open alone; the noisy cells say more.
+    assert "subspace" in {statement.scope for statement in load(folder).table.guarantees}
+    assert not (folder / "measurements.parquet").exists()
+
+
 def test_several_tables_have_prefixed_files_and_share_the_budget(tmp_path):
     loaded = load(release(released.job(tmp_path, "several")))
     assert set(loaded.tables) == {"sexes", "ages"}

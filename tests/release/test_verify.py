@@ -21,7 +21,7 @@ from holdfast.release.tables import read_parquet, write_table
 from holdfast.release.totals import first_unequal, totals
 from holdfast.release.verify import verify
 
-KINDS = ("hierarchy", "moved", "margins", "several")
+KINDS = ("hierarchy", "moved", "margins", "contingency", "several")
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +196,14 @@ def test_values_in_impossible_cells_are_found(copies):
     found = forged(folder, shift(rows, [1, -1]))
     assert set(found) <= {"table: impossible", "table: signs"}
     assert "table: impossible" in found
+
+
+def test_exact_figures_that_are_no_counts_are_found(copies):
+    def change(columns):
+        for name in ("value", "low", "high"):
+            columns[name][0] += 0.5
+
+    assert forged(copies("contingency"), change) == {"table: exact figures": "the exact figure sex is not a count"}
 
 
 def test_intervals_that_miss_their_values_are_found(copies):

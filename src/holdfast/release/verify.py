@@ -124,7 +124,7 @@ def _budget(certificate: Certificate) -> Findings:
         yield "the certificate promises nothing"
         return
     parts = tuple(tuple(table.statements) for table in certificate.tables)
-    asked = Budget.from_mapping(dict(certificate.asked))
+    asked = Budget.from_mapping(certificate.asked)
     account = Account(certificate.title, certificate.unit, asked, parts)
     if not account.spent:
         yield f"the statements of the tables cannot be added up: {account.trouble}"
@@ -186,7 +186,9 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     if table.holds.impossible:
         checks.append(check("impossible", "every impossible cell is 0", _impossible(values, table)))
     if table.holds.exact:
-        checks.append(check("exact figures", "they agree with each other", _exact(values, columns, table)))
+        checks.append(
+            check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
+        )
     checks.append(check("intervals", table.interval.sentence, _intervals(values, columns, table)))
     if table.measurements is not None:
         path = folder / table.measurements
@@ -275,13 +277,20 @@ def _impossible(values: Values, table: TableCertificate) -> Findings:
 
 
 def _exact(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    """Check what a stranger can know of exact figures: they are counts, and margins agree over what they share."""
     margins = []
     for figure in table.holds.exact:
         if not all(figure.rows):
             yield f"the exact figure {figure.figure} has no rows"
             return
-        if all(len(rows) == 1 for rows in figure.rows):
-            margins.append(np.array([rows[0] for rows in figure.rows], dtype=np.int64))
+        rows = np.array([row for rows in figure.rows for row in rows], dtype=np.int64)
+        group = np.repeat(np.arange(len(figure.rows)), [len(rows) for rows in figure.rows])
+        sums, sizes = totals(values[rows], group, len(figure.rows))
+        counts = np.rint(sums) if sizes.any() else sums
+        if (counts < 0).any() or first_unequal(counts, sums, sizes) is not None:
+            yield f"the exact figure {figure.figure} is not a count"
+        if rows.size == len(figure.rows):
+            margins.append(rows)
     if table.kind == "cube":
         yield from disagreement(values, columns, margins)
 
