@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from math import hypot
 from pathlib import Path
 
-from accuracy_methods import BASELINES
+from accuracy_methods import BASELINES, METHODS
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _table(rows: list[Result], column: str, number: str) -> str:
     heads = dict.fromkeys((getattr(row, column), row.nodes) for row in rows)
     lines = ["| method | " + " | ".join(f"{head} ({nodes:,})" for head, nodes in heads) + " |"]
     lines.append("|---|" + "---|" * len(heads))
-    for method in dict.fromkeys(row.method for row in rows):
+    for method in sorted({row.method for row in rows}, key=_place):
         cells = []
         for head, _ in heads:
             ours = next(row for row in rows if row.method == method and getattr(row, column) == head)
@@ -70,18 +70,21 @@ def _table(rows: list[Result], column: str, number: str) -> str:
     return "\n".join(lines)
 
 
+def _place(method: str) -> tuple[int, str]:
+    return (METHODS.index(method) if method in METHODS else len(METHODS), method)
+
+
 def _clear(better: Result, worse: Result) -> bool:
     return worse.error - better.error > 3 * hypot(better.error_se, worse.error_se)
 
 
 def verdict(rows: list[Result]) -> str:
-    """Which holdfast methods no baseline beats at any level, and what the best of the others gain or lose."""
-    methods = dict.fromkeys(row.method for row in rows)
+    """Which holdfast methods no baseline beats at any level, by three standard errors, and where they are ahead."""
     rivals = [row for row in rows if row.method in BASELINES]
+    if not rivals:
+        return "no baseline was run"
     found = []
-    for method in methods:
-        if method in BASELINES or not rivals:
-            continue
+    for method in sorted({row.method for row in rows} - {*BASELINES, "metropolis"}, key=_place):
         ours = [row for row in rows if row.method == method]
         beaten = [row.level for row in ours if any(_clear(o, row) for o in rivals if o.level == row.level)]
         ahead = [row.level for row in ours if all(_clear(row, o) for o in rivals if o.level == row.level)]
@@ -116,10 +119,10 @@ def picture(results: list[Result]) -> str:
         for level, other in usual.items():
             parts.append(f'<text x="{LEFT - 12}" y="{y + 14}" text-anchor="end">{level} ({other.nodes:,})</text>')
             parts.append(f'<path d="M{LEFT} {y + 10}H{WIDTH - 20}" stroke="#ddd"/>')
-            for method, colour in COLOURS.items():
+            for i, (method, colour) in enumerate(COLOURS.items()):
                 for ours in (r for r in here if r.method == method and r.level == level):
                     place = x(ours.error / other.error)
-                    parts.append(f'<circle cx="{place:.1f}" cy="{y + 10}" r="5" fill="{colour}"/>')
+                    parts.append(f'<circle cx="{place:.1f}" cy="{y + 10}" r="{7 - i}" fill="{colour}"/>')
             y += ROW
         parts.append(f'<path d="M{x(1):.1f} {y - ROW * len(usual) - 6}V{y}" stroke="#555" stroke-dasharray="4 3"/>')
         y += PANEL

@@ -106,6 +106,7 @@ def test_a_method_is_called_unbeaten_only_if_no_baseline_is_clearly_better(accur
         return tables.Result("d", "laplace", "1.0", "even", method, level, "all", 5, 100, error, 0.1, 0.0, 0.1, 0.0)
 
     other = [row("topdown", "top", 3.0), row("topdown", "leaf", 3.0)]
+    assert tables.verdict([row("onto", "top", 3.5)]) == "no baseline was run"
     assert "unbeaten" in tables.verdict([row("onto", "top", 3.5), row("onto", "leaf", 1.0), *other])
     said = tables.verdict([row("onto", "top", 3.4), row("onto", "leaf", 1.0), *other])
     assert said == "onto is beaten nowhere and ahead of all baselines at leaf"

@@ -1,11 +1,17 @@
 """What tables drawn by tickets keep: sums, bounds, and independence of workers, of earlier draws and of precision."""
 
+from contextlib import suppress
+from functools import cache
+
 import numpy as np
 import pytest
+from flint import arb
 
 import holdfast as hf
+from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys
-from holdfast.trees import many
+from holdfast.trees import many, undecided
+from holdfast.trees.enclosures import Enclosures
 from holdfast.trees.many import ROWS as CHUNK
 from holdfast.trees.undecided import Digits, decided
 from samplers import NONE, sampler, sums_up
@@ -107,25 +113,66 @@ def test_hardly_a_row_is_open_unless_tickets_are_kept_back(city, monkeypatch):
     assert sums_up([-1, 0, 0], half)
 
 
+def enclosures(kind, bits):
+    """Messages of a small tree, cut off where they are below 2^−bits, whatever the working precision."""
+    made = sampler([-1, 0, 0, 0, 1, 1, 1], kind, [1, 1, 1.5, 1, 0.75, 0.75, 2]).tables(ROWS, 0.7)
+    return made, Enclosures(made.halves.kinds, made.laws, bits)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("bits", [6, 20])
+def test_narrow_windows_know_what_they_miss(kind, bits):
+    """Inside and outside, balls hold the values of windows so wide that nothing is missing."""
+    (made, narrow), (_, wide) = enclosures(kind, bits), enclosures(kind, 400)
+    with working_precision(400):
+        for k, each in enumerate(made.halves.kinds):
+            if each.top:
+                continue
+            cut, whole = narrow.message(k), wide.message(k)
+            factor = arb(2) ** round(float((cut.values[-cut.lo] / whole.values[-whole.lo]).log() / arb(2).log()))
+            values = {s: value * factor for s, value in enumerate(whole.values, whole.lo)}
+            assert all(cut.at(s).overlaps(value) for s, value in values.items())
+            known = sum(cut.values, arb(0))
+            everything = sum(values.values(), arb(0))
+            assert 0 < everything - known < cut.missing * (1 + arb(2) ** -60)
+            assert everything < 1
+
+
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_precision_does_not_change_a_division(kind):
-    """A division by hand is a function of the digits: few bits and narrow windows decide late, but the same."""
-    made = sampler([-1, 0, 0, 0, 1, 1], kind, [1, 1, 1.5, 1, 0.75, 0.75]).tables(ROWS, 0.7)
+    """A division by hand is a function of the digits: narrow windows leave some open and decide others as wide ones."""
+    made, wide = enclosures(kind, 400)
     rng = np.random.default_rng(7)
     steps = made.halves.step_kind.tolist()
-    parts = set()
-    for trial in range(60):
-        k = steps[trial % len(steps)]
-        s = 0 if made.halves.kinds[k].top else int(rng.integers(-25, 26))
-        word = int(rng.integers(0, 1 << 63)) * 2 if trial % 3 else (1 << 64) - 1 - trial
-        found = []
-        for bits in (40, 192, 500):
-            digits = Digits(word, 64, lambda trial=trial: hf.seeded(trial))
-            had = made.tickets(k, s)
-            found.append(decided(made._at, digits, lambda exact, d, k=k, s=s, h=had: exact.part(k, s, h, d), bits))
-        assert len(set(found)) == 1
-        parts.add(found[0])
+    parts, settled = set(), 0
+    with working_precision(400):
+        for trial in range(40):
+            k = steps[trial % len(steps)]
+            s = 0 if made.halves.kinds[k].top else int(rng.integers(-12, 13))
+            had, digits = made.tickets(k, s), Digits(int(rng.integers(0, 1 << 63)) * 2, 64, lambda: hf.seeded(1))
+            found = wide.part(k, s, had, digits)
+            parts.add(found)
+            for bits in (24, 40, 80):
+                with suppress(undecided._Open):
+                    assert enclosures_at(made, bits).part(k, s, had, digits) == found
+                    settled += 1
     assert len(parts) > 8
+    assert 60 < settled < 120
+
+
+@cache
+def enclosures_at(made, bits):
+    return Enclosures(made.halves.kinds, made.laws, bits)
+
+
+def test_more_digits_and_more_precision_settle_a_division():
+    """The last number of 64 digits is above all partial sums that 40 bits can tell from 1."""
+    made, _ = enclosures("laplace", 40)
+    top = int(made.halves.step_kind[0])
+    digits = Digits((1 << 64) - 1, 64, lambda: hf.seeded(1))
+    far = decided(made._at, digits, lambda exact, number: exact.part(top, 0, {}, number), 40)
+    assert digits.count > 64
+    assert abs(far) > 20
 
 
 def test_bounds_that_messages_leave_out_still_hold():

@@ -16,7 +16,8 @@ KILLS, INTERRUPTS = (50, 4), (7, 2)
 
 
 def ended(folder, way, points):
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, str(HERE / "killing.py"), str(folder), way, *map(str, points)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=580)
     found = [json.loads(line) for line in done.stdout.splitlines()]
