@@ -33,7 +33,7 @@ def city(folder: Path) -> Path:
     zones = np.array(column(HERE / "city" / "zones.csv", "zone"), dtype=object)
     popularity = generator.lognormal(0.0, 1.8, size=zones.size)
     place = generator.choice(zones.size, TRIPS, p=popularity / popularity.sum())
-    rider = np.minimum(generator.zipf(1.4, TRIPS), RIDERS)
+    rider = generator.integers(RIDERS, size=TRIPS)
     path = folder / "trips.parquet"
     parquet(path, {"zone": zones[place], "rider": rider, "fare": np.round(generator.gamma(3, 5, TRIPS), 2)})
     return path

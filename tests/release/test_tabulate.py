@@ -1,8 +1,10 @@
 """Counting records: every kind of source gives the same counts, and nothing confidential leaves with a refusal."""
 
 import gzip
+import io
 import os
 import stat
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast import progress
 from holdfast.arguments import Refused
+from holdfast.release import tabulate as tabulate_module
 from holdfast.release.tabulate import _started, tabulate
 from jobs import cube, job, tree
 
@@ -311,3 +315,21 @@ def test_no_record_is_left_in_the_temporary_folder(tmp_path):
     folder = Path(_started(os.getpid())[1].name)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert not list(folder.iterdir())
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_counting_shows_how_far_it_is_on_a_terminal_only(tmp_path, monkeypatch):
+    made = job(tmp_path, tree())
+    data = frame(PLACES * 100_000)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "PAUSE", 0.0)
+    monkeypatch.setattr(tabulate_module, "PAUSE", 0.001)
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert tabulate(made, data)[0].tolist() == [count * 100_000 for count in COUNTS]
+        assert ("holdfast: counting" in stream.getvalue()) == shown
+        assert stream.getvalue().endswith("\r") or not shown  # the line is wiped

@@ -22,16 +22,27 @@ def _console() -> Console:
 
 @contextmanager
 def working(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show what is being done, with the time it takes, on a terminal; nothing elsewhere. The words are public."""
+    """Show on a terminal what is being done, in one line; nothing elsewhere. The words are public.
+
+    Long steps overwrite the line with how far they have come (`holdfast.progress`).
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    width = 0
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda words: bar.update(task, description=escape(words))
+    def step(words: str) -> None:
+        nonlocal width
+        text = f"holdfast: {words}"
+        width = max(width, len(text))
+        sys.stderr.write("\r" + text.ljust(width))
+        sys.stderr.flush()
+
+    try:
+        yield step
+    finally:
+        sys.stderr.write("\r" + " " * width + "\r")
+        sys.stderr.flush()
 
 
 def data(content: Any) -> None:

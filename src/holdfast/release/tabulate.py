@@ -8,7 +8,11 @@ all exact figures are computed from the same records. A refusal never says how m
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -17,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.progress import PAUSE, Progress
 from holdfast.release.job import Job, Table
 from holdfast.release.sources import closed, opened, quoted_name, quoted_text
 
@@ -36,7 +41,7 @@ def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
 
     `source=None` reads the spec's data.source; otherwise any data frame that narwhals reads, or a DuckDB relation.
     """
-    with _engine() as engine:
+    with _engine() as engine, _watched(engine):
         try:
             return _counted(engine, job, source)
         except duckdb.OutOfMemoryException:
@@ -61,6 +66,33 @@ def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, tempfile.Temporar
     del process  # a forked process must start its own
     folder = tempfile.TemporaryDirectory(prefix="holdfast-")
     return duckdb.connect(config={"temp_directory": folder.name, "preserve_insertion_order": False}), folder
+
+
+@contextmanager
+def _watched(engine: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Show how far counting has come, where somebody watches."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    engine.execute("SET enable_progress_bar_print = false")  # the engine only tells, and we show
+    engine.execute("SET enable_progress_bar = true")
+    done = threading.Event()
+
+    def watch(progress: Progress) -> None:
+        shown = 0
+        while not done.wait(PAUSE):
+            reached = int(engine.query_progress())  # of the statement that runs; −1 where it does not know
+            progress.advance(max(0, reached - shown))
+            shown = max(shown, reached)
+
+    with Progress("counting", 100) as progress:
+        watcher = threading.Thread(target=watch, args=(progress,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
 
 
 def _unreadable(job: Job) -> Refused:
