@@ -209,6 +209,18 @@ def test_data_that_do_not_fit_cost_nothing(tmp_path):
     assert_nothing_happened(job)
 
 
+def test_a_disk_without_room_for_counting_costs_nothing(tmp_path, monkeypatch):
+    job = released.job(tmp_path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(run, "tabulate", full)
+    with pytest.raises(hf.Refused, match=r"the records cannot be counted \(No space left.*nothing was charged"):
+        release(job)
+    assert_nothing_happened(job)
+
+
 def test_two_releases_into_one_folder_exclude_each_other(tmp_path):
     job = released.job(tmp_path)
     with workplace(tmp_path / "out"), pytest.raises(hf.Refused, match=r"another release to .* is under way"):

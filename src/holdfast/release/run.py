@@ -65,6 +65,7 @@ class _Run:
 
     @classmethod
     def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> _Run:
+        """Begin an attempt, with the spec's own folder and ledger unless others are given."""
         folder = Path(job.spec.output if output is None else output).absolute()
         book = Ledger(job.spec.ledger_file) if ledger is None else ledger
         parts = tuple(statements_of(table) for table in job.tables)
@@ -72,6 +73,7 @@ class _Run:
 
     @property
     def date(self) -> str:
+        """The day on which it began."""
         return self.when[:10]
 
     @contextmanager
@@ -126,7 +128,8 @@ def release(
     run = _Run.of(job, output, ledger)
     with run.workplace() as place:
         step("counting")
-        cells = tabulate(job, source)
+        with _told("the records cannot be counted"):
+            cells = tabulate(job, source)
         with _told_of_charge(run):
             step("charging the ledger")
             run.charge()
@@ -176,7 +179,7 @@ def _told(what: str) -> Iterator[None]:
     except (OSError, duckdb.Error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         charged = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
-        raise Refused(f"{what} ({reason}): make room or check its permissions, then try again; {charged}") from None
+        raise Refused(f"{what} ({reason}): make room or check permissions, then try again; {charged}") from None
 
 
 @contextmanager
