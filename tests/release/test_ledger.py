@@ -152,6 +152,17 @@ def test_records_replaced_count_as_one_removed_and_one_added(ledger):
     assert spent.epsilon == 2 * 0.5 + 0.25
 
 
+@pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
+@pytest.mark.parametrize("query", [hf.histogram(4), hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 1, 1]))])
+def test_counting_a_replaced_record_twice_covers_what_the_same_noise_promises_for_it(make, query):
+    coming, replaced = (make(query, scale=3, neighbours=kind).guarantees for kind in ("add-remove", "replace-one"))
+    nothing = [hf.Guarantee(epsilon=0, rho=0, neighbours="replace-one", because="a constant")]
+    counted = Account(*DATA, None, (coming, tuple(nothing))).spent[0]
+    assert counted.neighbours == replaced[0].neighbours
+    name = "epsilon" if make is hf.laplace else "rho"
+    assert getattr(counted, name) >= getattr(replaced[0], name)
+
+
 def test_an_exact_total_is_counted_by_the_first_statement_and_summed_in_the_other_scopes_too(ledger):
     exact = hf.laplace(QUERY, epsilon=1, integer=False).given(hf.invariant([[1, 1, 1, 1]])).guarantees
     best = {statement.scope: statement for statement in exact if not statement.void}
