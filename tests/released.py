@@ -34,6 +34,11 @@ table: {cube: [sex, age, state], margins: [[sex, age], [age, state], []], number
 hold: [consistent]
 method: onto
 """,
+    "contingency": """
+table: {cube: [sex, age], numbers: real}
+hold: [{exact: [[sex], [age]]}]
+method: onto
+""",
     "several": """
 tables:
   - {name: sexes, histogram: sex}

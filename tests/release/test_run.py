@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import signal
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -54,6 +55,13 @@ def test_a_release_is_whole_and_charged(tmp_path, kind):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_the_files_do_not_tell_when_they_were_written(tmp_path):
+    folder = release(released.job(tmp_path, "moved"))
+    date = read_certificate(folder).deployment.product.publication_date
+    midnight = datetime.fromisoformat(f"{date}T00:00:00+00:00").timestamp()
+    assert {path.stat().st_mtime for path in (folder, *folder.iterdir())} == {midnight}
+
+
 def test_the_files_of_a_table_name_every_row(tmp_path):
     folder = release(released.job(tmp_path, "hierarchy"))
     columns = read_parquet(folder / "table.parquet")
@@ -69,6 +77,16 @@ def test_exact_figures_are_those_of_the_data(tmp_path):
     names = loaded.table.names
     cities = names["level"] == "city"
     assert dict(zip(names["sex"][cities], loaded.values[cities], strict=True)) == {"F": 250, "M": 20}
+
+
+def test_exact_margins_are_those_of_the_data_and_leave_no_room_for_measurements(tmp_path):
+    folder = release(released.job(tmp_path, "contingency"))
+    values = load(folder).values.reshape(2, 3)
+    assert values.sum(axis=1) == pytest.approx([250, 20])
+    assert values.sum(axis=0) == pytest.approx([67, 3, 200])
+    # One statement is about the part that the margins leave open alone; the noisy cells say more.
+    assert "subspace" in {statement.scope for statement in load(folder).table.guarantees}
+    assert not (folder / "measurements.parquet").exists()
 
 
 def test_several_tables_have_prefixed_files_and_share_the_budget(tmp_path):

@@ -1,7 +1,11 @@
 """Counting records: every kind of source gives the same counts, and nothing confidential leaves with a refusal."""
 
 import gzip
+import os
+import stat
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -13,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.arguments import Refused
-from holdfast.release.tabulate import tabulate
+from holdfast.release.tabulate import _started, tabulate
 from jobs import cube, job, tree
 
 ZONES = ["N1", "N2", "S1", "S2", "S3"]
@@ -280,14 +284,30 @@ def test_frames_of_mixed_types_are_refused_without_their_values(tmp_path):
             tabulate(made, source)
 
 
-def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    import tempfile
+def test_database_files_are_let_go(tmp_path):
+    files(tmp_path, frame(PLACES))
+    made = job(tmp_path, tree().replace("trips.parquet", "trips.duckdb, table: trips"))
+    assert tabulate(made)[0].tolist() == COUNTS
+    assert tabulate(made)[0].tolist() == COUNTS
+    with duckdb.connect(str(tmp_path / "trips.duckdb")) as engine:  # for writing, so nobody else may hold it
+        engine.execute("INSERT INTO trips BY NAME SELECT 'S2' AS zone")
+    assert tabulate(made)[0].tolist() == [1, 2, 2, 1, 3]
 
-    monkeypatch.setattr(tempfile, "tempdir", None)
+
+def test_sessions_see_nothing_of_each_other(tmp_path):
+    """Threads count different records with the same engine; temporary tables are their own."""
     made = job(tmp_path, tree())
-    before = set(tmp_path.iterdir())
+    sizes = range(1, 9)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda size: tabulate(made, frame(PLACES * size))[0].tolist(), sizes))
+    assert found == [[count * size for count in COUNTS] for size in sizes]
+
+
+def test_no_record_is_left_in_the_temporary_folder(tmp_path):
+    made = job(tmp_path, tree())
     tabulate(made, frame(PLACES))
     with pytest.raises(Refused):
         tabulate(made, frame([None]))
-    assert set(tmp_path.iterdir()) == before
+    folder = Path(_started(os.getpid())[1].name)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not list(folder.iterdir())

@@ -13,6 +13,7 @@ import holdfast as hf
 import released
 from holdfast.release.certificate import read_certificate, schema, seal_of
 from holdfast.release.files import sha256_of
+from holdfast.release.ledger import Ledger
 from holdfast.release.load import load
 from holdfast.release.names import disagreement, named_sums
 from holdfast.release.run import release
@@ -20,7 +21,7 @@ from holdfast.release.tables import read_parquet, write_table
 from holdfast.release.totals import first_unequal, totals
 from holdfast.release.verify import verify
 
-KINDS = ("hierarchy", "moved", "margins", "several")
+KINDS = ("hierarchy", "moved", "margins", "contingency", "several")
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +198,14 @@ def test_values_in_impossible_cells_are_found(copies):
     assert "table: impossible" in found
 
 
+def test_exact_figures_that_are_no_counts_are_found(copies):
+    def change(columns):
+        for name in ("value", "low", "high"):
+            columns[name][0] += 0.5
+
+    assert forged(copies("contingency"), change) == {"table: exact figures": "the exact figure sex is not a count"}
+
+
 def test_intervals_that_miss_their_values_are_found(copies):
     def narrow(columns):
         columns["high"][0] = columns["value"][0] - 1
@@ -293,6 +302,24 @@ def test_a_certificate_that_promises_too_much_is_found(copies, path, value, sent
     better(certificate, *path, value=value)
     sealed(folder, certificate)
     assert sentence in broken(folder)["budget"]
+
+
+def test_a_release_is_compared_with_its_charge(copies, originals):
+    folder, ledger = copies("moved"), Ledger(originals["moved"].parent / "holdfast-ledger.sqlite")
+    assert verify(folder, ledger).ok
+    others = Ledger(originals["several"].parent / "holdfast-ledger.sqlite")
+    assert [check.sentence for check in verify(folder, others).differences] == [
+        "the release was not charged in this ledger"
+    ]
+    certificate = certificate_of(folder)
+    for statement in (certificate["statements"][0], certificate["tables"][0]["statements"][0]):
+        statement["epsilon"] = 0.5
+    certificate["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"] = 0.5
+    sealed(folder, certificate)
+    assert verify(folder).ok  # a forger can do this much
+    assert [check.sentence for check in verify(folder, ledger).differences] == [
+        "the ledger was charged with other statements"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ the library's own rules (`privacy.compose`, THEORY §3): exact sums, rounded out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -87,7 +87,7 @@ class Budget:
         return {name: str(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
-    def from_mapping(cls, found: dict[str, Any]) -> Budget:
+    def from_mapping(cls, found: Mapping[Any, str]) -> Budget:
         """Read what `as_mapping` wrote."""
         return cls.of(**{name: Fraction(value) for name, value in found.items()})
 

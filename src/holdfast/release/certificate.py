@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from pydantic import (
     BaseModel,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
 
 #: Version of the JSON form, and the name of its file.
-SCHEMA = "holdfast-certificate-1"
+SCHEMA: Final = "holdfast-certificate-1"
 FILE = "certificate.json"
 #: Probability with which an interval covers its true value.
 CONFIDENCE = 0.95
@@ -95,6 +95,8 @@ Statement = Annotated[
     PlainSerializer(lambda guarantee: guarantee.as_mapping()),
     WithJsonSchema(_GUARANTEE_SCHEMA),
 ]
+Kind = Literal["hierarchy", "histogram", "cube"]
+Parameter = Literal["epsilon", "delta", "rho"]
 Row = Annotated[int, Field(ge=0)]
 Number = Annotated[str, Field(pattern=NUMBER)]
 
@@ -144,7 +146,7 @@ class TableCertificate(Model):
     """One released table."""
 
     name: str
-    kind: Literal["hierarchy", "histogram", "cube"]
+    kind: Kind
     rows: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
@@ -185,7 +187,7 @@ class PrivacyLoss(Model):
 
     privacy_unit: str
     privacy_unit_description: str
-    privacy_parameters: dict[Literal["epsilon", "delta", "rho"], float]
+    privacy_parameters: dict[Parameter, float]
     privacy_parameters_description: str
 
 
@@ -255,7 +257,7 @@ class Certificate(Model):
     spec_hash: Annotated[str, Field(pattern=HASH)]
     public_files: list[PublicFile]
     unit: str
-    asked: dict[Literal["epsilon", "delta", "rho"], Number]
+    asked: dict[Parameter, Number]
     statements: Annotated[list[Statement], Field(min_length=1)]
     unprotected: list[str]
     caveats: list[str]
@@ -337,7 +339,7 @@ def table_certificate(
     parquet, csv, measurements = files
     return TableCertificate(
         name=table.name,
-        kind=table.kind,
+        kind=cast(Kind, table.kind),
         rows=table.query.n,
         levels=list(table.levels),
         columns=list(table.columns),
@@ -378,7 +380,7 @@ def certificate_of(
             PublicFile(name=Path(file).name, sha256=f"sha256:{found}") for file, found in job.public_files.items()
         ],
         unit=job.unit,
-        asked={name: str(value) for name, value in job.target.items()},
+        asked={cast(Parameter, name): str(value) for name, value in job.target.items()},
         statements=list(statements),
         unprotected=unprotected,
         caveats=list(dict.fromkeys(caveats)),
@@ -443,8 +445,8 @@ def _flavour(best: Guarantee, unprotected: Sequence[str]) -> Flavour:
     )
 
 
-def _parameters(best: Guarantee) -> dict[Literal["epsilon", "delta", "rho"], float]:
-    found: dict[Literal["epsilon", "delta", "rho"], float] = {}
+def _parameters(best: Guarantee) -> dict[Parameter, float]:
+    found: dict[Parameter, float] = {}
     if best.epsilon is not None and not best.void:
         found["epsilon"] = best.epsilon
         if best.delta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -55,10 +56,15 @@ def sha256_of(path: Path) -> str:
 
 def refuse_without_room(folder: Path, size: int) -> None:
     """Refuse with OSError if the disk, or a limit on files, has no room for so many bytes in the folder."""
+    if shutil.disk_usage(folder).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    allocate = getattr(os, "posix_fallocate", None)
+    if allocate is None:
+        return  # limits and quotas show only when a file is made, which not every system does without writing it
     path = folder / "room"
     descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL)
     try:
-        os.posix_fallocate(descriptor, 0, size)
+        allocate(descriptor, 0, size)
     finally:
         os.close(descriptor)
         path.unlink()

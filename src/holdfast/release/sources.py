@@ -76,11 +76,11 @@ def _file(engine: duckdb.DuckDBPyConnection, spec: Spec) -> str:
 
 
 def _database(engine: duckdb.DuckDBPyConnection, spec: Spec, path: Path) -> str:
-    table = spec.data.table
+    table, alias = spec.data.table, _alias(engine)
     try:
-        engine.execute(f"ATTACH '{quoted_text(str(path))}' AS source (READ_ONLY)")
-        rows = engine.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'source'").fetchall()
-        views = engine.execute("SELECT view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal")
+        engine.execute(f"ATTACH '{quoted_text(str(path))}' AS {alias} (READ_ONLY)")
+        rows = engine.execute(f"SELECT table_name FROM duckdb_tables() WHERE database_name = '{alias}'").fetchall()
+        views = engine.execute(f"SELECT view_name FROM duckdb_views() WHERE database_name = '{alias}' AND NOT internal")
         names = sorted(row[0] for row in [*rows, *views.fetchall()])
     except duckdb.Error:
         raise spec.error(("data", "source"), f"{path.name!r} is not a DuckDB file that can be opened") from None
@@ -90,7 +90,17 @@ def _database(engine: duckdb.DuckDBPyConnection, spec: Spec, path: Path) -> str:
         raise spec.error(("data",), "a DuckDB file needs data.table, the name of the table inside it", None, names)
     if table not in names:
         raise spec.error(("data", "table"), f"the DuckDB file has no table {table!r}", table, names)
-    return f"source.{quoted_name(table)}"
+    return f"{alias}.{quoted_name(table)}"
+
+
+def _alias(engine: duckdb.DuckDBPyConnection) -> str:
+    """The name of a session's database file: sessions of one process share the engine."""
+    return f"holdfast_source_{id(engine)}"
+
+
+def closed(engine: duckdb.DuckDBPyConnection) -> None:
+    """Let go of the database file of a session."""
+    engine.execute(f"DETACH DATABASE IF EXISTS {_alias(engine)}")
 
 
 def quoted_text(text: str) -> str:

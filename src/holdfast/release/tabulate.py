@@ -7,7 +7,9 @@ all exact figures are computed from the same records. A refusal never says how m
 
 from __future__ import annotations
 
+import os
 import tempfile
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -16,10 +18,15 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.release.job import Job, Table
-from holdfast.release.sources import opened, quoted_name, quoted_text
+from holdfast.release.sources import closed, opened, quoted_name, quoted_text
 
 #: Positions that stand for a missing value and for one outside the domain.
 MISSING, OUTSIDE = -1, -2
+#: The key of the spec that says what happens to such records, and what is wrong with them.
+MARKS = {
+    MISSING: ("nulls", "has no value in a column that the tables use"),
+    OUTSIDE: ("outside", "lies outside the public domain"),
+}
 #: Types whose values are no names; a type that ends in a bracket is a list.
 _NO_NAMES = ("BLOB", "STRUCT", "MAP", "UNION")
 
@@ -29,22 +36,31 @@ def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
 
     `source=None` reads the spec's data.source; otherwise any data frame that narwhals reads, or a DuckDB relation.
     """
-    # What does not fit into memory goes to a private folder that is removed again.
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder, _engine(folder) as engine:
+    with _engine() as engine:
         try:
             return _counted(engine, job, source)
-        except duckdb.IOException:
-            raise _unreadable(job) from None
         except duckdb.OutOfMemoryException:
-            raise Refused(
-                "counting the records ran out of memory and disk: free some space for temporary files"
-            ) from None
+            raise Refused("counting the records ran out of memory and disk: free space for temporary files") from None
         except duckdb.Error:
             raise _unreadable(job) from None
+        finally:
+            closed(engine)
 
 
-def _engine(folder: str) -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"temp_directory": folder, "preserve_insertion_order": False})
+def _engine() -> duckdb.DuckDBPyConnection:
+    """Return a new session of the engine; what it makes is its own and goes with it."""
+    return _started(os.getpid())[0].cursor()
+
+
+@cache
+def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
+    """Start the engine once per process: that takes longer than counting millions of records.
+
+    What does not fit into memory goes to a private folder, which is removed when the process ends.
+    """
+    del process  # a forked process must start its own
+    folder = tempfile.TemporaryDirectory(prefix="holdfast-")
+    return duckdb.connect(config={"temp_directory": folder.name, "preserve_insertion_order": False}), folder
 
 
 def _unreadable(job: Job) -> Refused:
@@ -71,18 +87,21 @@ def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[n
     engine.execute(f"CREATE TEMP TABLE grouped AS SELECT {texts}, n FROM ({grouped})")
     for number, table in enumerate(job.tables):
         _give_domain(engine, number, table)
-    cells = ", ".join(f"{_cell(number, table, used)} AS cell{number}" for number, table in enumerate(job.tables))
     joins = " ".join(_join(number, table, used) for number, table in enumerate(job.tables))
-    engine.execute(f"CREATE TEMP TABLE addressed AS SELECT {cells}, n FROM grouped {joins}")
+    positions = ", ".join(_positions(number, table, used) for number, table in enumerate(job.tables))
+    cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(job.tables))
+    addressed = f"SELECT {cells}, n FROM (SELECT {positions}, n FROM grouped {joins})"
     everywhere = [f"cell{number}" for number in range(len(job.tables))]
-    _refuse(engine, job, everywhere)
     kept = " AND ".join(f"{cell} >= 0" for cell in everywhere)
     counts = []
     for number, table in enumerate(job.tables):
-        query = f"SELECT cell{number} AS cell, sum(n)::BIGINT AS n FROM addressed WHERE {kept} GROUP BY ALL"
-        found = engine.execute(query).fetchnumpy()
+        marks = ", ".join(f"bool_or({' OR '.join(f'{cell} = {mark}' for cell in everywhere)})" for mark in MARKS)
+        sums = f"SELECT cell{number}, coalesce(sum(n) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
+        found = list(engine.execute(f"{sums} FROM ({addressed}) GROUP BY 1").fetchnumpy().values())
+        _refuse(job, [bool(np.asarray(some).any()) for some in found[2:]])
+        cell, number_of = (np.asarray(column, dtype=np.int64) for column in found[:2])
         result = np.zeros(int(np.prod([key.size for key in table.keys], dtype=np.int64)), dtype=np.int64)
-        result[np.asarray(found["cell"], dtype=np.int64)] = np.asarray(found["n"], dtype=np.int64)
+        result[cell[cell >= 0]] = number_of[cell >= 0]
         _refuse_violations(job, number, table, result)
         counts.append(result)
     return counts
@@ -157,16 +176,10 @@ def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -
     """Give the engine the public tables from names to positions, and the impossible cells."""
     for i, key in enumerate(table.keys):
         content: dict[str, Any] = {f"v{j}": values for j, values in enumerate(key.values)}
-        _give(engine, f"key_{number}_{i}", content | {"position": np.arange(key.size, dtype=np.int64)})
+        engine.register(f"key_{number}_{i}", content | {"position": np.arange(key.size, dtype=np.int64)})
     impossible = table.holding.impossible
     if impossible is not None:
-        _give(engine, f"impossible_{number}", {"cell": np.flatnonzero(impossible).astype(np.int64)})
-
-
-def _give(engine: duckdb.DuckDBPyConnection, name: str, content: dict[str, Any]) -> None:
-    engine.register("public", content)
-    engine.execute(f"CREATE TEMP TABLE {name} AS FROM public")
-    engine.unregister("public")
+        engine.register(f"impossible_{number}", {"cell": np.flatnonzero(impossible).astype(np.int64)})
 
 
 def _join(number: int, table: Table, used: list[str]) -> str:
@@ -179,23 +192,27 @@ def _join(number: int, table: Table, used: list[str]) -> str:
     return " ".join(words)
 
 
-def _cell(number: int, table: Table, used: list[str]) -> str:
-    """The cell of a record, or MISSING or OUTSIDE; impossible cells lie outside the domain."""
-    positions, cell = [], "0"
+def _positions(number: int, table: Table, used: list[str]) -> str:
+    """The position of a record in every key, or MISSING or OUTSIDE."""
+    words = []
     for i, key in enumerate(table.keys):
         no_value = " OR ".join(f"t{used.index(column)} IS NULL" for column in key.columns)
         missing, outside = _or(key.missing, MISSING), _or(key.outside, OUTSIDE)
         position = f"CASE WHEN {no_value} THEN {missing} ELSE coalesce(key_{number}_{i}.position, {outside}) END"
-        positions.append(position)
-        cell = f"({cell}) * {key.size} + ({position})"
-    listed = ", ".join(positions)
-    result = (
-        f"CASE WHEN {MISSING} IN ({listed}) THEN {MISSING} WHEN {OUTSIDE} IN ({listed}) THEN {OUTSIDE} ELSE {cell} END"
-    )
-    if table.holding.impossible is None:
-        return result
-    instead = f"(SELECT cell FROM impossible_{number})"
-    return f"CASE WHEN ({result}) IN {instead} THEN {_foreign(table)} ELSE ({result}) END"
+        words.append(f"{position} AS p{number}_{i}")
+    return ", ".join(words)
+
+
+def _cell(number: int, table: Table) -> str:
+    """The cell of a record, or MISSING or OUTSIDE; impossible cells lie outside the domain."""
+    listed = ", ".join(f"p{number}_{i}" for i in range(len(table.keys)))
+    cell = "0"
+    for i, key in enumerate(table.keys):
+        cell = f"({cell}) * {key.size} + p{number}_{i}"
+    marks = f"WHEN {MISSING} IN ({listed}) THEN {MISSING} WHEN {OUTSIDE} IN ({listed}) THEN {OUTSIDE}"
+    if table.holding.impossible is not None:
+        marks += f" WHEN {cell} IN (SELECT cell FROM impossible_{number}) THEN {_foreign(table)}"
+    return f"CASE {marks} ELSE {cell} END"
 
 
 def _or(position: int | None, otherwise: int) -> int:
@@ -213,25 +230,17 @@ def _foreign(table: Table) -> int:
     return OUTSIDE if impossible is not None and impossible[cell] else cell
 
 
-def _refuse(engine: duckdb.DuckDBPyConnection, job: Job, cells: list[str]) -> None:
+def _refuse(job: Job, found: list[bool]) -> None:
     """Refuse records with missing or foreign values, unless the spec drops them or counts them as a category."""
-    for mark, key, what in (
-        (MISSING, "nulls", "has no value in a column that the tables use"),
-        (OUTSIDE, "outside", "lies outside the public domain"),
-    ):
-        if getattr(job.spec.data, key).rule == "drop":
-            continue
-        condition = " OR ".join(f"{cell} = {mark}" for cell in cells)
-        if (engine.execute(f"SELECT bool_or({condition}) FROM addressed").fetchone() or (None,))[0]:
+    for (key, what), some in zip(MARKS.values(), found, strict=True):
+        if some and getattr(job.spec.data, key).rule != "drop":
             sentence = f"some record {what}: write {key}: drop or {key}: {{category: NAME}}, or correct the data"
             raise job.spec.error(("data", key), sentence)
 
 
 def _refuse_violations(job: Job, number: int, table: Table, cells: npt.NDArray[np.int64]) -> None:
     """Refuse counts outside the bounds of the spec, without saying which."""
-    constraint = table.constraint
-    if constraint is None:
-        return
-    if constraint.system(table.query.n).violation(table.query.answer(cells)) is not None:
+    bounds = table.holding.unequal  # sums and exact figures hold for all counts, impossible cells have none
+    if bounds is not None and bounds.system(table.query.n).violation(table.query.answer(cells)) is not None:
         sentence = "the data violate what is said to hold for every possible dataset: correct the bounds of the spec"
         raise job.spec.error(job.spec.place(number, "hold"), sentence)

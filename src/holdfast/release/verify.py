@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -24,6 +24,9 @@ from holdfast.release.files import sha256_of
 from holdfast.release.names import disagreement, named_sums
 from holdfast.release.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
 from holdfast.release.totals import TOLERANCE, Values, first_unequal, totals
+
+if TYPE_CHECKING:
+    from holdfast.release.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,11 @@ class Verdict:
 Findings = Iterator[str]
 
 
-def verify(folder: str | Path) -> Verdict:
-    """Check a release against its certificate; a folder that holds no release is refused."""
+def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
+    """Check a release against its certificate; a folder that holds no release is refused.
+
+    With a ledger, also whether the release was charged there as certified.
+    """
     place = Path(folder)
     if not place.is_dir():
         raise Refused(f"{place} is not a folder: name the folder of a release")
@@ -79,6 +85,8 @@ def verify(folder: str | Path) -> Verdict:
     checks = [Check("certificate", True, "follows its schema and is as it was sealed")]
     checks.append(_check("files", "every file is as certified, and there is no other", _files(place, certificate)))
     checks.append(_check("budget", "the tables together promise what is certified, as asked", _budget(certificate)))
+    if ledger is not None:
+        checks.append(_check("ledger", "the release was charged as certified", _charge(ledger, certificate)))
     for table in certificate.tables:
         checks += _table(place, table)
     return Verdict(tuple(checks))
@@ -116,7 +124,7 @@ def _budget(certificate: Certificate) -> Findings:
         yield "the certificate promises nothing"
         return
     parts = tuple(tuple(table.statements) for table in certificate.tables)
-    asked = Budget.from_mapping(dict(certificate.asked))
+    asked = Budget.from_mapping(certificate.asked)
     account = Account(certificate.title, certificate.unit, asked, parts)
     if not account.spent:
         yield f"the statements of the tables cannot be added up: {account.trouble}"
@@ -129,6 +137,16 @@ def _budget(certificate: Certificate) -> Findings:
     stated = {"epsilon": best.epsilon, "delta": best.delta or None, "rho": best.rho}
     if dict(found) != {name: value for name, value in stated.items() if value is not None}:
         yield "the parameters for the registry are not those of the first statement"
+
+
+def _charge(ledger: Ledger, certificate: Certificate) -> Findings:
+    found = next((entry for entry in ledger.entries() if entry.release == certificate.release), None)
+    if found is None:
+        yield "the release was not charged in this ledger"
+    elif found.parts != tuple(tuple(table.statements) for table in certificate.tables):
+        yield "the ledger was charged with other statements"
+    elif (found.unit, found.spec_hash) != (certificate.unit, certificate.spec_hash):
+        yield "the ledger was charged for another unit or spec"
 
 
 def _covers(claim: Guarantee, total: Guarantee) -> bool:
@@ -168,7 +186,9 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     if table.holds.impossible:
         checks.append(check("impossible", "every impossible cell is 0", _impossible(values, table)))
     if table.holds.exact:
-        checks.append(check("exact figures", "they agree with each other", _exact(values, columns, table)))
+        checks.append(
+            check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
+        )
     checks.append(check("intervals", table.interval.sentence, _intervals(values, columns, table)))
     if table.measurements is not None:
         path = folder / table.measurements
@@ -257,13 +277,20 @@ def _impossible(values: Values, table: TableCertificate) -> Findings:
 
 
 def _exact(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    """Check what a stranger can know of exact figures: they are counts, and margins agree over what they share."""
     margins = []
     for figure in table.holds.exact:
         if not all(figure.rows):
             yield f"the exact figure {figure.figure} has no rows"
             return
-        if all(len(rows) == 1 for rows in figure.rows):
-            margins.append(np.array([rows[0] for rows in figure.rows], dtype=np.int64))
+        rows = np.array([row for rows in figure.rows for row in rows], dtype=np.int64)
+        group = np.repeat(np.arange(len(figure.rows)), [len(rows) for rows in figure.rows])
+        sums, sizes = totals(values[rows], group, len(figure.rows))
+        counts = np.rint(sums) if sizes.any() else sums
+        if (counts < 0).any() or first_unequal(counts, sums, sizes) is not None:
+            yield f"the exact figure {figure.figure} is not a count"
+        if rows.size == len(figure.rows):
+            margins.append(rows)
     if table.kind == "cube":
         yield from disagreement(values, columns, margins)
 
