@@ -13,7 +13,7 @@ from samplers import NONE, sampler
 
 ROWS = 10**9
 BITS = 320
-FAR = 150
+FAR = 100
 ALL = 1 << 32
 
 # name: parents, scales, bounds from below and from above
