@@ -47,6 +47,9 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
     assert made.exit_code == 0, made.stderr
     assert str(folder / "out" / "report.html") in made.stdout
     assert called("verify", "out").exit_code == 0
+    assert called("verify", "out", "--ledger", "book.sqlite").exit_code == 0
+    assert called("ledger", "budget", "--file", "other.sqlite", "--dataset", "trips", "--epsilon", "1").exit_code == 0
+    assert called("verify", "out", "--ledger", "other.sqlite").exit_code == 5
     listed = called("ledger", "list", "--file", "book.sqlite", "--json")
     assert [entry["dataset"] for entry in json.loads(listed.stdout)] == ["trips"]
     left = json.loads(called("ledger", "remaining", "--file", "book.sqlite", "--json").stdout)

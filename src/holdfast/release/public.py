@@ -63,7 +63,7 @@ class PublicFiles:
             except duckdb.Error:
                 kind = "Parquet" if path.suffix == ".parquet" else "CSV with a header"
                 raise self.spec.error(place, f"the file {file!r} is not readable as {kind}", found=file) from None
-        column = np.ma.asarray(found, dtype=object)
+        column: Any = np.ma.asarray(found, dtype=object)
         return np.where(np.ma.getmaskarray(column), np.array(None, dtype=object), np.ma.getdata(column))
 
     def values(self, column: str, place: Place) -> Texts:

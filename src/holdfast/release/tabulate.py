@@ -7,13 +7,16 @@ all exact figures are computed from the same records. A refusal never says how m
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -58,14 +61,21 @@ def _engine() -> duckdb.DuckDBPyConnection:
 
 
 @cache
-def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
+def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, Path]:
     """Start the engine once per process: that takes longer than counting millions of records.
 
     What does not fit into memory goes to a private folder, which is removed when the process ends.
     """
-    del process  # a forked process must start its own
-    folder = tempfile.TemporaryDirectory(prefix="holdfast-")
-    return duckdb.connect(config={"temp_directory": folder.name, "preserve_insertion_order": False}), folder
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
+    engine = duckdb.connect(config={"temp_directory": str(folder), "preserve_insertion_order": False})
+
+    def end() -> None:
+        if os.getpid() == process:  # a forked process must leave the folder of its parent alone
+            engine.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return engine, folder
 
 
 @contextmanager
