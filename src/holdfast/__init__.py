@@ -1,27 +1,60 @@
 """Differentially private tables in which everything that must hold, holds exactly."""
 
-from holdfast import beliefs
-from holdfast.arguments import Refused
-from holdfast.constraints import (
-    Constraint,
-    at_least,
-    between,
-    consistent,
-    equals,
-    exact_margins,
-    exact_nodes,
-    fixed,
-    invariant,
-    nonnegative,
-    ordered,
-)
-from holdfast.domains import Cube, Hierarchy
-from holdfast.mechanism import Mechanism, gaussian, laplace
-from holdfast.privacy import Guarantee, compose
-from holdfast.published import Release
-from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
-from holdfast.randomness import Keys, Stream, seeded
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from holdfast.version import __version__
+
+if TYPE_CHECKING:
+    from holdfast import beliefs
+    from holdfast.arguments import Refused
+    from holdfast.constraints import (
+        Constraint,
+        at_least,
+        between,
+        consistent,
+        equals,
+        exact_margins,
+        exact_nodes,
+        fixed,
+        invariant,
+        nonnegative,
+        ordered,
+    )
+    from holdfast.domains import Cube, Hierarchy
+    from holdfast.mechanism import Mechanism, gaussian, laplace
+    from holdfast.privacy import Guarantee, compose
+    from holdfast.published import Release
+    from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
+    from holdfast.randomness import Keys, Stream, seeded
+    from holdfast.release.load import load
+
+#: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
+#: once.
+_ROOMS = {
+    "arguments": ("Refused",),
+    "constraints": (
+        "Constraint",
+        "at_least",
+        "between",
+        "consistent",
+        "equals",
+        "exact_margins",
+        "exact_nodes",
+        "fixed",
+        "invariant",
+        "nonnegative",
+        "ordered",
+    ),
+    "domains": ("Cube", "Hierarchy"),
+    "mechanism": ("Mechanism", "gaussian", "laplace"),
+    "privacy": ("Guarantee", "compose"),
+    "published": ("Release",),
+    "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
+    "randomness": ("Keys", "Stream", "seeded"),
+    "release.load": ("load",),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Constraint",
@@ -50,6 +83,7 @@ __all__ = [
     "histogram",
     "invariant",
     "laplace",
+    "load",
     "margins",
     "nonnegative",
     "ordered",
@@ -57,3 +91,17 @@ __all__ = [
     "seeded",
     "workload",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "beliefs":
+        return import_module("holdfast.beliefs")
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    value = getattr(import_module(f"holdfast.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

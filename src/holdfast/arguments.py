@@ -142,6 +142,7 @@ def positions(name: str, values: Any, n: int | None = None) -> npt.NDArray[np.in
         limit = "0 or more" if n is None else f"between 0 and {n - 1}"
         bad = result[(result < 0) | (result >= (n if n is not None else np.inf))][0]
         raise Refused(f"{name} must hold positions {limit}, found {bad}")
-    if np.unique(result).size != result.size:
+    ordered = np.sort(result)  # many times faster than np.unique on millions of positions
+    if (ordered[1:] == ordered[:-1]).any():
         raise Refused(f"{name} must not name a position twice")
     return result

@@ -22,6 +22,7 @@ from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, Guarantee, Promise, Target
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
+from holdfast.privacy.guarantee import SCOPES
 from holdfast.published import Release
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream, secure
@@ -124,22 +125,24 @@ class Mechanism:
         move = _Move(joint, constraint.has_invariants, problem, method, isinstance(weights, str))
         return replace(self, moves=(*self.moves, move))
 
-    def calibrated(self, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Mechanism:
+    def calibrated(
+        self, epsilon: Any = None, delta: Any = None, rho: Any = None, scope: str | None = None
+    ) -> Mechanism:
         """The same mechanism with its noise rescaled so that the *total* guarantee is this, met from below.
 
-        The guarantee that counts is the first one (`guarantee`), whatever its scope.
+        The guarantee that counts is the first one (`guarantee`), whatever its scope; or the first one of this scope.
         """
         if one_budget(epsilon=epsilon, rho=rho) == "rho":
             target = positive("rho", rho)
             if delta is not None:
                 raise Refused("delta goes with epsilon: give both, or rho alone")
-            return self._rescaled(target, lambda statement: statement.rho, "rho")
+            return self._rescaled(target, lambda statement: statement.rho, "rho", scope)
         target = positive("epsilon", epsilon)
         if delta is None:
-            return self._rescaled(target, lambda statement: statement.epsilon if statement.pure else None, "epsilon")
+            return self._rescaled(target, lambda each: each.epsilon if each.pure else None, "epsilon", scope)
         limit = probability("delta", delta)
         start = replace(self, base=replace(self.base, target=Target(target, limit)))
-        return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta")
+        return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta", scope)
 
     # --- what it promises --------------------------------------------------------------------------------------
 
@@ -236,11 +239,15 @@ class Mechanism:
         statements = (self.guarantee, *self.guarantees[1:])
         checked = self._truth(truth)
         stream = _stream(rng)
-        values = self._values(checked, 1, stream)[0]
+        noisy = self._noisy(checked, 1, stream)
+        # A move may work in place, and what it was given is published beside it where that is free.
+        measurements = noisy[0].copy() if self._measurements_are_free else None
+        values = self._moved(noisy, checked)[0]
         self._check(values, checked)
         if stream.reproducible:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
-        return Release(self._in_units(values), statements, self.query, self.method, self._unit_spread)
+        kept = None if measurements is None else self._in_units(measurements)
+        return Release(self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -332,6 +339,10 @@ class Mechanism:
         return self.base.law.measured_draw(size, stream)
 
     def _values(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
+        return self._moved(self._noisy(truth, size, stream), truth)
+
+    def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
+        """The truth with its noise, conditioned but not moved."""
         if self.condition is not None:
             values = self._plan.draw(truth, size, stream)
             values += truth
@@ -339,10 +350,23 @@ class Mechanism:
             values = self._measured_draw(size, stream)
             # An unmeasured output starts from 0 and not from its true value.
             values += np.where(np.isinf(self.base.law.variances), np.zeros_like(truth), truth)
+        return values
+
+    def _moved(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> npt.NDArray[Any]:
         for move in self.moves:
             way = self._way(move)
             values = way.image(move.problem, values, move.problem.space.rows @ truth)
         return values
+
+    @property
+    def _measurements_are_free(self) -> bool:
+        """Whether the noisy answer may be published beside the table: it is the input of a move and nothing else.
+
+        Beside a conditioned table it would be a second spend (THEORY §9), and a subspace statement is about the moved
+        part alone.
+        """
+        subspace = any(statement.scope == "subspace" for statement in self.guarantees)
+        return self.condition is None and bool(self.moves) and not subspace
 
     def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
         """Test on the values themselves that everything asked for holds; exact for whole numbers."""
@@ -359,7 +383,18 @@ class Mechanism:
         if missed is not None:
             raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
 
-    def _rescaled(self, target: Fraction, measure: Callable[[Guarantee], float | None], what: str) -> Mechanism:
+    def _of_scope(self, scope: str | None) -> Guarantee:
+        """The first statement, or the first of this scope; refused where there is none."""
+        if scope is None:
+            return self.guarantee
+        found = next((each for each in self.guarantees if each.scope == scope and not each.void), None)
+        if found is None:
+            raise Refused(f"this mechanism makes no statement of scope {one_of('scope', scope, SCOPES)!r}")
+        return found
+
+    def _rescaled(
+        self, target: Fraction, measure: Callable[[Guarantee], float | None], what: str, scope: str | None
+    ) -> Mechanism:
         """Find by bisection the factor on all scales at which the total guarantee meets the target."""
 
         def at(factor: Fraction) -> Mechanism:
@@ -367,7 +402,7 @@ class Mechanism:
             return replace(self, base=base, moves=tuple(move.over(base) for move in self.moves))
 
         def met(factor: Fraction) -> float:
-            found = measure(at(factor).guarantee)
+            found = measure(at(factor)._of_scope(scope))
             if found is None:
                 hint = "give delta too, or rho" if what == "epsilon" else "calibrate to what it does promise"
                 raise Refused(f"this mechanism promises no {what}: {hint}")

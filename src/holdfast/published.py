@@ -33,7 +33,9 @@ class Release:
     """A released table.
 
     `values` are in output order: int64 where whole numbers were promised, otherwise float64. `guarantee` is the best
-    statement that holds; `guarantees` are all of them.
+    statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
+    constraint, in output order and meaningless where an output was not measured: `onto` mechanisms only, and only where
+    the guarantees cover them too.
     """
 
     values: npt.NDArray[Any]
@@ -41,6 +43,7 @@ class Release:
     query: Query = field(repr=False)
     method: str
     find_spread: Callable[[], Spread | None] = field(repr=False)
+    measurements: npt.NDArray[Any] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # The law of the errors is found again when it is asked for.

@@ -8,7 +8,6 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import LARGEST
-from holdfast.trees import Forest
 from holdfast.trees.levelwise import Levelwise
 
 
@@ -39,7 +38,7 @@ def one_level(k, spreads, combined=False):
     parents = np.array([-1] + [0] * k)
     exact = np.array([True] + [False] * k)
     spreads = np.concatenate([[1.0], spreads])
-    return Levelwise.of(Forest(parents, exact), exact, spreads, combined=combined)
+    return Levelwise.of(parents, exact, spreads, combined=combined)
 
 
 def instances(count, seed):
@@ -132,7 +131,7 @@ def test_bluedown_without_bounds_is_generalised_least_squares(name):
         spreads, noisy = spreads_for(parents, rng), rng.integers(-10, 30, n)
         weights = np.where(np.isinf(spreads), 0.0, 1 / spreads)
         exact = np.zeros(n, dtype=bool)
-        made = Levelwise.of(Forest(parents, exact), exact, spreads, combined=True)
+        made = Levelwise.of(parents, exact, spreads, combined=True)
         wanted = A @ np.linalg.solve(A.T * weights @ A, A.T * weights @ noisy)
         assert made.move(noisy[None], endless_low, endless_high)[0] == pytest.approx(wanted, abs=1e-9)
         whole = made.move(noisy[None], endless_low.astype(int), endless_high.astype(int))[0]
@@ -148,7 +147,7 @@ def test_bluedown_with_exact_nodes_is_generalised_least_squares(name):
         spreads, noisy, truth = spreads_for(parents, rng), rng.integers(-10, 30, n), A @ rng.integers(0, 9, A.shape[1])
         exact = rng.random(n) < 0.3
         low, high = np.where(exact, truth, -float(LARGEST)), np.where(exact, truth, float(LARGEST))
-        made = Levelwise.of(Forest(parents, exact), exact, spreads, combined=True)
+        made = Levelwise.of(parents, exact, spreads, combined=True)
         weights = np.where(np.isinf(spreads), 0.0, 1 / spreads)
         C = A[exact]
         left = np.block([[A.T * weights @ A, C.T], [C, np.zeros((len(C), len(C)))]])
@@ -177,7 +176,7 @@ def test_bluedown_splits_by_the_covariance_of_its_estimates():
         given = covariance - np.outer(covariance @ one, covariance @ one) / (one @ covariance @ one)
         wanted = best_split(mean, np.linalg.pinv(given) + np.ones((3, 3)), np.zeros(3), np.full(3, np.inf), total)
         root = np.arange(n) == 0
-        made = Levelwise.of(Forest(parents, root), root, spreads, combined=True)
+        made = Levelwise.of(parents, root, spreads, combined=True)
         low = np.where(root, total, 0.0)
         found = made.move(noisy[None], low, np.where(root, total, float(LARGEST)))[0]
         assert found[children] == pytest.approx(wanted, abs=1e-7)

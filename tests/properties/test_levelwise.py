@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.arguments import LARGEST
-from holdfast.trees import Forest
 from holdfast.trees.levelwise import Levelwise
 
 METHODS = ("topdown", "bluedown")
@@ -46,7 +45,7 @@ def test_whole_tables_add_up_within_bounds_and_keep_exact_nodes(data, parents, c
     spreads = np.array(data.draw(st.lists(st.sampled_from([0.5, 1.0, 9.0, np.inf]), min_size=n, max_size=n)))
     spreads[parents < 0] = np.where(np.isinf(spreads[parents < 0]), 1.0, spreads[parents < 0])
     noisy = np.array(data.draw(st.lists(st.integers(-50, 50), min_size=n, max_size=n)))
-    made = Levelwise.of(Forest(parents, exact), exact, spreads, combined=combined)
+    made = Levelwise.of(parents, exact, spreads, combined=combined)
     values = made.move(noisy[None], low, high)[0]
     assert np.array_equal(values[~leaf], sums(parents, values)[~leaf])
     assert np.array_equal(values[exact], truth[exact])

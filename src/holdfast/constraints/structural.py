@@ -26,8 +26,10 @@ def _tree_rows(shape: TreeShape) -> Rows:
     parents, by = shape.parents, shape.by
     n = parents.size
     children = np.flatnonzero(parents >= 0)
-    inner, place = np.unique(parents[children], return_inverse=True)
-    row = np.concatenate([np.arange(inner.size), place])
+    is_inner = np.zeros(n, dtype=bool)
+    is_inner[parents[children]] = True
+    inner = np.flatnonzero(is_inner)
+    row = np.concatenate([np.arange(inner.size), (np.cumsum(is_inner) - 1)[parents[children]]])
     column = np.concatenate([inner, children])
     value = np.concatenate([np.ones(inner.size, dtype=np.int64), -np.ones(children.size, dtype=np.int64)])
     categories = np.arange(by)

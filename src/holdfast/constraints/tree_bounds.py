@@ -52,6 +52,8 @@ def crossing_on_tree(parts: Sequence[Part], n: int) -> tuple[bool, frozenset[int
             return False, frozenset()
         _tighten(low, sides[0] > low, sides[0], behind[0], number)
         _tighten(high, sides[1] < high, sides[1], behind[1], number)
+    if (low <= -LARGEST).all() or (high >= LARGEST).all():
+        return True, frozenset()  # bounds on one side only never contradict each other
     for bounds in (low, high):
         if np.abs(np.where(np.abs(bounds) < LARGEST, bounds, 0), dtype=np.float64).sum() >= _LARGEST_SUM:
             return False, frozenset()

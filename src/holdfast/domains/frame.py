@@ -60,6 +60,8 @@ def _columns_asked(levels: Any, root: Any) -> tuple[str, ...]:
 
 def _read(frame: Any, names: tuple[str, ...]) -> list[tuple[Ints, npt.NDArray[np.object_]]]:
     """Return for each column the codes of its rows and the distinct labels they stand for."""
+    if isinstance(frame, dict):  # columns already read, one list of texts each
+        return [_coded(name, frame[name]) for name in names]
     try:
         table = nw.from_native(frame)
     except TypeError:

@@ -13,15 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import MOST_SIMULATED, Problem
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
 from holdfast.randomness import seeded
 from holdfast.trees.best_linear import error_variances, error_weights
 from holdfast.trees.nearest import Nearest
-
-#: Errors without a closed form are simulated up to this many numbers; beyond it a study does not fit in memory.
-MOST_SIMULATED = 1 << 28
 
 
 def accepts(problem: Problem) -> bool:
@@ -66,11 +63,9 @@ def _nearest(problem: Problem) -> Nearest | None:
     kept: dict[str, Any] = problem.__dict__
     if "_nearest" not in kept:
         forest = problem.forest
-        if forest is None:
-            kept["_nearest"] = None
-        else:
-            exact = np.zeros(problem.n, dtype=bool)
-            exact[problem.single_rows[1]] = True
-            kept["_nearest"] = Nearest.of(forest.parents, exact, problem.spreads, absolute=problem.norm == "l1")
+        kept["_nearest"] = None
+        if forest is not None:
+            absolute = problem.norm == "l1"
+            kept["_nearest"] = Nearest.of(forest.parents, problem.exact, problem.spreads, absolute=absolute)
     found: Nearest | None = kept["_nearest"]
     return found

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import LARGEST
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import MOST_SIMULATED, Problem
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.randomness import seeded
-from holdfast.trees import Forest
 from holdfast.trees.levelwise import Levelwise
-
-#: Errors are simulated up to this many numbers; beyond it a study does not fit in memory.
-MOST_SIMULATED = 1 << 28
 
 
 def fits(problem: Problem, *, combined: bool) -> bool:
@@ -33,12 +27,7 @@ def moved(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], *,
     """Move the noisy values, (size, n), level by level; `right` holds the right-hand sides of `problem.space.rows`."""
     made = _levelwise(problem, combined)
     assert made is not None
-    low, high = _bounds(problem)
-    rows, outputs = _single_rows(problem)
-    factors = problem.space.rows.data[problem.space.rows.indptr[rows]]
-    exact = [Fraction(b) / int(a) for b, a in zip(np.asarray(right)[rows].tolist(), factors.tolist(), strict=True)]
-    low[outputs] = high[outputs] = np.array(exact, dtype=low.dtype)
-    return made.move(noisy, low, high)
+    return made.move(noisy, *problem.bounds(right))
 
 
 def simulated(problem: Problem, law: Independent, *, combined: bool) -> Spread | None:
@@ -49,31 +38,12 @@ def simulated(problem: Problem, law: Independent, *, combined: bool) -> Spread |
     return simulated_spread(lambda size: moved(problem, law.measured_draw(size, seeded(0)), zero, combined=combined))
 
 
-def _bounds(problem: Problem) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Bounds in steps of the unit, whole or real, ∓2**62 where there is none; the caller may write on them."""
-    if problem.integer:
-        low, high = problem.system.integer_bounds(problem.unit)
-        return low.copy(), high.copy()
-    least, most = (bound / float(problem.unit) for bound in problem.system.real_bounds())
-    return np.maximum(least, -float(LARGEST)), np.minimum(most, float(LARGEST))
-
-
-def _single_rows(problem: Problem) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The independent rows that make one output exact or fixed, and those outputs; the rows left out follow."""
-    rows = problem.space.rows
-    single = np.flatnonzero(np.diff(rows.indptr) == 1)
-    return single, rows.indices[rows.indptr[single]].astype(np.int64)
-
-
 def _levelwise(problem: Problem, combined: bool) -> Levelwise | None:
     """The prepared passes, made once per problem; None where the system is not a hierarchy."""
     kept: dict[bool, Levelwise | None] = problem.__dict__.setdefault("_levelwise", {})
     if combined not in kept:
-        forest = Forest.of(problem.system)
-        if forest is None:
-            kept[combined] = None
-        else:
-            exact = np.zeros(problem.n, dtype=bool)
-            exact[_single_rows(problem)[1]] = True
-            kept[combined] = Levelwise.of(forest, exact, problem.spreads, combined=combined)
+        forest = problem.forest
+        kept[combined] = None
+        if forest is not None:
+            kept[combined] = Levelwise.of(forest.parents, problem.exact, problem.spreads, combined=combined)
     return kept[combined]

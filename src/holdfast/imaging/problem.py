@@ -14,6 +14,13 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import NullSpace, System
 from holdfast.trees import Forest
 
+#: Errors without a closed form are simulated up to this many numbers; beyond it a study does not fit in memory.
+MOST_SIMULATED = 1 << 28
+#: Variances below this one count as this one: whole noise of a tiny scale has a variance that no double holds.
+LEAST_SPREAD = 1e-250
+#: Spreads of measured outputs that differ by more than this cannot be weighed against each other in doubles.
+MOST_CONTRAST = 1e200
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -29,6 +36,16 @@ class Problem:
     spreads: npt.NDArray[np.float64]
     integer: bool
     unit: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        spreads = np.maximum(self.spreads, LEAST_SPREAD)
+        least, most = spreads.min(initial=np.inf), spreads.max(where=np.isfinite(spreads), initial=0.0)
+        if most > MOST_CONTRAST * least and not self.system.coordinatewise:
+            raise Refused(
+                f"the variances or weights of two outputs differ by more than {MOST_CONTRAST:.0e} times: "
+                "choose nearer scales, or pass weights=None"
+            )
+        object.__setattr__(self, "spreads", spreads)
 
     def __getstate__(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}  # what was computed on the way stays here
@@ -55,17 +72,28 @@ class Problem:
         single = np.flatnonzero(np.diff(rows.indptr) == 1)
         return single, rows.indices[rows.indptr[single]].astype(np.int64)
 
+    @property
+    def exact(self) -> npt.NDArray[np.bool_]:
+        """Which outputs are exact or fixed, by a row of `space`."""
+        exact = np.zeros(self.n, dtype=bool)
+        exact[self.single_rows[1]] = True
+        return exact
+
     def bounds(self, right: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Bounds in steps of `unit`, whole or real, ∓2**62 where there is none; equal ones for exact and fixed outputs.
 
         `right` holds the right-hand sides of `space.rows`. An exact output whose row depends on the others has no
         bounds of its own: it is exact if they are.
         """
+        low: npt.NDArray[Any]
+        high: npt.NDArray[Any]
         if self.integer:
             low, high = self.system.integer_bounds(self.unit)
         else:
-            least, most = (bound / float(self.unit) for bound in self.system.real_bounds())
-            low, high = np.maximum(least, -float(LARGEST)), np.minimum(most, float(LARGEST))
+            low, high = self.system.real_bounds()
+            for bound in (low, high):  # in place: a nation's bounds are large
+                np.divide(bound, float(self.unit), out=bound)
+                np.clip(bound, -float(LARGEST), float(LARGEST), out=bound)
         rows, outputs = self.single_rows
         factors = self.space.rows.data[self.space.rows.indptr[rows]]
         values = np.asarray(right)[rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -72,6 +73,12 @@ class Query(ABC):
     @abstractmethod
     def _answer(self, cells: Ints) -> npt.NDArray[Any]:
         """Return W·cells for checked cells."""
+
+    def named(self, labels: npt.NDArray[np.object_]) -> Query:
+        """Return the same query with these names for its outputs."""
+        result = copy(self)
+        result.__dict__["labels"] = labels  # where the computed names would be kept
+        return result
 
     # What it may refine -----------------------------------------------------------------------------------
 

@@ -81,8 +81,8 @@ def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inn
         elif np.isinf(slope[k]):
             up[k] = inner_error[k]
         else:
-            pull = weight[k] * slope[k]
-            up[k] = (below[k] + pull**2 * inner_error[k]) / (1.0 + pull) ** 2
+            pulled = weight[k] * slope[k] / (1.0 + weight[k] * slope[k])
+            up[k] = (1.0 - pulled) ** 2 * below[k] + pulled**2 * inner_error[k]
     for k in range(inner_start[0]):
         inner[k] = up[k]
     for k in range(weight.size):

@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 
 def output_parents(parents: Ints, by: int) -> Ints:
     """Parents of the outputs of a tree with so many categories per node, in node-major order."""
+    if by == 1:
+        return parents
     node, category = np.divmod(np.arange(parents.size * by), by)
     above = parents[node]
     return np.asarray(np.where(above < 0, -1, above * by + category))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -29,14 +30,34 @@ class Layout:
     @classmethod
     def of(cls, parents: Ints) -> Layout:
         """Sort the outputs of a forest, given each output's parent (−1 at roots)."""
-        start, _, order, _, _ = breadth_first(parents)
-        is_leaf = start[1:] == start[:-1]
-        leaf_first = is_leaf[order]
-        inner, leaves = order[~leaf_first], order[leaf_first]
-        # siblings stand together in a breadth-first order, in the order of their parents
-        starts = []
-        for outputs in (inner, leaves):
-            above = parents[outputs]
-            counts = np.bincount(above + 1, minlength=parents.size + 1)
-            starts.append(np.cumsum(np.concatenate([counts[:1], counts[1:][inner]])))
-        return cls(inner, leaves, *starts)
+        return cls(*_split(*sorted_outputs(parents)))
+
+
+def sorted_outputs(parents: Ints) -> tuple[Ints, Ints]:
+    """List a forest's outputs breadth-first, and count the roots and then each output's children."""
+    counts = np.bincount(parents + 1, minlength=parents.size + 1)
+    if (parents[1:] >= parents[:-1]).all():  # numbered breadth-first, as most hierarchies are
+        return np.arange(parents.size), counts
+    return breadth_first(parents)[2], counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _split(order: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Tell inner outputs and leaves apart; siblings stand together in `order`, in the order of their parents."""
+    size = np.count_nonzero(counts[1:])
+    inner, leaves = np.empty(size, np.int64), np.empty(order.size - size, np.int64)
+    inner_start, leaf_start = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
+    i, j, last = 0, 0, counts[0]
+    for k in range(size + 1):
+        while i + j < last:
+            v = order[i + j]
+            if counts[v + 1] > 0:
+                inner[i] = v
+                i += 1
+            else:
+                leaves[j] = v
+                j += 1
+        inner_start[k], leaf_start[k] = i, j
+        if k < size:
+            last += counts[inner[k] + 1]
+    return inner, leaves, inner_start, leaf_start

@@ -17,15 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.domains.breadth_first import breadth_first
-from holdfast.trees.forest import Forest, Ints
+from holdfast.trees.layout import Ints, sorted_outputs
+from holdfast.trees.ties import smallest, tie_hash
 
 Floats = npt.NDArray[np.float64]
 
 #: Real bounds and exact values that miss each other by this share of their size meet up to rounding.
 SLACK = 1e-9
-#: The key of the hash that breaks ties: the first 64 bits of the fraction of the golden ratio.
-KEY = np.uint64(0x9E3779B97F4A7C15)
 TOO_LARGE = "values that are split level by level must add up to less than 2**62 in size: use smaller values"
 
 
@@ -44,11 +42,10 @@ class Levelwise:
     variance: Floats
 
     @classmethod
-    def of(cls, forest: Forest, exact: npt.NDArray[np.bool_], spreads: Floats, *, combined: bool) -> Levelwise:
+    def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, combined: bool) -> Levelwise:
         """Prepare the passes; `exact` outputs have no variance, and `combined` asks for generalised least squares."""
-        start, _, order, _, _ = breadth_first(forest.parents)
-        roots = int((forest.parents < 0).sum())
-        first = np.concatenate([[roots], roots + np.cumsum(np.diff(start)[order])])
+        order, counts = sorted_outputs(parents)
+        first = np.cumsum(np.append(counts[0], counts[1:][order]))
         placed = exact[order]
         return cls(order, first, placed, *_weigh(first, placed, spreads[order], combined))
 
@@ -136,15 +133,6 @@ def _reach(first, exact, low, high, slack):  # type: ignore[no-untyped-def]
         if not exact[i]:
             low[i], high[i] = least, most
     return -1
-
-
-@numba.njit(cache=True, nogil=True)
-def _hash(number):  # type: ignore[no-untyped-def]
-    """A public hash of an output's number (splitmix64)."""
-    z = (np.uint64(number) + np.uint64(1)) * KEY
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -271,56 +259,26 @@ def _round(start, stop, total, base, low, high, side, step, order, keys, ranked,
             fraction = step[k] - down
             value[c] = min(max(base[c] + np.int64(down), low[c]), high[c])
         steps = np.uint64(fraction * 2.0**32 + 0.5)
-        keys[k] = (steps << np.uint64(31)) | (_hash(order[c]) >> np.uint64(33))
+        keys[k] = ~((steps << np.uint64(31)) | (tie_hash(order[c]) >> np.uint64(33)))
         left -= np.int64(value[c])
     # One round is enough, unless rounding errors of the fit added up to a unit or more.
     while left != 0:
-        available = 0
+        up, available = left > 0, 0
+        unit, turned = (1, np.uint64(0)) if up else (-1, ~np.uint64(0))
         for c in range(start, stop):
-            if (left > 0 and value[c] < high[c]) or (left < 0 and value[c] > low[c]):
-                ranked[available] = keys[c - start] if left > 0 else ~keys[c - start]
-                available += 1
+            ranked[available] = keys[c - start] ^ turned
+            available += value[c] < high[c] if up else value[c] > low[c]  # a key that is not needed is written over
         taken = abs(left) if abs(left) < available else available
-        limit = _largest(ranked, available, taken)
-        equal = taken
-        for k in range(available):
-            equal -= ranked[k] > limit
-        unit = 1 if left > 0 else -1
+        limit, equal = smallest(ranked, available, taken), taken
         for c in range(start, stop):
-            key = keys[c - start] if unit > 0 else ~keys[c - start]
-            if key < limit or (unit > 0 and value[c] >= high[c]) or (unit < 0 and value[c] <= low[c]):
-                continue
-            if key == limit:
-                if equal == 0:
-                    continue
-                equal -= 1
-            value[c] += unit
-            left -= unit
-
-
-@numba.njit(cache=True, nogil=True)
-def _largest(keys, count, rank):  # type: ignore[no-untyped-def]
-    """The rank-th largest of the first `count` keys, which are rearranged (Hoare's selection)."""
-    low, high, wanted = 0, count - 1, rank - 1
-    while low < high:
-        pivot = keys[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while keys[i] > pivot:
-                i += 1
-            while keys[j] < pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                i += 1
-                j -= 1
-        if wanted <= j:
-            high = j
-        elif wanted >= i:
-            low = i
-        else:
-            break
-    return keys[wanted]
+            if value[c] < high[c] if up else value[c] > low[c]:
+                equal -= keys[c - start] ^ turned < limit
+        for c in range(start, stop):
+            key = keys[c - start] ^ turned
+            if (value[c] < high[c] if up else value[c] > low[c]) and (key < limit or (key == limit and equal > 0)):
+                equal -= key == limit
+                value[c] += unit
+                left -= unit
 
 
 @numba.njit(cache=True, nogil=True)
@@ -336,7 +294,7 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
     """The nearest whole number to base + shift; halves up or down by hash."""
     down = np.floor(shift)
     fraction = shift - down
-    up = fraction > 0.5 or (fraction == 0.5 and _hash(number) & np.uint64(1) == np.uint64(1))
+    up = fraction > 0.5 or (fraction == 0.5 and tie_hash(number) & np.uint64(1) == np.uint64(1))
     return base + np.int64(down) + (1 if up else 0)
 
 

@@ -9,6 +9,7 @@ of absolute values are solved by curves throughout. Proofs: docs/theory/update-o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -51,25 +52,17 @@ class Nearest:
     def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, absolute: bool) -> Nearest:
         """Prepare a forest: each output's parent, whether it is exact, and its spread (inf: not measured)."""
         layout = Layout.of(parents)
-        smallest = spreads.min(where=~exact, initial=np.inf)
-        weights = min(smallest, LARGEST) / spreads  # 0 where the spread is infinite
-        weights[exact] = 0.0
-        if absolute:
-            weights = np.sqrt(weights)
-        leaf_weight, leaf_exact = weights[layout.leaves], exact[layout.leaves]
-        with np.errstate(divide="ignore"):
-            variance = np.where(leaf_exact, 0.0, 1.0 / leaf_weight)
-        leaf_weight[leaf_exact] = 1.0
-        same = _common(layout.leaf_start, variance)
-        is_open = bool((leaf_weight == 0.0).any())
-        return cls(layout, absolute, exact, leaf_weight, variance, same, weights[layout.inner], is_open)
+        weights = _weigh(layout.leaf_start, layout.leaves, layout.inner, exact, spreads, absolute)
+        return cls(layout, absolute, exact, *weights)
 
-    @property
+    @cached_property
     def determined(self) -> bool:
         """Whether no leaf that is not measured leaves a choice.
 
         Such a leaf must be the only one below its parent, and the parent must be measured or exact.
         """
+        if not self.open_leaves:
+            return True
         start = self.layout.leaf_start
         loose = np.concatenate([[0], np.cumsum(self.leaf_weight == 0.0)])
         per_parent = loose[start[1:]] - loose[start[:-1]]
@@ -136,18 +129,34 @@ class Nearest:
 
 
 @numba.njit(cache=True, nogil=True)
-def _common(leaf_start, variance):  # type: ignore[no-untyped-def]
-    """The common variance of each inner output's leaves; 0 where they differ or are not all measured and free."""
-    same = np.zeros(leaf_start.size - 1)
-    for k in range(same.size):
+def _weigh(leaf_start, leaves, inner, exact, spreads, absolute):  # type: ignore[no-untyped-def]
+    """Weights of leaves, their variances, common variances, weights of inner outputs, and whether a leaf is open."""
+    unit = float(LARGEST)
+    for v in range(spreads.size):
+        unit = min(unit, LARGEST if exact[v] else spreads[v])
+    leaf_weight, variance, is_open = np.empty(leaves.size), np.empty(leaves.size), False
+    before, own, inverse = -1.0, 0.0, 0.0
+    for j in range(leaves.size):
+        if exact[leaves[j]]:
+            leaf_weight[j], variance[j] = 1.0, 0.0
+            continue
+        if spreads[leaves[j]] != before:  # mostly they are the same, and dividing takes long
+            before = spreads[leaves[j]]
+            own = np.sqrt(unit / before) if absolute else unit / before  # 0 where the spread is infinite
+            inverse = 1.0 / own if own > 0.0 else np.inf
+        leaf_weight[j], variance[j] = own, inverse
+        is_open = is_open or own == 0.0
+    same, weight = np.zeros(inner.size), np.zeros(inner.size)
+    for k in range(inner.size):
+        if not exact[inner[k]]:
+            weight[k] = np.sqrt(unit / spreads[inner[k]]) if absolute else unit / spreads[inner[k]]
         first, last = leaf_start[k], leaf_start[k + 1]
         if last > first and variance[first] < np.inf:
-            same[k] = variance[first]
+            alike = True
             for j in range(first + 1, last):
-                if variance[j] != variance[first]:
-                    same[k] = 0.0
-                    break
-    return same
+                alike = alike and variance[j] == variance[first]
+            same[k] = variance[first] if alike else 0.0
+    return leaf_weight, variance, same, weight, is_open
 
 
 @numba.njit(cache=True, nogil=True)

@@ -70,13 +70,13 @@ def _cheaper(costs, start, length, price):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _begin(  # type: ignore[no-untyped-def]
-    k, price, leaf_start, inner_start, leaves, inner, lo, hi, leaf_weight, hint, costs, windows, places, sizes, key
-):
+def _begin(k, price, forest, leaf_weight, limits, hint, costs, windows, places, sizes, key):  # type: ignore[no-untyped-def]
     """Write k's children down, each at the move where its units that cost less than the price are taken.
 
     Return the sum of the children's moves and whether all windows reach around the price.
     """
+    leaf_start, inner_start, leaves, inner = forest
+    lo, hi, _, _ = limits
     total, sound, i = 0, True, 0
     for j in range(leaf_start[k], leaf_start[k + 1]):
         weight, least, most = leaf_weight[j], lo[j], hi[j] if hi.size > 0 else np.inf
@@ -143,14 +143,14 @@ def _advance(up, places, sizes, costs, cost, rank, child, count):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True)
-def _explore(children, up, x, limits, places, sizes, key, costs, cost, rank, child, found):  # type: ignore[no-untyped-def]
+def _explore(children, up, x, aim, places, sizes, key, costs, cost, rank, child, found):  # type: ignore[no-untyped-def]
     """Walk along the parent's units from move x, upwards or downwards, until enough of them lie beyond the price.
 
-    `limits` is (price, how far beyond it to go, units beyond it seen and wanted, the parent's bounds, its weight, the
+    `aim` is (price, how far beyond it to go, units beyond it seen and wanted, the parent's bounds, its weight, the
     most units to look at). Costs of units within the bounds are written to row 0 (upwards) or 1 of `found`. Return how
     many (−1: there is no room), whether the walk came to a true end, and the move.
     """
-    price, far, seen, wanted, low, high, own, patience = limits
+    price, far, seen, wanted, low, high, own, patience = aim
     count = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
     made, row = 0, 0 if up else 1
     while True:
@@ -242,26 +242,63 @@ def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no
 
 
 @numba.njit(cache=True, nogil=True)
-def whole_least_squares(forest, leaf, gap, low, high, own, price, slope, response, leaf_x, inner_x):  # type: ignore[no-untyped-def]
-    """Find the best whole moves of leaves and inner outputs; tell whether they were found.
+def _starting_prices(forest, weights, limits, price, hint):  # type: ignore[no-untyped-def]
+    """The price at which each output's children start, the one from above, and whether all children are alike leaves.
 
-    `forest` is (leaf_start, inner_start, leaves, inner); `leaf` is (lo, hi, weight, same, hint): bounds on moves,
-    weights, common variances, real moves. `gap`, `low`, `high` and `own` are the gaps, bounds on moves and weights of
-    inner outputs. `price`, `slope` and `response` come from the reals: they say where windows lie, never what is best.
+    Prices of units are twice those of the reals: they are slopes of w·x² and not of w·x²/2.
     """
-    leaf_start, inner_start, leaves, inner = forest
-    lo, hi, weight, same, hint = leaf
-    count, widest = own.size, 1
-    cut_at, outer, alike = np.empty(count), np.zeros(count), np.empty(count, np.bool_)
-    for k in range(count):
-        first, last = leaf_start[k], leaf_start[k + 1]
-        widest = max(widest, last - first + inner_start[k + 1] - inner_start[k])
+    leaf_start, inner_start, _, _ = forest
+    weight, _, same, own = weights
+    cut_at, outer, alike = np.empty(own.size), np.zeros(own.size), np.empty(own.size, np.bool_)
+    for k in range(own.size):
         alike[k] = same[k] > 0.0 and inner_start[k] == inner_start[k + 1]
         cut_at[k] = 2.0 * price[k]
         if same[k] == 0.0:
-            cut_at[k] = _cutting_price(cut_at[k], first, last, lo, hi, weight, hint)
+            first, last = leaf_start[k], leaf_start[k + 1]
+            cut_at[k] = _cutting_price(cut_at[k], first, last, limits[0], limits[1], weight, hint)
         for c in range(inner_start[k], inner_start[k + 1]):
             outer[c] = cut_at[k]
+    return cut_at, outer, alike
+
+
+@numba.njit(cache=True, nogil=True)
+def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x):  # type: ignore[no-untyped-def]
+    """Go down from the roots: each output's move takes the first units of its row. Alike leaves come later."""
+    leaf_start, inner_start, _, _ = forest
+    places, sizes, key, cost, rank, child = rows
+    for k in range(inner_x.size):
+        if alike[k]:
+            continue
+        _begin(k, cut_at[k], forest, weight, limits, hint, costs, windows, places, sizes, key)
+        leaf_children = leaf_start[k + 1] - leaf_start[k]
+        children = leaf_children + inner_start[k + 1] - inner_start[k]
+        up, missing = inner_x[k] > begun[k], abs(inner_x[k] - begun[k])
+        if missing > 0:
+            waiting = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
+            for _ in range(missing):
+                waiting = _advance(up, places, sizes, costs, cost, rank, child, waiting)
+        for i in range(leaf_children):
+            leaf_x[leaf_start[k] + i] = places[AT, i]
+        for c in range(inner_start[k], inner_start[k + 1]):
+            inner_x[c] = windows[c, POSITION] + places[AT, leaf_children + c - inner_start[k]]
+
+
+@numba.njit(cache=True, nogil=True)
+def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, inner_x):  # type: ignore[no-untyped-def]
+    """Find the best whole moves of leaves and inner outputs; tell whether they were found.
+
+    `forest` and `weights` are as in `nearest_rows`; `limits` bound the moves of leaves and, in whole numbers with
+    ∓2**62 for none, of inner outputs; `hint` holds real moves of unmeasured leaves. `found_real` is what
+    `nearest_real` found: its prices and slopes say where windows lie, never what is best.
+    """
+    leaf_start, inner_start, _, inner = forest
+    weight, _, _, own = weights
+    _, _, low, high = limits
+    price, _, slope, response = found_real
+    count, widest = own.size, 1
+    for k in range(count):
+        widest = max(widest, leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k])
+    cut_at, outer, alike = _starting_prices(forest, weights, limits, price, hint)
     places, base = np.empty((4, widest), np.int64), np.empty(widest, np.int64)
     sizes, key = np.empty((3, widest)), np.empty(widest, np.uint64)
     cost, rank, child = np.empty(widest), np.empty(widest, np.uint64), np.empty(widest, np.int64)
@@ -272,25 +309,8 @@ def whole_least_squares(forest, leaf, gap, low, high, own, price, slope, respons
     sound, widening = False, 0
     while not sound and widening < MOST_WIDENINGS:
         wanted = UNITS << widening
-        used, left = leaf_windows(
-            leaf_start,
-            lo,
-            hi,
-            weight,
-            alike,
-            gap,
-            low,
-            high,
-            own,
-            cut_at,
-            outer,
-            doubt,
-            wanted,
-            patience,
-            costs,
-            windows,
-            begun,
-        )
+        prices = (cut_at, outer, doubt)
+        used, left = leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, costs, windows, begun)
         if used < 0:
             costs = np.empty(2 * costs.size)
             continue
@@ -300,23 +320,7 @@ def whole_least_squares(forest, leaf, gap, low, high, own, price, slope, respons
                 k -= 1
                 continue
             children = leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k]
-            total, sound = _begin(
-                k,
-                cut_at[k],
-                leaf_start,
-                inner_start,
-                leaves,
-                inner,
-                lo,
-                hi,
-                weight,
-                hint,
-                costs,
-                windows,
-                places,
-                sizes,
-                key,
-            )
+            total, sound = _begin(k, cut_at[k], forest, weight, limits, hint, costs, windows, places, sizes, key)
             for i in range(children):
                 base[i] = places[AT, i]
             begun[k] = total + gap[k]
@@ -325,9 +329,9 @@ def whole_least_squares(forest, leaf, gap, low, high, own, price, slope, respons
             for turn in range(2):
                 for i in range(children):
                     places[AT, i] = base[i]
-                limits = (outer[k], doubt[k], seen, wanted, low[k], high[k], own[k], patience)
+                aim = (outer[k], doubt[k], seen, wanted, low[k], high[k], own[k], patience)
                 made, ended, x = _explore(
-                    children, turn == 0, begun[k], limits, places, sizes, key, costs, cost, rank, child, found
+                    children, turn == 0, begun[k], aim, places, sizes, key, costs, cost, rank, child, found
                 )
                 roomy = roomy and made >= 0
                 if turn == 0:
@@ -365,36 +369,7 @@ def whole_least_squares(forest, leaf, gap, low, high, own, price, slope, respons
             doubt[k] *= 2.0
     if not sound:
         return False
-    for k in range(count):  # down from the roots: k's move takes the first units of its row
-        if alike[k]:
-            continue
-        _begin(
-            k,
-            cut_at[k],
-            leaf_start,
-            inner_start,
-            leaves,
-            inner,
-            lo,
-            hi,
-            weight,
-            hint,
-            costs,
-            windows,
-            places,
-            sizes,
-            key,
-        )
-        leaf_children = leaf_start[k + 1] - leaf_start[k]
-        children = leaf_children + inner_start[k + 1] - inner_start[k]
-        up, missing = inner_x[k] > begun[k], abs(inner_x[k] - begun[k])
-        if missing > 0:
-            waiting = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
-            for _ in range(missing):
-                waiting = _advance(up, places, sizes, costs, cost, rank, child, waiting)
-        for i in range(leaf_children):
-            leaf_x[leaf_start[k] + i] = places[AT, i]
-        for c in range(inner_start[k], inner_start[k + 1]):
-            inner_x[c] = windows[c, POSITION] + places[AT, leaf_children + c - inner_start[k]]
-    leaf_moves(leaf_start, lo, hi, leaves, weight, alike, cut_at, begun, inner_x, key, rank, leaf_x)
+    rows = (places, sizes, key, cost, rank, child)
+    _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x)
+    leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, key, rank, leaf_x)
     return True

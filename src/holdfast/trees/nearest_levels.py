@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from holdfast.trees.ties import tie_hash
+from holdfast.trees.ties import smallest, tie_hash
 
 #: Moves up to this size have exact costs, so that they can be put right one by one.
 SURE = 2.0**50
@@ -31,29 +31,15 @@ def units_below(price, weight):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def leaf_windows(  # type: ignore[no-untyped-def]
-    leaf_start,
-    lo,
-    hi,
-    weight,
-    alike,
-    gap,
-    low,
-    high,
-    own,
-    cut_at,
-    outer,
-    doubt,
-    wanted,
-    patience,
-    costs,
-    windows,
-    begun,
-):
+def leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, costs, windows, begun):  # type: ignore[no-untyped-def]
     """Make the windows of all parents of alike leaves, as `nearest_integer` does with a heap for the others.
 
+    `prices` is (cut_at, outer, doubt): where the leaves are cut, the price from above, how far windows go beyond it.
     Return how many costs were written (−1: there is no room) and what is left of the patience (below 0: none).
     """
+    leaf_start, (lo, hi, low, high) = forest[0], limits
+    weight, _, _, own = weights
+    cut_at, outer, doubt = prices
     used = 0
     for k in range(alike.size):
         if not alike[k]:
@@ -125,9 +111,10 @@ def leaf_windows(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def leaf_moves(leaf_start, lo, hi, leaves, weight, alike, cut_at, begun, inner_x, keys, chosen, move):  # type: ignore[no-untyped-def]
+def leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, keys, chosen, move):  # type: ignore[no-untyped-def]
     """Give alike leaves the first units of their parents' rows: cheapest first, ties by hash."""
-    buckets, six = np.empty(64, np.int64), np.uint64(63)
+    leaf_start, _, leaves, _ = forest
+    weight, (lo, hi, _, _) = weights[0], limits
     for k in range(alike.size):
         if not alike[k]:
             continue
@@ -148,31 +135,7 @@ def leaf_moves(leaf_start, lo, hi, leaves, weight, alike, cut_at, begun, inner_x
                 key = tie_hash(leaves[j]) ^ turned
                 keys[j - first], chosen[count] = key, key
                 count += has  # a key that is not needed is written over
-            limit = ~np.uint64(0)
-            if count > missing:  # the missing-th smallest key, bucket by bucket: hashes spread evenly over them
-                rank, left, shift = missing, count, np.uint64(58)
-                while left > 6 and shift > np.uint64(4):
-                    for i in range(64):
-                        buckets[i] = 0
-                    for i in range(left):
-                        buckets[(chosen[i] >> shift) & six] += 1
-                    bucket = 0
-                    while buckets[bucket] < rank:
-                        rank -= buckets[bucket]
-                        bucket += 1
-                    kept = 0
-                    for i in range(left):
-                        key = chosen[i]
-                        chosen[kept] = key
-                        kept += ((key >> shift) & six) == np.uint64(bucket)
-                    left, shift = kept, shift - np.uint64(6)
-                for i in range(1, left):
-                    key, place = chosen[i], i
-                    while place > 0 and chosen[place - 1] > key:
-                        chosen[place] = chosen[place - 1]
-                        place -= 1
-                    chosen[place] = key
-                limit = chosen[rank - 1]
+            limit = smallest(chosen, count, missing) if count > missing else ~np.uint64(0)
             for j in range(first, last):
                 has = lo[j] <= level and (hi.size == 0 or level < hi[j])
                 move[j] += unit if has and keys[j - first] <= limit else 0

@@ -71,16 +71,18 @@ def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, nogil=True)
-def least_squares(  # type: ignore[no-untyped-def]
-    leaf_start, inner_start, lo, hi, variance, same, gap, low, high, weight, bounded, price, x, slope, response
-):
+def least_squares(forest, weights, limits, gap, bounded, found):  # type: ignore[no-untyped-def]
     """Find the prices and the moves x of the inner outputs; tell whether the optimum was reached.
 
-    `lo` and `hi` bound the leaves' moves, `low` and `high` those of inner outputs (equal where one is exact); the sum
-    of the children's moves plus `gap` is the parent's move. `bounded` says whether there are bounds beside exact
-    outputs; exact leaves have no variance.
-    On return `slope` holds dΣ/dλ at each output's children, `response` the slope of its own answer.
+    `forest` and `weights` are as in `nearest_rows`. `limits` is (lo, hi, low, high): bounds on the moves of leaves and
+    of inner outputs (equal where one is exact). The sum of the children's moves plus `gap` is the parent's move.
+    `bounded` says whether there are bounds beside exact outputs; exact leaves have no variance. `found` is (price, x,
+    slope, response): on return `slope` holds dΣ/dλ at each output's children, `response` the slope of its own answer.
     """
+    leaf_start, inner_start, _, _ = forest
+    _, variance, same, weight = weights
+    lo, hi, low, high = limits
+    price, x, slope, response = found
     count = weight.size
     above = np.zeros(count)
     constant, answer = np.empty(count), np.empty(count)
@@ -102,8 +104,7 @@ def least_squares(  # type: ignore[no-untyped-def]
             if last > first:
                 room = slack * (abs(price[k]) + size[k])
                 if bounded and not least[k] - room <= price[k] <= most[k] + room:
-                    found = scan(first, last, price[k], lo, hi, variance, same[k])
-                    own[k], own_slope[k], least[k], most[k] = found
+                    own[k], own_slope[k], least[k], most[k] = scan(first, last, price[k], lo, hi, variance, same[k])
                     changed = True
                 if turn == 0 and own_slope[k] == 0.0:
                     own[k], own_slope[k], least[k], most[k] = 0.0, (last - first) * same[k], np.inf, -np.inf
@@ -176,8 +177,12 @@ def _reached(state, constant, slope, price, above, weight, low, high):  # type: 
 
 
 @numba.njit(cache=True, nogil=True)
-def slopes_at(leaf_start, inner_start, lo, hi, variance, low, high, weight, leaf_x, x, slope, response):  # type: ignore[no-untyped-def]
+def slopes_at(forest, weights, limits, leaf_x, found):  # type: ignore[no-untyped-def]
     """Fill in `slope` and `response` as `least_squares` does, at moves found otherwise; inf beside an open leaf."""
+    leaf_start, inner_start, _, _ = forest
+    _, variance, _, weight = weights
+    lo, hi, low, high = limits
+    _, x, slope, response = found
     for k in range(weight.size - 1, -1, -1):
         slope[k] = 0.0
         for j in range(leaf_start[k], leaf_start[k + 1]):

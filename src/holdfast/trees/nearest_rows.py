@@ -3,7 +3,7 @@
 `forest` is (leaf_start, inner_start, leaves, inner); `weights` is (leaves' weights, leaves' variances, common
 variances, inner weights); `bounds` are those on values: leaves' lower, leaves' upper (empty: none at all), inner lower,
 inner upper, ∓2**62 where there is none. `ends` are the inner bounds as they were asked for, with those that the
-children's bounds imply.
+children's bounds imply. `limits` are the bounds on moves in the order of `bounds`, ∓inf where there is none.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from holdfast.trees.nearest_real import least_squares, slopes_at
 
 
 @numba.njit(cache=True, nogil=True)
-def _read(forest, weight, low, high, noisy, inner_y, gap):  # type: ignore[no-untyped-def]
-    """Sort the noisy values of inner outputs, and find the gap between each and the sum of its children.
+def _read(forest, weights, bounds, noisy, inner_y, gap, limits):  # type: ignore[no-untyped-def]
+    """Sort the noisy values of inner outputs, find the gap between each and the sum of its children, and the limits.
 
     Inner outputs that are neither measured nor exact start from the sum of their children.
     """
     leaf_start, inner_start, leaves, inner = forest
+    leaf_low, leaf_high, low, high = bounds
+    lo, hi, inner_lo, inner_hi = limits
     for k in range(inner_y.size - 1, -1, -1):
         total = noisy.dtype.type(0)
         for j in range(leaf_start[k], leaf_start[k + 1]):
@@ -31,24 +33,29 @@ def _read(forest, weight, low, high, noisy, inner_y, gap):  # type: ignore[no-un
         for c in range(inner_start[k], inner_start[k + 1]):
             total += inner_y[c]
         inner_y[k] = noisy[inner[k]]
-        if weight[k] == 0.0 and low[k] < high[k]:
+        if weights[3][k] == 0.0 and low[k] < high[k]:
             inner_y[k] = total
         gap[k] = total - inner_y[k]
+    for j in range(lo.size):
+        lo[j] = leaf_low[j] - noisy[leaves[j]] if leaf_low[j] > -LARGEST else -np.inf
+    for j in range(hi.size):
+        hi[j] = leaf_high[j] - noisy[leaves[j]] if leaf_high[j] < LARGEST else np.inf
+    for k in range(inner_y.size):
+        inner_lo[k] = low[k] - inner_y[k] if low[k] > -LARGEST else -np.inf
+        inner_hi[k] = high[k] - inner_y[k] if high[k] < LARGEST else np.inf
 
 
 @numba.njit(cache=True, nogil=True)
-def _moves_within(low, high, outputs, noisy, lo, hi):  # type: ignore[no-untyped-def]
-    """Bounds on moves of outputs, ∓inf where there is none."""
-    for i in range(lo.size):
-        lo[i] = low[i] - noisy[outputs[i]] if low[i] > -LARGEST else -np.inf
-    for i in range(hi.size):
-        hi[i] = high[i] - noisy[outputs[i]] if high[i] < LARGEST else np.inf
+def _room(bounds):  # type: ignore[no-untyped-def]
+    """Room for the limits on moves, empty where there are no upper bounds on leaves."""
+    leaf_low, leaf_high, low, high = bounds
+    return np.empty(leaf_low.size), np.empty(leaf_high.size), np.empty(low.size), np.empty(high.size)
 
 
 @numba.njit(cache=True, nogil=True)
-def _answer(forest, lo, hi, variance, price, leaf_x):  # type: ignore[no-untyped-def]
+def _answer(forest, limits, variance, price, leaf_x):  # type: ignore[no-untyped-def]
     """The real moves of leaves at the prices found; those that are roots stay as near to 0 as their bounds allow."""
-    leaf_start = forest[0]
+    leaf_start, (lo, hi, _, _) = forest[0], limits
     for j in range(leaf_start[0]):
         x = max(0.0, lo[j])
         leaf_x[j] = min(x, hi[j]) if hi.size > 0 else x
@@ -101,92 +108,47 @@ def _write_whole(forest, bounds, noisy, move, result):  # type: ignore[no-untype
 @numba.njit(cache=True, nogil=True)
 def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: ignore[no-untyped-def]
     """Least squares over the reals; return how many rows were moved before one did not settle."""
-    leaf_start, inner_start, leaves, inner = forest
-    leaf_low, leaf_high, low, high = bounds
-    _, variance, same, weight = weights
-    inner_y, places = np.empty(inner.size, noisy.dtype), np.arange(inner.size)
-    gap, x, leaf_x = np.empty(inner.size), np.empty(inner.size), np.empty(leaves.size)
-    lo, hi, inner_lo, inner_hi = np.empty(leaves.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
-    price, slope, response = np.zeros(gap.size), np.zeros(gap.size), np.zeros(gap.size)
+    leaves, inner = forest[2].size, forest[3].size
+    inner_y, gap, limits = np.empty(inner, noisy.dtype), np.empty(inner), _room(bounds)
+    found = (np.zeros(inner), np.empty(inner), np.zeros(inner), np.zeros(inner))
+    leaf_x = np.empty(leaves)
     for row in range(noisy.shape[0]):
-        _read(forest, weight, low, high, noisy[row], inner_y, gap)
-        _moves_within(leaf_low, leaf_high, leaves, noisy[row], lo, hi)
-        _moves_within(low, high, places, inner_y, inner_lo, inner_hi)
-        settled = least_squares(
-            leaf_start,
-            inner_start,
-            lo,
-            hi,
-            variance,
-            same,
-            gap,
-            inner_lo,
-            inner_hi,
-            weight,
-            bounded,
-            price,
-            x,
-            slope,
-            response,
-        )
-        if not settled:
+        _read(forest, weights, bounds, noisy[row], inner_y, gap, limits)
+        if not least_squares(forest, weights, limits, gap, bounded, found):
             return row
-        _answer(forest, lo, hi, variance, price, leaf_x)
+        _answer(forest, limits, weights[1], found[0], leaf_x)
         _write_real(forest, bounds, ends, noisy[row], leaf_x, result[row])
     return noisy.shape[0]
 
 
 @numba.njit(cache=True, nogil=True)
-def whole_rows(forest, weights, bounds, bounded, noisy, result, found, known):  # type: ignore[no-untyped-def]
+def whole_rows(forest, weights, bounds, bounded, noisy, result, start, known):  # type: ignore[no-untyped-def]
     """Least squares over the whole numbers; return how many rows were moved before one could not be.
 
-    `known`: the real optimum (leaves' moves, inner moves, prices) is in `found`; otherwise it is looked for.
+    `known`: the real optimum (leaves' moves, inner moves, prices) is in `start`; otherwise it is looked for.
     """
-    leaf_start, inner_start, leaves, inner = forest
-    leaf_low, leaf_high, low, high = bounds
-    leaf_weight, variance, same, weight = weights
-    leaf_x, x, price = found
-    inner_y, gap, places = np.empty(inner.size, np.int64), np.empty(inner.size, np.int64), np.arange(inner.size)
-    lo, hi, inner_lo, inner_hi = np.empty(leaves.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
-    least, most = np.empty(gap.size, np.int64), np.empty(gap.size, np.int64)
-    slope, response = np.zeros(gap.size), np.zeros(gap.size)
-    move, inner_move = np.empty(leaves.size, np.int64), np.zeros(gap.size, np.int64)
+    leaf_start, _, leaves, inner = forest
+    leaf_x, x, price = start
+    inner_y, gap, limits = np.empty(inner.size, np.int64), np.empty(inner.size, np.int64), _room(bounds)
+    lo, hi, _, _ = limits
+    found = (price, x, np.zeros(inner.size), np.zeros(inner.size))
+    least, most = np.empty(inner.size, np.int64), np.empty(inner.size, np.int64)
+    move, inner_move = np.empty(leaves.size, np.int64), np.zeros(inner.size, np.int64)
     for row in range(noisy.shape[0]):
-        _read(forest, weight, low, high, noisy[row], inner_y, gap)
-        _moves_within(leaf_low, leaf_high, leaves, noisy[row], lo, hi)
-        _moves_within(low, high, places, inner_y, inner_lo, inner_hi)
+        _read(forest, weights, bounds, noisy[row], inner_y, gap, limits)
         if known:
-            slopes_at(leaf_start, inner_start, lo, hi, variance, inner_lo, inner_hi, weight, leaf_x, x, slope, response)
-        else:
-            real_gap = gap.astype(np.float64)
-            settled = least_squares(
-                leaf_start,
-                inner_start,
-                lo,
-                hi,
-                variance,
-                same,
-                real_gap,
-                inner_lo,
-                inner_hi,
-                weight,
-                bounded,
-                price,
-                x,
-                slope,
-                response,
-            )
-            if not settled:
-                return row
-        for k in range(gap.size):
-            least[k] = low[k] - inner_y[k] if low[k] > -LARGEST else -LARGEST
-            most[k] = high[k] - inner_y[k] if high[k] < LARGEST else LARGEST
-        leaf = (lo, hi, leaf_weight, same, leaf_x)
+            slopes_at(forest, weights, limits, leaf_x, found)
+        elif not least_squares(forest, weights, limits, gap.astype(np.float64), bounded, found):
+            return row
+        for k in range(inner.size):
+            low, high = bounds[2][k], bounds[3][k]
+            least[k] = low - inner_y[k] if low > -LARGEST else -LARGEST
+            most[k] = high - inner_y[k] if high < LARGEST else LARGEST
         for j in range(leaf_start[0]):
             move[j] = np.int64(max(0.0, lo[j]))
             if hi.size > 0:
                 move[j] = np.int64(min(max(0.0, lo[j]), hi[j]))
-        if not whole_least_squares(forest, leaf, gap, least, most, weight, price, slope, response, move, inner_move):
+        if not whole_least_squares(forest, weights, (lo, hi, least, most), leaf_x, gap, found, move, inner_move):
             return row
         if not _write_whole(forest, bounds, noisy[row], move, result[row]):
             return row
@@ -199,21 +161,15 @@ def curve_rows(forest, weights, bounds, absolute, whole, noisy, moves, inner_x, 
 
     The moves of inner outputs and the prices of the last row are kept, for `whole_rows`.
     """
-    leaf_start, _, leaves, inner = forest
-    leaf_low, leaf_high, low, high = bounds
-    leaf_weight, _, _, weight = weights
-    inner_y, gap, places = np.empty(inner.size, noisy.dtype), np.empty(inner.size), np.arange(inner.size)
-    lo, hi, inner_lo, inner_hi = np.empty(leaves.size), np.empty(leaf_high.size), np.empty(gap.size), np.empty(gap.size)
+    leaf_start, _, _, inner = forest
+    inner_y, gap, limits = np.empty(inner.size, noisy.dtype), np.empty(inner.size), _room(bounds)
+    lo, hi, _, _ = limits
     for row in range(noisy.shape[0]):
-        _read(forest, weight, low, high, noisy[row], inner_y, gap)
-        _moves_within(leaf_low, leaf_high, leaves, noisy[row], lo, hi)
-        _moves_within(low, high, places, inner_y, inner_lo, inner_hi)
+        _read(forest, weights, bounds, noisy[row], inner_y, gap, limits)
         for j in range(leaf_start[0]):
             x = max(0.0, lo[j])
             moves[row, j] = min(x, hi[j]) if hi.size > 0 else x
-        curves(
-            forest, absolute, whole, lo, hi, leaf_weight, gap, inner_lo, inner_hi, weight, price, moves[row], inner_x
-        )
+        curves(forest, weights, limits, absolute, whole, gap, price, moves[row], inner_x)
 
 
 @numba.njit(cache=True, nogil=True)

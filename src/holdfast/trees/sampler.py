@@ -23,8 +23,10 @@ from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import ball, double, working_precision
 from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
-from holdfast.trees import passes
+from holdfast.trees import many, passes
 from holdfast.trees.forest import Forest
+from holdfast.trees.halves import cut as cut_in_halves
+from holdfast.trees.many import Many
 from holdfast.trees.outlook import Laws, Leaves, Outlook, Prospect
 from holdfast.trees.pieces import MOST_LEAVES, Pieces, cut
 from holdfast.trees.steps import HIGH, LOW
@@ -172,6 +174,11 @@ class Sampler:
         return found
 
     @cached_property
+    def _gives_way(self) -> bool:
+        """Whether large leaves are pulled down so hard that bounds far away matter."""
+        return not self.far and bool(self._far.size) and self._prospect.is_rough
+
+    @cached_property
     def guess(self) -> Outlook:
         """Where totals will probably lie."""
         return self._prospect.outlook
@@ -312,14 +319,34 @@ class Sampler:
         """Draw the noise of all outputs, (size, n)."""
         if self.pieces.size == 0:
             return np.zeros((size, self.forest.n), dtype=np.int64)
-        return self._ready._draw(size, stream)
+        tables = self._many(size)
+        return self._ready._draw(size, stream) if tables is None else tables.draw(size, stream)
+
+    def _many(self, size: int) -> Many | None:
+        """Tables that serve many rows, if so many repay them."""
+        if not many.repays(size, self.forest.n) or self._gives_way:
+            return None
+        kept: dict[str, Any] = self.__dict__
+        tried: int
+        found: Many | None
+        tried, found = kept.get("_tables", (0, None))
+        if found is None and size > tried:
+            found = self.tables(size)
+            kept["_tables"] = size, found
+        return found if found is not None and found.repaid(size) else None
+
+    def tables(self, size: int, share: float = 1.0) -> Many | None:
+        """Make tables of tickets; None where so many rows do not repay them. A share below 1 is for tests only."""
+        leaves, kind = self._kinds_of_leaves
+        halves = cut_in_halves(self.forest, self._law_of, self.low, self.high, leaves.low[kind], leaves.high[kind])
+        laws = [law for law in self.law.laws if isinstance(law, IntegerLaplace | IntegerGaussian)]
+        far = self._far, self.low[self._far], self.high[self._far]
+        return many.make(halves, laws, size, far, self.workers or os.cpu_count() or 1, share)
 
     @cached_property
     def _ready(self) -> Sampler:
         """This law with windows wide enough for messages that can be summed; chosen before any random bit is drawn."""
-        sampler = self
-        if sampler._prospect.is_rough and sampler._far.size:
-            sampler = replace(sampler, far=True)
+        sampler = replace(self, far=True) if self._gives_way else self
         while True:
             try:
                 _ = sampler.messages

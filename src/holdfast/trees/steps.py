@@ -402,8 +402,11 @@ def add_piece(
             worst = max(worst, left_out)
             longest = max(longest, last - first + 1)
             single = max(single, last - summed)
-        elif good_lo <= good_hi:
-            break
+        elif top < a:
+            if good_lo <= good_hi:
+                break
+        else:  # below the mode, where more is left out again: begin anew
+            good_lo, good_hi = hi + 1, lo - 1
         # leave out what will not count in the next group either
         limit = 0.05 * LEFT_OUT * top
         edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]

@@ -23,22 +23,33 @@ def tie_hash(number):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def smallest(keys, count, rank):  # type: ignore[no-untyped-def]
-    """The rank-th smallest of the first `count` keys, which are rearranged; hashes spread evenly over the buckets."""
-    buckets, shift, last = np.empty(64, np.int64), np.uint64(58), np.uint64(63)
-    while count > 6 and shift > np.uint64(4):
+    """The rank-th smallest of the first `count` keys, which are rearranged.
+
+    Keys are sorted into 64 buckets by the first six bits in which they differ, and the right bucket is kept.
+    """
+    buckets, last = np.empty(64, np.int64), np.uint64(63)
+    while count > 6:
+        spread = np.uint64(0)
+        for i in range(count):
+            spread |= keys[i] ^ keys[0]
+        if spread == np.uint64(0):
+            return keys[0]
+        shift = np.uint64(60)
+        while spread >> shift == np.uint64(0):
+            shift -= np.uint64(6)
         buckets[:] = 0
         for i in range(count):
             buckets[(keys[i] >> shift) & last] += 1
-        bucket, below = 0, 0
-        while below + buckets[bucket] < rank:
-            below += buckets[bucket]
+        bucket = 0
+        while buckets[bucket] < rank:
+            rank -= buckets[bucket]
             bucket += 1
         kept = 0
         for i in range(count):
             key = keys[i]
             keys[kept] = key
             kept += ((key >> shift) & last) == np.uint64(bucket)
-        count, rank, shift = kept, rank - below, shift - np.uint64(6)
+        count = kept
     for i in range(1, count):
         key, k = keys[i], i
         while k > 0 and keys[k - 1] > key:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ Ints = npt.NDArray[np.int64]
 
 #: Precision of the first attempt.
 FIRST_BITS = 128
+
+
+Exact = TypeVar("Exact")
 
 
 class Restart(Exception):
@@ -343,13 +346,14 @@ def chosen(term: Callable[[int], arb], total: arb, order: Iterator[int], digits:
     raise _Open
 
 
-def decided(sampler: Sampler, digits: Digits, attempt: Callable[[Undecided, Digits], int]) -> int:
-    """Repeat an attempt with more precision and more digits until it is decided."""
-    bits = FIRST_BITS
+def decided(
+    exact: Callable[[int], Exact], digits: Digits, attempt: Callable[[Exact, Digits], int], bits: int = FIRST_BITS
+) -> int:
+    """Repeat an attempt with more precision and digits until it is decided; `exact` gives the law to so many bits."""
     while bits <= MOST_BITS:
         with working_precision(bits):
             try:
-                return attempt(sampler.undecided(bits), digits)
+                return attempt(exact(bits), digits)
             except _Open:
                 digits.more()
                 bits += 64
@@ -371,7 +375,7 @@ def accept(
             return 0
         raise _Open
 
-    if not decided(sampler, digits, attempt):
+    if not decided(sampler.undecided, digits, attempt):
         raise Restart
 
 
@@ -391,7 +395,7 @@ class Hand:
         ends = (None if lowest <= -LARGEST else lowest, None if highest >= LARGEST else highest)
         digits = Digits(self.word(slot), 64, lambda: self.stream("more", slot))
         return decided(
-            self.sampler,
+            self.sampler.undecided,
             digits,
             lambda exact, number: chosen(
                 lambda place: term(exact, place), total(exact), places(start, low, high, *ends), number

@@ -1,0 +1,73 @@
+"""Make the confidential records of the three examples, always the same ones, beside their specs.
+
+python examples/make_data.py             all three
+python examples/make_data.py city /tmp   one of them, into another folder
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+HERE = Path(__file__).parent
+TRIPS, RIDERS = 300_000, 80_000
+PATIENTS = 1_200
+PEOPLE = 150_000
+
+
+def column(path: Path, name: str) -> list[str]:
+    with path.open(newline="") as file:
+        return [row[name] for row in csv.DictReader(file)]
+
+
+def parquet(path: Path, columns: dict[str, np.ndarray]) -> None:
+    with duckdb.connect() as engine:
+        engine.register("made", columns)
+        engine.execute(f"COPY (FROM made) TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)")
+
+
+def city(folder: Path) -> Path:
+    generator = np.random.default_rng(20260101)
+    zones = np.array(column(HERE / "city" / "zones.csv", "zone"), dtype=object)
+    popularity = generator.lognormal(0.0, 1.8, size=zones.size)
+    place = generator.choice(zones.size, TRIPS, p=popularity / popularity.sum())
+    rider = generator.integers(RIDERS, size=TRIPS)
+    path = folder / "trips.parquet"
+    parquet(path, {"zone": zones[place], "rider": rider, "fare": np.round(generator.gamma(3, 5, TRIPS), 2)})
+    return path
+
+
+def contingency(folder: Path) -> Path:
+    generator = np.random.default_rng(20260102)
+    path = folder / "patients.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["clinic", "treatment", "outcome"])
+        for _ in range(PATIENTS):
+            treatment = generator.choice(["old", "new"])
+            chances = [0.3, 0.4, 0.3] if treatment == "old" else [0.5, 0.3, 0.2]
+            clinic = generator.choice(["North", "East", "South", "West"], p=[0.4, 0.3, 0.2, 0.1])
+            writer.writerow([clinic, treatment, generator.choice(["better", "same", "worse"], p=chances)])
+    return path
+
+
+def state(folder: Path) -> Path:
+    generator = np.random.default_rng(20260103)
+    counties = np.array(column(HERE / "state" / "counties.csv", "county"), dtype=object)
+    size = generator.lognormal(0.0, 1.2, size=counties.size)
+    ages = np.array(["child", "adult", "senior"], dtype=object)
+    path = folder / "people.parquet"
+    home = generator.choice(counties.size, PEOPLE, p=size / size.sum())
+    parquet(path, {"county": counties[home], "age": ages[generator.choice(3, PEOPLE, p=[0.2, 0.6, 0.2])]})
+    return path
+
+
+MAKERS = {"city": city, "contingency": contingency, "state": state}
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:2] or list(MAKERS)
+    for name in chosen:
+        where = Path(sys.argv[2]) if len(sys.argv) > 2 else HERE / name
+        print(f"made {MAKERS[name](where)}")

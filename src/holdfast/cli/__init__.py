@@ -1,0 +1,5 @@
+"""The command `holdfast`."""
+
+from holdfast.cli.command import main
+
+__all__ = ["main"]

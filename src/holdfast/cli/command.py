@@ -1,0 +1,167 @@
+"""The verbs of the command and their options. What each verb does is loaded only when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.ending import Ending, ending
+from holdfast.version import __version__
+
+app = typer.Typer(
+    name="holdfast",
+    help="Differentially private tables in which everything that must hold, holds exactly.",
+    epilog="Exit codes: 0 done; 1 a fault of holdfast; 2 wrong command line; 3 refused; 4 the ledger has too little "
+    "left; 5 verify found a difference; 130 interrupted.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+books = typer.Typer(help="What has been spent, per dataset and unit.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(books, name="ledger")
+
+SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+LedgerFile = Annotated[Path, typer.Option("--file", help="The ledger's file.", show_default=True)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def holdfast(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Differentially private tables in which everything that must hold, holds exactly."""
+
+
+@app.command()
+def plan(spec: SpecFile, json: Json = False, quiet: Quiet = False) -> None:
+    """Say what a release would promise and how wrong each figure will be; reads no confidential data."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.plan(spec, json, quiet)
+
+
+@app.command()
+def release(
+    spec: SpecFile,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Another folder than the spec's.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the spec, the ledger and the folder; read and charge nothing.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make the release; the ledger is charged before anything is drawn."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.release(spec, output, dry_run, json, quiet)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
+    ledger: Annotated[Path | None, typer.Option(help="Check too that this ledger was charged as certified.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check a release against its certificate: every constraint exactly, hashes, budget."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        if not verbs.verify(folder, ledger, json, quiet):
+            raise Ending(5)
+
+
+@app.command()
+def explain(spec: SpecFile, json: Json = False, quiet: Quiet = False) -> None:
+    """Say in words what the release protects and what it gives away; reads no confidential data."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.explain(spec, json, quiet)
+
+
+@app.command()
+def schema(
+    what: Annotated[str, typer.Argument(metavar="[spec|certificate]", help="Which schema.")] = "spec",
+) -> None:
+    """Print the JSON Schema of the spec (or of the certificate)."""
+    with ending(False):
+        from holdfast.cli import verbs
+
+        verbs.schema(what)
+
+
+@app.command()
+def init(
+    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="A public file: one row per place or cell.")],
+    spec: Annotated[Path, typer.Option("--spec", help="The spec to write.")] = Path("spec.yaml"),
+    source: Annotated[str, typer.Option("--source", help="The file of records to name in it.")] = "records.parquet",
+    quiet: Quiet = False,
+) -> None:
+    """Write a commented spec to start from."""
+    with ending(False):
+        from holdfast.cli import verbs
+
+        verbs.init(domain, spec, source, quiet)
+
+
+@books.command("list")
+def ledger_list(
+    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
+    json: Json = False,
+) -> None:
+    """List every charge, oldest first."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.ledger_list(file, dataset, json)
+
+
+@books.command("remaining")
+def ledger_remaining(
+    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
+    json: Json = False,
+) -> None:
+    """Say what was spent and what is left, per dataset and unit."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.ledger_remaining(file, dataset, json)
+
+
+@books.command("budget")
+def ledger_budget(
+    dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
+    unit: Annotated[str, typer.Option(help="The unit, as the ledger names it.")] = "record",
+    epsilon: Annotated[str | None, typer.Option(help="Total epsilon.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Total delta, beside epsilon.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Total rho, instead of epsilon.")] = None,
+    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    quiet: Quiet = False,
+) -> None:
+    """Set what may be spent in all on a dataset; the newest budget counts."""
+    with ending(False):
+        from holdfast.cli import verbs
+
+        verbs.ledger_budget(file, dataset, unit, epsilon, delta, rho, quiet)
+
+
+def main() -> None:
+    """Run the command."""
+    app()

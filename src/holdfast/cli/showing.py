@@ -1,0 +1,166 @@
+"""What the command prints: tables and sentences for people, JSON for scripts; colours only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+#: Width of what is printed where nobody watches, so that files do not depend on a terminal.
+PIPED_WIDTH = 120
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, emoji=False)
+
+
+@contextmanager
+def working(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what is being done, in one line; nothing elsewhere. The words are public.
+
+    Long steps overwrite the line with how far they have come (`holdfast.progress`).
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    width = 0
+
+    def step(words: str) -> None:
+        nonlocal width
+        text = f"holdfast: {words}"
+        width = max(width, len(text))
+        sys.stderr.write("\r" + text.ljust(width))
+        sys.stderr.flush()
+
+    try:
+        yield step
+    finally:
+        sys.stderr.write("\r" + " " * width + "\r")
+        sys.stderr.flush()
+
+
+def data(content: Any) -> None:
+    """Print JSON."""
+    print(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False, default=str))
+
+
+def sentence(words: str) -> None:
+    """Print one sentence."""
+    print(words)
+
+
+def sections(found: dict[str, list[str]]) -> None:
+    """Print headings with sentences."""
+    console = _console()
+    for i, (heading, sentences) in enumerate(found.items()):
+        console.print(("" if i == 0 else "\n") + f"[bold]{escape(heading)}[/bold]")
+        for words in sentences:
+            console.print(f"  {escape(words)}")
+
+
+def plan(found: Any) -> None:
+    """Print a plan."""
+    console, job = _console(), found.job
+    console.print(f"[bold]{escape(job.title)}[/bold]")
+    for table in found.tables:
+        console.print(f"\n{escape(table.name)}: {table.kind}, method {table.method}, computed by {table.ways}")
+        console.print(_levels(table))
+        console.print(f"  Errors {escape(table.basis)}; measured on {table.simulated} simulated tables.")
+        if len(table.comparison) > 1:
+            console.print(_comparison(table))
+    console.print("\n[bold]What it promises[/bold]")
+    for statement in job.guarantees:
+        console.print(f"  {escape(str(statement))}")
+    if found.unprotected:
+        console.print("\n[bold]What stays unprotected[/bold]")
+        for words in found.unprotected:
+            console.print(f"  {escape(words)}")
+    console.print("\n[bold]To know[/bold]")
+    for words in job.caveats:
+        console.print(f"  {escape(words[0].upper() + words[1:])}.")
+    seconds = "cannot be told" if found.seconds is None else f"about {max(found.seconds, 0.1):.1f} s"
+    console.print(
+        f"  Drawing takes {seconds} here, beside reading the records; memory about {found.bytes / 2**20:.0f} MiB."
+    )
+
+
+def _levels(table: Any) -> Table:
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    for name, side in (
+        ("level", "left"),
+        ("figures", "right"),
+        ("noise", "left"),
+        ("expected absolute error", "right"),
+        ("95 % interval width", "right"),
+    ):
+        shown.add_column(name, justify=side)  # type: ignore[arg-type]
+    for level in table.levels:
+        error, width = ("exact", "0") if level.exact else (_short(level.absolute_error), _short(level.interval_width))
+        shown.add_row(escape(level.name), f"{level.figures:,}", level.noise, error, width)
+    return shown
+
+
+def _comparison(table: Any) -> Table:
+    shown = Table(title="Methods at the same total guarantee", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    shown.add_column("method")
+    shown.add_column("mean error over levels", justify="right")
+    shown.add_column("")
+    several = len({each.noise for each in table.comparison}) > 1
+    for each in table.comparison:
+        name = f"{each.method} ({each.noise})" if several else each.method
+        if each.errors is None:
+            shown.add_row(name, "-", escape(f"refused: {each.refused}"))
+        else:
+            shown.add_row(name, _short(each.errors.score), "chosen" if each.chosen else "")
+    return shown
+
+
+def _short(number: float) -> str:
+    return f"{number:,.3g}" if number < 1000 else f"{number:,.0f}"
+
+
+def verdict(found: Any) -> None:
+    """Print what was checked."""
+    console = _console()
+    for check in found.checks:
+        mark = "[green]holds [/green]" if check.ok else "[red]BROKEN[/red]"
+        console.print(f"{mark}  {escape(check.name)}: {escape(check.sentence)}")
+    console.print("Everything is as certified." if found.ok else "This release is not as certified.")
+
+
+def charges(entries: list[Any]) -> None:
+    """Print the charges of a ledger."""
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("when", "dataset", "unit", "title", "charge"):
+        shown.add_column(name)
+    for entry in entries:
+        words = "; ".join(amount(statement.as_mapping()) for statement in entry.statements[:1])
+        shown.add_row(entry.when, escape(entry.dataset), escape(entry.unit), escape(entry.title), words)
+    _console().print(shown)
+
+
+def accounts(rows: list[dict[str, Any]]) -> None:
+    """Print what was spent and what is left."""
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("dataset", "unit", "spent", "budget", "left"):
+        shown.add_column(name)
+    for row in rows:
+        spent = row["trouble"] or ("nothing" if row["spent"] is None else amount(row["spent"]))
+        budget, left = (_numbers(row[key]) for key in ("budget", "remaining"))
+        shown.add_row(escape(row["dataset"]), escape(row["unit"]), escape(spent), budget or "none set", left or "-")
+    _console().print(shown)
+
+
+def amount(statement: dict[str, Any]) -> str:
+    """Write how much a statement allows."""
+    return _numbers({name: statement[name] for name in ("epsilon", "delta", "rho") if statement[name]}) or "nothing"
+
+
+def _numbers(found: dict[str, Any] | None) -> str:
+    return ", ".join(f"{name} {value:.6g}" for name, value in (found or {}).items())

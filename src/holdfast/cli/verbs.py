@@ -1,0 +1,172 @@
+"""What the verbs do: call the job, and show what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.arguments import Refused, one_of
+from holdfast.cli import showing
+from holdfast.release.job import Job
+from holdfast.release.spec import read_spec
+
+SCHEMAS = ("spec", "certificate")
+
+
+def _job(spec: Path, quiet: bool) -> Job:
+    with showing.working(quiet) as step:
+        step("reading the spec and comparing methods")
+        return Job.from_spec(read_spec(spec))
+
+
+def plan(spec: Path, json: bool, quiet: bool) -> None:
+    """Show the plan of a spec."""
+    from holdfast.release.plan import plan as planned
+
+    job = _job(spec, quiet or json)
+    with showing.working(quiet or json) as step:
+        step("timing one table")
+        found = planned(job)
+    if json:
+        showing.data(found.as_mapping())
+    elif not quiet:
+        showing.plan(found)
+
+
+def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: bool) -> None:
+    """Make a release, or check that it could be made."""
+    job = _job(spec, quiet or json)
+    folder = Path(job.spec.output if output is None else output).absolute()
+    if dry_run:
+        from holdfast.release.run import could_release
+
+        could_release(job, folder)
+        told: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
+        words = f"nothing stands in the way of {folder}; nothing was read, charged or drawn"
+    else:
+        from holdfast.release.run import release as released
+
+        with showing.working(quiet or json) as step:
+            folder = released(job, output=output, step=step)
+        told = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html")}
+        words = f"released into {folder}; read {folder / 'report.html'}"
+    told["statement"] = job.guarantee.as_mapping()
+    if json:
+        showing.data(told)
+    elif not quiet:
+        showing.sentence(words)
+
+
+def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
+    """Check a release, with its charge if a ledger is named; return whether everything is as certified."""
+    from holdfast.release.ledger import Ledger
+    from holdfast.release.verify import verify as verified
+
+    verdict = verified(folder, None if ledger is None else Ledger(_there(ledger)))
+    if json:
+        showing.data(verdict.as_mapping())
+    elif not quiet:
+        showing.verdict(verdict)
+    return verdict.ok
+
+
+def explain(spec: Path, json: bool, quiet: bool) -> None:
+    """Show a spec in words."""
+    from holdfast.release.explain import explain as explained
+
+    found = explained(_job(spec, quiet or json))
+    if json:
+        showing.data(found)
+    elif not quiet:
+        showing.sections(found)
+
+
+def schema(what: str) -> None:
+    """Print a JSON Schema."""
+    one_of("schema", what, SCHEMAS)
+    if what == "spec":
+        from holdfast.release.schema import spec_schema
+
+        showing.data(spec_schema())
+    else:
+        from holdfast.release.certificate import schema as certificate_schema
+
+        showing.data(certificate_schema())
+
+
+def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
+    """Write a spec to start from; never over an existing file."""
+    from holdfast.release.starting import starting_spec
+
+    text = starting_spec(domain, source, spec.name)
+    try:
+        with spec.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Refused(f"{str(spec)!r} exists already: name another file with --spec") from None
+    except OSError as error:
+        raise Refused(f"{str(spec)!r} cannot be written: {error.strerror}") from None
+    if not quiet:
+        showing.sentence(f"wrote {spec}; next: holdfast plan {spec}")
+
+
+def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
+    """List the charges of a ledger."""
+    from holdfast.release.ledger import Ledger
+
+    entries = Ledger(_there(file)).entries(dataset)
+    if json:
+        showing.data([entry.as_mapping() for entry in entries])
+    else:
+        showing.charges(entries)
+
+
+def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
+    """Show what is left in a ledger."""
+    from holdfast.release.ledger import Ledger
+
+    ledger = Ledger(_there(file))
+    rows = []
+    for name, unit in ledger.datasets():
+        if dataset in (None, name):
+            account = ledger.account(name, unit)
+            spent = None if account.trouble or not account.spent else account.spent[0]
+            rows.append(
+                {
+                    "dataset": name,
+                    "unit": unit,
+                    "spent": None if spent is None else spent.as_mapping(),
+                    "budget": ledger.budget(name, unit),
+                    "remaining": ledger.remaining(name, unit),
+                    "trouble": account.trouble,
+                }
+            )
+    if json:
+        showing.data(rows)
+    else:
+        showing.accounts(rows)
+
+
+def ledger_budget(
+    file: Path, dataset: str, unit: str, epsilon: str | None, delta: str | None, rho: str | None, quiet: bool
+) -> None:
+    """Set a budget."""
+    from decimal import Decimal, InvalidOperation
+
+    from holdfast.release.ledger import Ledger
+
+    numbers = {}
+    for name, text in (("epsilon", epsilon), ("delta", delta), ("rho", rho)):
+        try:
+            numbers[name] = None if text is None else Decimal(text)
+        except InvalidOperation:
+            raise Refused(f"{name} must be a number, found {text!r}") from None
+    Ledger(file).set_budget(dataset, unit, **numbers)
+    if not quiet:
+        showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
+
+
+def _there(file: Path) -> Path:
+    if not file.exists():
+        raise Refused(f"there is no ledger {str(file)!r}: name one with --file; the first release makes it")
+    return file

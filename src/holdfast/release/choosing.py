@@ -1,0 +1,128 @@
+"""Choosing a method: every method that holds what was asked, at the same total guarantee, and its expected errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.mechanism import Mechanism
+from holdfast.release.domain import Layout
+from holdfast.release.errors import Errors, errors
+from holdfast.release.holding import Holding
+from holdfast.release.methods import Problem, calibrated, counted, lists_tables, made, suited
+
+#: Simulated errors are equal when they agree to this many digits.
+DIGITS = 2
+#: What a table's statement must meet, given the uncalibrated mechanism.
+Target = Callable[[Mechanism], dict[str, Fraction]]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A table whose method is to be chosen."""
+
+    layout: Layout
+    problem: Problem
+    holding: Holding
+    guess: npt.NDArray[np.int64] | None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that come into question."""
+        asked = self.layout.asked.method
+        return suited(self.problem) if asked == "auto" else (asked,)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One method in a comparison: its errors at the same guarantee as the others, or why it is out of the question."""
+
+    method: str
+    noise: str
+    errors: Errors | None = None
+    refused: str | None = None
+    chosen: bool = False
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values."""
+        found = self.errors
+        return {
+            "method": self.method,
+            "noise": self.noise,
+            "chosen": self.chosen,
+            "refused": self.refused,
+            "expected_absolute_error": None if found is None else found.score,
+            "per_level": None if found is None else list(found.absolute),
+            "basis": None if found is None else found.basis,
+        }
+
+
+def choose(choice: Choice, law: str) -> Mechanism:
+    """Return the first method that promises something, at any scale."""
+    refusals = []
+    for method in choice.methods:
+        try:
+            mechanism = made(method, choice.problem.noise(law), choice.problem)
+            counted(mechanism, choice.problem.scope)
+        except Refused as refusal:
+            refusals.append((method, str(refusal)))
+        else:
+            return mechanism
+    raise _none(choice, refusals)
+
+
+def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[tuple[Compared, ...], Mechanism]:
+    """Return the comparison, with the chosen method marked, and its calibrated mechanism.
+
+    The choice looks at the spec and public guesses only: the least mean over levels of the expected absolute error, all
+    methods calibrated to the same total guarantee. Where there is nothing to choose, no errors are measured.
+    """
+    several = len(choice.methods) * len(laws) > 1
+    compared: list[Compared] = []
+    mechanisms: list[Mechanism | None] = []
+    for law in laws:
+        for method in choice.methods:
+            try:
+                mechanism = made(method, choice.problem.noise(law), choice.problem)
+                fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
+                found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if several else None
+            except Refused as refusal:
+                compared.append(Compared(method, law, refused=str(refusal)))
+                mechanisms.append(None)
+            else:
+                compared.append(Compared(method, law, found))
+                mechanisms.append(fitted)
+    ranks = [_rank(each, mechanism, choice.problem.scope) for each, mechanism in zip(compared, mechanisms, strict=True)]
+    best = ranks.index(min(ranks))
+    chosen = mechanisms[best]
+    if chosen is None:
+        raise _none(choice, [(each.method, each.refused or "") for each in compared])
+    compared[best] = replace(compared[best], chosen=True)
+    return tuple(compared), chosen
+
+
+def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool, bool, float, bool, float]:
+    """Sort by what can be drawn, what no data can defeat, expected error; equal errors by the stronger statement."""
+    if mechanism is None:
+        return True, True, np.inf, True, np.inf
+    score = 0.0 if each.errors is None else each.errors.score
+    whole_orders = counted(mechanism, scope).orders == "integer"
+    return False, lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
+
+
+def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:
+    laid = choice.layout
+    if len(choice.methods) == 1:
+        sentence = refusals[0][1]
+    else:
+        reasons = "; ".join(f"{method}: {reason}" for method, reason in dict(refusals).items())
+        sentence = f"no method holds everything that is asked ({reasons})"
+    if laid.asked.numbers == "whole" and "integer" in sentence:
+        sentence += "; numbers: real in the table allows values that are not whole"
+    return laid.spec.error(laid.place("method"), sentence, found=laid.asked.method)

@@ -1,0 +1,123 @@
+"""How wrong the figures will be: measured on simulated tables, from the spec and public guesses alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.mechanism import DATA_DEPENDENT, Mechanism
+from holdfast.randomness import seeded
+from holdfast.release.domain import Layout
+from holdfast.release.holding import Holding
+from holdfast.release.methods import Problem, made
+from holdfast.release.public import PublicFiles
+
+#: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
+TABLES, NUMBERS = 2_000, 4_000_000
+#: The seed of plans: the same spec gives the same plan.
+SEED = 5
+#: How the errors are known.
+LAW = "from the law of the noise, which does not depend on the data"
+GUESS = "at the public guess of the spec; the errors depend on the data"
+FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Expected errors per level or margin."""
+
+    absolute: tuple[float, ...]
+    width: tuple[float, ...]
+    basis: str
+    tables: int
+
+    @property
+    def score(self) -> float:
+        """The mean over the levels of their mean absolute errors: every level counts the same."""
+        return float(np.mean(self.absolute))
+
+
+def errors(
+    layout: Layout, problem: Problem, mechanism: Mechanism, method: str, guess: npt.NDArray[np.int64] | None
+) -> Errors:
+    """Measure the errors of a calibrated mechanism, per level."""
+    size = int(np.clip(NUMBERS // layout.query.n, 1, TABLES))
+    try:
+        drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
+    except Refused as refusal:
+        if str(refusal) != DATA_DEPENDENT:
+            raise
+        if guess is not None:
+            drawn, basis = mechanism.simulate(guess, size, seeded(SEED)) - guess, GUESS
+        else:
+            free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
+            drawn, basis = free.noise(size, seeded(SEED)), FAR
+    mean, width = [], []
+    for level in range(len(layout.levels)):
+        at_level = drawn[:, layout.level_of == level]
+        mean.append(float(np.abs(at_level).mean()))
+        low, high = np.quantile(at_level, [0.025, 0.975])
+        width.append(float(high - low))
+    return Errors(tuple(mean), tuple(width), basis, size)
+
+
+def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[np.int64] | None:
+    """Return the answer for the public guess of the spec: a typical count per cell, or a public table of counts."""
+    guess = layout.asked.guess
+    if guess is None:
+        return None
+    cells = layout.query.cells
+    assert cells is not None
+    if isinstance(guess, Decimal):
+        counts = np.full(cells, int(guess.to_integral_value()), dtype=np.int64)
+    else:
+        counts = _listed(layout, guess, files)
+    if found.impossible is not None:
+        counts = np.where(found.impossible, 0, counts)
+    answer = layout.query.answer(counts)
+    if found.all is not None:
+        missed = found.all.system(layout.query.n).violation(answer)
+        if missed is not None:
+            raise layout.spec.error(layout.place("guess"), f"the guess violates what must hold ({missed})")
+    return np.asarray(answer, dtype=np.int64)
+
+
+def _listed(layout: Layout, file: str, files: PublicFiles) -> npt.NDArray[np.int64]:
+    """Read a public table of counts: one row per cell, with the columns of the keys and one called count."""
+    place, spec = layout.place("guess"), layout.spec
+    position = np.zeros(0, dtype=np.int64)
+    for i, key in enumerate(layout.keys):
+        own = key_columns(layout, i)
+        paths = list(zip(*(files.column(file, name, place).tolist() for name in own), strict=True))
+        known = {path: j for j, path in enumerate(zip(*(values.tolist() for values in key.values), strict=True))}
+        missing = next((path for path in paths if path not in known), None)
+        if missing is not None:
+            shown = " / ".join(str(part) for part in missing)
+            raise spec.error(place, f"the file {file!r} names {shown!r}, which is not in the domain", found=shown)
+        index = np.array([known[path] for path in paths], dtype=np.int64)
+        position = index if i == 0 else position * key.size + index
+    counts = np.zeros(int(np.prod([key.size for key in layout.keys])), dtype=np.int64)
+    texts = files.column(file, "count", place)
+    try:
+        values = np.array([int(text or "") for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        values = np.array([-1])
+    if (values < 0).any():
+        raise spec.error(place, f"the column 'count' of {file!r} must hold whole numbers of 0 or more")
+    if np.unique(position).size < position.size:
+        raise spec.error(place, f"the file {file!r} names a cell twice")
+    counts[position] = values
+    return counts
+
+
+def key_columns(layout: Layout, number: int) -> tuple[str, ...]:
+    """The columns of a key under the names that public files use."""
+    if layout.tree is None:
+        return (layout.names[number],)
+    if number > 0:
+        return (layout.asked.categories[number - 1],)
+    return layout.names if layout.asked.match == "path" else layout.names[-1:]

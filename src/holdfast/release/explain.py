@@ -1,0 +1,70 @@
+"""A job in words that a privacy officer can sign: whom it protects, how strongly, and what it gives away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.privacy.words import figure
+from holdfast.release.job import Job, Table
+
+HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
+
+
+def explain(job: Job) -> dict[str, list[str]]:
+    """Return headings with their sentences, in reading order."""
+    found = {
+        "What is asked for": [_asked(job), _protected(job)],
+        "What the release promises": [str(job.guarantee)],
+        "What holds in every table": [_held(table) for table in job.tables],
+        "What is given away": _given_away(job),
+        "How the records are treated": [f"{caveat[0].upper()}{caveat[1:]}." for caveat in job.caveats],
+        "How the noise is drawn": [_drawn(table) for table in job.tables],
+    }
+    others = [str(statement) for statement in job.guarantees[1:]]
+    if others:
+        found["What else holds"] = others
+    return found
+
+
+def _asked(job: Job) -> str:
+    names = {"epsilon": "epsilon", "delta": "delta", "rho": "rho"}
+    amount = ", ".join(f"{names[name]} {figure(float(value))}" for name, value in job.target.items())
+    tables = f"{len(job.tables)} tables that share the budget" if len(job.tables) > 1 else "one table"
+    return f"{job.title}: {tables}, with {amount} in total."
+
+
+def _protected(job: Job) -> str:
+    unit = job.spec.privacy.unit
+    whom = "one record" if unit is None else f"one person, a value of the column {unit.column!r}"
+    return f"The unit of protection is {whom}; neighbouring data differ in {job.neighbours}."
+
+
+def _held(table: Table) -> str:
+    account: dict[str, Any] = table.holds
+    words = [words for key, words in HOLDS.items() if account[key]]
+    if account["bounds"]:
+        words.append("counts stay within the bounds of the spec")
+    if account["impossible"]:
+        words.append(f"{len(account['impossible'])} figures are 0 by definition")
+    return f"{table.name} ({table.kind}, {table.query.n} figures): {', '.join(words) or 'nothing is required'}."
+
+
+def _given_away(job: Job) -> list[str]:
+    sentences = [
+        f"{table.name}: published exactly, and so not protected by any epsilon: {', '.join(table.holding.exact)}."
+        for table in job.tables
+        if table.holding.exact
+    ]
+    if not sentences:
+        return ["Nothing is published exactly: every figure is protected."]
+    items = dict.fromkeys(item for statement in job.guarantees for item in statement.unprotected)
+    fixed = [item for item in items if "no allowed change" in item]
+    sentences += [f"These follow from the exact figures and are disclosed with them: {item}." for item in fixed]
+    sentences.append(
+        "Whoever already knows all but a few of the records behind an exact figure can work out the rest from it."
+    )
+    return sentences
+
+
+def _drawn(table: Table) -> str:
+    return f"{table.name}: {table.noise} noise, method {table.method} ({table.mechanism.method})."

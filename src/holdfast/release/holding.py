@@ -1,0 +1,213 @@
+"""What must hold in a table: from the words of the spec to constraints, and to a plain account for certificates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from holdfast.arguments import Refused
+from holdfast.constraints import (
+    Constraint,
+    between,
+    consistent,
+    exact_margins,
+    exact_nodes,
+    fixed,
+    invariant,
+    nonnegative,
+)
+from holdfast.constraints.rows import Names
+from holdfast.release.domain import Layout, Mask
+from holdfast.release.places import Place
+
+#: Tables with more rows than this are described by their names alone, not row by row.
+MOST_LISTED = 10_000
+
+
+@dataclass(eq=False)
+class Holding:
+    """What must hold: equalities and exact figures, bounds, cells that are always empty, and the plain account."""
+
+    equal: Constraint | None = None
+    unequal: Constraint | None = None
+    exact: tuple[str, ...] = ()
+    impossible: Mask | None = None
+    account: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def all(self) -> Constraint | None:
+        """Everything together."""
+        return _both(self.equal, self.unequal)
+
+
+def holding(layout: Layout) -> Holding:
+    """Read the hold list of a table."""
+    found = Holding(
+        account={
+            "consistent": False,
+            "nonnegative": False,
+            "whole": layout.asked.numbers == "whole",
+            "sums": [],
+            "bounds": [],
+            "impossible": [],
+            "exact": [],
+        }
+    )
+    exact: list[tuple[str | tuple[str, ...], Place]] = []
+    for i, rule in enumerate(layout.asked.hold):
+        place = layout.place("hold", i)
+        try:
+            if rule.rule == "consistent":
+                _consistent(layout, found)
+            elif rule.rule == "nonnegative":
+                found.unequal = _both(found.unequal, nonnegative())
+                found.account["nonnegative"] = True
+            elif rule.rule == "between":
+                _between(layout, found, i)
+            elif rule.rule == "impossible":
+                for j, item in enumerate(rule.impossible):
+                    cells = layout.cells(item, (*place, "impossible", j))
+                    found.impossible = cells if found.impossible is None else found.impossible | cells
+            else:
+                exact += [(item, (*place, "exact", j)) for j, item in enumerate(rule.exact)]
+        except Refused as refusal:
+            raise _placed(layout, place, refusal) from None
+    try:
+        _empty(layout, found)
+        _exact(layout, found, exact)
+        _ = found.all  # refuses what contradicts itself
+    except Refused as refusal:
+        raise _placed(layout, layout.place("hold"), refusal) from None
+    return found
+
+
+def _placed(layout: Layout, place: Place, refusal: Refused) -> Refused:
+    """Give a refusal its line, unless it has one."""
+    return refusal if hasattr(refusal, "line") else layout.spec.error(place, str(refusal))
+
+
+def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+def _consistent(layout: Layout, found: Holding) -> None:
+    found.account["consistent"] = True
+    if layout.query.identity:
+        return  # cells alone have nothing to add up to
+    found.equal = _both(found.equal, consistent(layout.query))
+    tree, by = layout.tree, layout.by
+    if tree is None or layout.query.n > MOST_LISTED:
+        found.account["sums"] = {"parents": True}
+        return
+    inner = np.flatnonzero(~tree.is_leaf)
+    found.account["sums"] = [
+        [int(v) * by + c, (tree.children_of(int(v)) * by + c).tolist()] for v in inner for c in range(by)
+    ]
+
+
+def _between(layout: Layout, found: Holding, number: int) -> None:
+    bounds = layout.asked.hold[number].between
+    assert bounds is not None
+    place = layout.place("hold", number, "between", "at")
+    rows = None
+    if bounds.at is not None:
+        parts = [layout.outputs(item, (*place, j)) for j, item in enumerate(bounds.at)]
+        rows = np.unique(np.concatenate(parts))
+    found.unequal = _both(found.unequal, between(bounds.low, bounds.high, at=rows))
+    limits = {
+        side: None if limit is None else str(limit) for side, limit in (("low", bounds.low), ("high", bounds.high))
+    }
+    listed = np.arange(layout.query.n) if rows is None else rows
+    found.account["bounds"].append({"rows": listed.tolist(), **limits})
+
+
+def _empty(layout: Layout, found: Holding) -> None:
+    """Fix at 0 every output to which only impossible cells contribute."""
+    if found.impossible is None:
+        return
+    if found.impossible.all():
+        raise Refused("every cell is said to be impossible: leave at least one that can hold records")
+    reached = layout.query.answer((~found.impossible).astype(np.int64))
+    rows = np.flatnonzero(reached == 0)
+    found.account["impossible"] = rows.tolist()
+    if rows.size:
+        found.equal = _both(found.equal, fixed(rows, np.zeros(rows.size, dtype=np.int64)))
+
+
+def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ...], Place]]) -> None:
+    if not items:
+        return
+    figures = [layout.figure(item, place) for item, place in items]
+    names = [item if isinstance(item, str) else " / ".join(item) for item, _ in items]
+    if layout.tree is not None:
+        nodes = np.unique(np.concatenate([np.asarray(nodes) for nodes in figures]))
+        constraint = invariant(exact_nodes(layout.tree, nodes, layout.by))
+        rows = [[[int(row)] for row in layout.outputs(item, place)] for item, place in items]
+    else:
+        margins = [tuple(int(a) for a in axes) for axes in figures]
+        names = [layout.margin_name(axes) for axes in margins]
+        repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if repeated is not None:
+            raise Refused(f"the margin {repeated!r} is named twice as exact: name it once")
+        cube = layout.query.cube
+        assert cube is not None
+        sums = [_margin_rows(layout, axes, place) for axes, (_, place) in zip(margins, items, strict=True)]
+        if layout.query.identity:
+            constraint = invariant(exact_margins(cube.shape, margins))
+        else:
+            constraint = invariant(sparse.vstack(sums, format="csr"))
+        few = layout.query.n <= MOST_LISTED
+        rows = [[part.indices[a:b].tolist() for a, b in _spans(part)] if few else [] for part in sums]
+    found.equal = _both(found.equal, _named(constraint, layout, rows, names))
+    found.exact = tuple(names)
+    found.account["exact"] = [{"figure": name, "rows": each} for name, each in zip(names, rows, strict=True)]
+
+
+def _named(constraint: Constraint, layout: Layout, rows: list[list[list[int]]], names: list[str]) -> Constraint:
+    """Call the exact figures by their public names, where there are few."""
+    part = constraint.parts[0]
+    assert part.rows is not None
+    if layout.tree is None:
+        texts = [_figure_name(layout, row, name) for each, name in zip(rows, names, strict=True) for row in each]
+    else:
+        outputs = np.unique([row[0] for each in rows for row in each])  # the order of the invariant's rows
+        texts = [str(layout.query.labels[row]) for row in outputs]
+    if len(texts) != part.rows.count:
+        return constraint  # too many to be listed
+    literal = (text.replace("{", "{{").replace("}", "}}") for text in texts)
+    titles = Names(tuple((text, np.zeros((1, 0), dtype=np.int64)) for text in literal))
+    return replace(constraint, parts=(replace(part, rows=replace(part.rows, names=titles)),))
+
+
+def _figure_name(layout: Layout, outputs: list[int], name: str) -> str:
+    """The name of a cell of a margin: what the outputs that add up to it have in common."""
+    axes = [] if name == "total" else name.split(" × ")
+    return " / ".join(str(layout.columns[axis][outputs[0]]) for axis in axes) or "total"
+
+
+def _spans(rows: Any) -> list[tuple[int, int]]:
+    return list(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True))
+
+
+def _margin_rows(layout: Layout, axes: tuple[int, ...], place: Place) -> Any:
+    """Return the 0/1 rows that sum outputs to a margin, from the first measured margin that holds it."""
+    cube = layout.query.cube
+    assert cube is not None
+    for m, name in enumerate(layout.levels):
+        kept = tuple(cube.names.index(part) for part in name.split(" × ")) if name != "total" else ()
+        if set(axes) <= set(kept):
+            outputs = np.flatnonzero(layout.level_of == m)
+            sub = type(cube)([cube.shape[a] for a in kept] or [1])
+            position = sub.margin_index([kept.index(a) for a in axes])
+            count = int(np.prod([cube.shape[a] for a in axes], dtype=np.int64))
+            ones = np.ones(outputs.size, dtype=np.int64)
+            return sparse.csr_array((ones, (position, outputs)), shape=(count, layout.query.n))
+    sentence = (
+        f"the margin {layout.margin_name(axes)!r} does not follow from the margins that are measured: add it to them"
+    )
+    raise layout.spec.error(place, sentence, layout.margin_name(axes), layout.levels)

@@ -1,0 +1,295 @@
+"""The job: a spec with its public domain, every table's mechanism calibrated, and what all of them promise together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.constraints import Constraint
+from holdfast.mechanism import Mechanism
+from holdfast.privacy import Guarantee, best_first, compose, rho_for
+from holdfast.privacy.guarantee import SCOPES
+from holdfast.queries import Neighbours, Query
+from holdfast.release.choosing import Choice, Compared, choose, choose_among
+from holdfast.release.domain import Key, Layout, layout
+from holdfast.release.errors import Errors, errors, guessed
+from holdfast.release.holding import Holding, holding
+from holdfast.release.methods import MOVES, Problem, counted, lists_tables
+from holdfast.release.public import PublicFiles, Texts
+from holdfast.release.spec import Spec
+
+LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One table of a job: its public shape, what must hold, and the mechanism that makes it."""
+
+    name: str
+    layout: Layout
+    holding: Holding
+    problem: Problem
+    mechanism: Mechanism
+    method: str
+    noise: str
+    counted: Guarantee
+    comparison: tuple[Compared, ...]
+    guess: npt.NDArray[np.int64] | None
+
+    @property
+    def kind(self) -> str:
+        """What the table is: hierarchy, histogram or cube."""
+        return self.layout.asked.kind
+
+    @property
+    def query(self) -> Query:
+        """What is asked."""
+        return self.layout.query
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """How records are addressed."""
+        return self.layout.keys
+
+    @property
+    def columns(self) -> dict[str, Texts]:
+        """The public names of every output, in output order; None where something is summed over."""
+        return self.layout.columns
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The names of the levels or margins."""
+        return self.layout.levels
+
+    @property
+    def level_of(self) -> npt.NDArray[np.int64]:
+        """The number of each output's level or margin."""
+        return self.layout.level_of
+
+    @property
+    def constraint(self) -> Constraint | None:
+        """Everything that must hold."""
+        return self.holding.all
+
+    @property
+    def holds(self) -> dict[str, Any]:
+        """What must hold, in plain values, for certificates."""
+        return self.holding.account
+
+    @property
+    def onto(self) -> bool:
+        """Whether the values are a function of noisy measurements, which may then be published too."""
+        return self.method in MOVES
+
+    @cached_property
+    def errors(self) -> Errors:
+        """Expected errors per level, measured on simulated tables when first asked for."""
+        found = next(each.errors for each in self.comparison if each.chosen)
+        return found or errors(self.layout, self.problem, self.mechanism, self.method, self.guess)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A spec ready to be released. Nothing in it was read from confidential data."""
+
+    spec: Spec
+    tables: tuple[Table, ...]
+    guarantees: tuple[Guarantee, ...]
+    public_files: dict[str, str]
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> Job:
+        """Read the public domain, choose methods and calibrate; refuse a job for which no statement holds."""
+        files = PublicFiles(spec)
+        choices = []
+        for number in range(len(spec.tables)):
+            laid = layout(spec, number, files)
+            found = holding(laid)
+            problem = _problem(laid, found)
+            choices.append(Choice(laid, problem, found, guessed(laid, found, files)))
+        tables = _calibrated(spec, choices)
+        return cls(spec, tables, _joint(spec, tables), files.hashes)
+
+    @property
+    def title(self) -> str:
+        """The title of the release."""
+        return self.spec.title
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the whole release promises: the statement that the budget counts."""
+        return self.guarantees[0]
+
+    @property
+    def cost(self) -> tuple[Guarantee, ...]:
+        """One statement per table; together they are `guarantee`."""
+        return tuple(table.counted for table in self.tables)
+
+    @property
+    def dataset(self) -> str:
+        """The name under which the ledger counts what is spent."""
+        data = self.spec.data
+        if data.name is not None:
+            return data.name
+        if data.source is None:
+            raise self.spec.error(("data",), "a dataset without a source needs data.name, its name in the ledger")
+        return str(self.spec.resolve(data.source))
+
+    @property
+    def unit(self) -> str:
+        """Whom the release protects, as the ledger counts it."""
+        unit = self.spec.privacy.unit
+        if unit is None:
+            return "record"
+        return f"column {unit.column}, at most {unit.max_records} record{'s' if unit.max_records > 1 else ''}"
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Which changes of the data are hidden."""
+        return _neighbours(self.spec)
+
+    @property
+    def target(self) -> dict[str, Fraction]:
+        """What the spec asks for in total."""
+        return _target(self.spec)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader must know about the records behind the tables, in sentences."""
+        sentences = _caveats(self.spec, self.guarantee.scope)
+        if any(lists_tables(table.mechanism) for table in self.tables):
+            sentences.append(LISTS)
+        return tuple(sentences)
+
+
+def _problem(laid: Layout, found: Holding) -> Problem:
+    spec, asked = laid.spec, laid.asked
+    shares = None
+    if asked.shares is not None:
+        place = laid.place("shares")
+        if len(laid.levels) == 1:
+            raise spec.error(place, "shares divide the budget over levels or margins, and this table has only one")
+        shares = {laid.level(name, (*place, name)): Fraction(value) for name, value in asked.shares.items()}
+    whole = asked.numbers == "whole"
+    return Problem(laid.query, found.equal, found.unequal, _neighbours(spec), shares, whole, spec.privacy.scope)
+
+
+def _neighbours(spec: Spec) -> Neighbours:
+    unit = spec.privacy.unit
+    return Neighbours(spec.privacy.neighbours, records=1 if unit is None else unit.max_records)
+
+
+def _target(spec: Spec) -> dict[str, Fraction]:
+    privacy = spec.privacy
+    given = {"epsilon": privacy.epsilon, "delta": privacy.delta, "rho": privacy.rho}
+    return {name: Fraction(value) for name, value in given.items() if value is not None}
+
+
+def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
+    """Choose a method for each table and calibrate it at its share of the budget."""
+    target, law = _target(spec), spec.privacy.noise
+    if len(choices) == 1:
+        laws = [law] if law else ["gaussian"] if "rho" in target else ["laplace"]
+        if law is None and "delta" in target:
+            laws = ["gaussian", "laplace"]
+        return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
+    law = law or ("laplace" if set(target) == {"epsilon"} else "gaussian")
+    # Group privacy brings every table to the largest number of records that change together.
+    first = [choose(choice, law) for choice in choices]
+    records = max(counted(mechanism, spec.privacy.scope).records for mechanism in first)
+    whole_orders = any(counted(mechanism, spec.privacy.scope).orders == "integer" for mechanism in first)
+    total = Fraction(sum(Fraction(choice.layout.asked.share or 1) for choice in choices))
+    tables = []
+    for choice in choices:
+        share = Fraction(choice.layout.asked.share or 1) / total
+
+        def of_table(mechanism: Mechanism, share: Fraction = share) -> dict[str, Fraction]:
+            steps = -(-records // counted(mechanism, spec.privacy.scope).records)
+            if law == "laplace":
+                return {"epsilon": share * target["epsilon"] / steps}
+            if "rho" in target:
+                return {"rho": share * target["rho"] / steps**2}
+            orders = "integer" if whole_orders else "all"
+            return {"rho": share * Fraction(rho_for(target["epsilon"], target["delta"], orders)) / steps**2}
+
+        tables.append(_table(choice, *choose_among(choice, [law], of_table)))
+    return tuple(tables)
+
+
+def _table(choice: Choice, compared: tuple[Compared, ...], mechanism: Mechanism) -> Table:
+    laid = choice.layout
+    chosen = next(each for each in compared if each.chosen)
+    return Table(
+        laid.asked.name,
+        laid,
+        choice.holding,
+        choice.problem,
+        mechanism,
+        chosen.method,
+        chosen.noise,
+        counted(mechanism, laid.spec.privacy.scope),
+        compared,
+        choice.guess,
+    )
+
+
+def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:
+    """Every statement about all tables together: the counted one first, then the others, best first."""
+    delta = _target(spec).get("delta")
+    try:
+        first = _together([table.counted for table in tables], delta)
+    except Refused as refusal:
+        sentence = f"the tables together promise nothing that can be stated ({refusal}): release them in separate jobs"
+        raise spec.error(("tables",), sentence) from None
+    others = []
+    for scope in SCOPES:
+        parts = [_of_scope(table, scope) for table in tables]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or all(part is table.counted for part, table in zip(parts, tables, strict=True)):
+            continue
+        try:
+            others.append(_together(known, delta))
+        except Refused:
+            continue  # not every scope can be composed; the counted one was
+    return (first, *best_first(dict.fromkeys(others)))
+
+
+def _of_scope(table: Table, scope: str) -> Guarantee | None:
+    """The table's statement of a scope, or the one about all neighbours, which covers every scope."""
+    holds = [each for each in table.mechanism.guarantees if not each.void]
+    return next((each for each in holds if each.scope == scope), next((g for g in holds if g.scope == "all"), None))
+
+
+def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
+    if delta is None:
+        return parts[0] if len(parts) == 1 else compose(parts)
+    return parts[0].at_delta(delta) if len(parts) == 1 else compose(parts, delta=delta)
+
+
+def _caveats(spec: Spec, scope: str) -> list[str]:
+    sentences = []
+    for rule, what in ((spec.data.nulls, "with a missing value"), (spec.data.outside, "outside the public domain")):
+        if rule.rule == "refuse":
+            sentences.append(f"records {what} are refused: that there is a release says that there was none")
+        elif rule.rule == "drop":
+            sentences.append(f"records {what} are dropped; how many is not published")
+        else:
+            sentences.append(f"records {what} are counted as {rule.category!r}")
+    unit = spec.privacy.unit
+    if unit is not None:
+        sentences.append(
+            f"a person is a value of {unit.column!r}; of each person at most {unit.max_records} "
+            f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
+            "record alone, before anything else is computed, exact figures included"
+        )
+    if scope == "invariant-sharing":
+        sentences.append("the budget counts the statement about data that agree on every exactly published figure")
+    if len(spec.tables) > 1:
+        sentences.append("all tables count the same records")
+    return sentences

@@ -1,0 +1,164 @@
+"""Reading YAML safely with the line of every key, and the error that says where, what was found and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+
+from holdfast.arguments import Refused
+
+#: A key of a mapping or the number of an entry of a list, from the top down.
+Place = tuple[str | int, ...]
+#: A spec is a page or two; more is a mistake (a data file, say).
+MOST_BYTES = 1_000_000
+#: Entries of a long list that a message shows.
+_SHOWN = 12
+
+
+class SpecError(Refused):
+    """Something in a spec cannot be used: where it is, what was found, what is allowed, and the nearest valid name."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        key: str | None = None,
+        found: Any = None,
+        allowed: tuple[str, ...] = (),
+        nearest: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.line, self.key, self.found, self.allowed, self.nearest = line, key, found, allowed, nearest
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the parts of the message, for scripts."""
+        return {
+            "message": str(self),
+            "line": self.line,
+            "key": self.key,
+            "found": None if self.found is None else str(self.found),
+            "allowed": list(self.allowed),
+            "nearest": self.nearest,
+        }
+
+
+@dataclass(frozen=True)
+class Places:
+    """The line of every key and entry of one YAML file."""
+
+    file: Path
+    lines: dict[Place, int] = field(default_factory=dict)
+
+    def line(self, place: Place) -> int | None:
+        """The line of a place, or of the nearest place around it that was written."""
+        for end in range(len(place), -1, -1):
+            if place[:end] in self.lines:
+                return self.lines[place[:end]]
+        return None
+
+    def error(self, place: Place, sentence: str, found: Any = None, allowed: Iterable[Any] = ()) -> SpecError:
+        """Make the error for a place; `sentence` says what is wrong, the allowed values are added to it."""
+        options = tuple(str(option) for option in allowed)
+        nearest = None
+        if options and found is not None:
+            nearest = next(iter(difflib.get_close_matches(str(found), options, n=1)), None)
+        text = sentence
+        if options:
+            more = f" and {len(options) - _SHOWN} more" if len(options) > _SHOWN else ""
+            text += f"; allowed: {', '.join(options[:_SHOWN])}{more}"
+        if nearest is not None:
+            text += f"; did you mean {nearest!r}?"
+        line, key = self.line(place), key_of(place)
+        where = self.file.name if line is None else f"{self.file.name}, line {line}"
+        message = f"{where}: {key}: {text}" if key else f"{where}: {text}"
+        return SpecError(message, line=line, key=key or None, found=found, allowed=options, nearest=nearest)
+
+
+def key_of(place: Place) -> str:
+    """Write a place as a reader would: tables[0].hold[2].exact."""
+    text = ""
+    for step in place:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def read_yaml(path: Path) -> tuple[Any, Places]:
+    """Return the content of a YAML file as plain values, and the line of everything in it."""
+    places = Places(path)
+    text = _text(path, places)
+    try:
+        node = YAML(typ="safe", pure=True).compose(text)
+        if node is None:
+            raise places.error((), "the spec is empty; `holdfast init` writes one to start from")
+        _number(node, (), places, set())
+        content = YAML(typ="safe", pure=True).load(text)
+    except MarkedYAMLError as error:
+        raise _malformed(places, error) from None
+    except (YAMLError, ValueError) as error:
+        if isinstance(error, SpecError):
+            raise
+        raise places.error((), "this is not YAML: a value cannot be read") from None
+    if not isinstance(content, dict):
+        raise places.error(
+            (), "a spec is a mapping of keys such as title, data and privacy", found=type(content).__name__
+        )
+    return content, places
+
+
+def _text(path: Path, places: Places) -> str:
+    try:
+        size = path.stat().st_size
+        if path.is_dir():
+            raise places.error((), "this is a folder; a spec is a YAML file")
+        if size > MOST_BYTES:
+            raise places.error((), f"a spec has at most {MOST_BYTES} bytes; is this a data file?")
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        near = difflib.get_close_matches(path.name, _beside(path), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        message = f"there is no spec {str(path)!r}{hint}"
+        raise SpecError(message, found=str(path), nearest=near[0] if near else None) from None
+    except UnicodeDecodeError:
+        raise places.error((), "the spec is not text in UTF-8") from None
+    except OSError as error:
+        raise SpecError(f"the spec {str(path)!r} cannot be read: {error.strerror}", found=str(path)) from None
+
+
+def _beside(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml")]
+    except OSError:
+        return []
+
+
+def _number(node: Node, place: Place, places: Places, seen: set[int]) -> None:
+    """Note the line of a node and of all below it."""
+    if id(node) in seen:
+        raise places.error(place, "anchors and aliases (& and *) are not used in a spec; write the value out")
+    seen.add(id(node))
+    places.lines.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            below = (*place, str(key.value))
+            places.lines[below] = key.start_mark.line + 1
+            _number(value, below, places, seen)
+    elif isinstance(node, SequenceNode):
+        for i, value in enumerate(node.value):
+            _number(value, (*place, i), places, seen)
+
+
+def _malformed(places: Places, error: MarkedYAMLError) -> SpecError:
+    mark = error.problem_mark or error.context_mark
+    line = None if mark is None else mark.line + 1
+    problem = " ".join(str(error.problem or "it cannot be read").split())
+    problem = problem.removesuffix(" with value").split(" with value ")[0]
+    where = places.file.name if line is None else f"{places.file.name}, line {line}"
+    return SpecError(f"{where}: this is not YAML: {problem}", line=line)

@@ -1,0 +1,176 @@
+"""What a release would promise and how wrong each figure will be, before any confidential data is read."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.mechanism import Mechanism
+from holdfast.privacy import Guarantee
+from holdfast.randomness import seeded
+from holdfast.release.choosing import Compared
+from holdfast.release.errors import SEED
+from holdfast.release.job import Job, Table
+
+#: Memory of the loaded library, and of one figure at its peak: what nations of blocks were measured to need, rounded up
+#: (benchmarks/README.md).
+BASE_BYTES, FIGURE_BYTES = 300 * 2**20, 500
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level or margin of a table: its noise and its expected errors."""
+
+    name: str
+    figures: int
+    noise: str
+    absolute_error: float
+    interval_width: float
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan:
+    """One table: what is known about its errors, and what it promises by itself."""
+
+    name: str
+    kind: str
+    method: str
+    ways: str
+    levels: tuple[Level, ...]
+    basis: str
+    simulated: int
+    statements: tuple[Guarantee, ...]
+    exact: tuple[str, ...]
+    comparison: tuple[Compared, ...]
+    seconds: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The plan of a job."""
+
+    job: Job
+    tables: tuple[TablePlan, ...]
+
+    @property
+    def seconds(self) -> float | None:
+        """Time to draw all tables, measured on public guesses; None where it cannot be told."""
+        known = [table.seconds for table in self.tables if table.seconds is not None]
+        return sum(known) if len(known) == len(self.tables) else None
+
+    @property
+    def bytes(self) -> int:
+        """Memory at the peak, estimated from the number of figures."""
+        return BASE_BYTES + FIGURE_BYTES * max(table.query.n for table in self.job.tables)
+
+    @property
+    def unprotected(self) -> tuple[str, ...]:
+        """What is published exactly or not protected."""
+        return tuple(dict.fromkeys(item for statement in self.job.guarantees for item in statement.unprotected))
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        job = self.job
+        return {
+            "title": job.title,
+            "spec_hash": job.spec.hash,
+            "dataset": job.dataset,
+            "unit": job.unit,
+            "neighbours": {"kind": job.neighbours.kind, "records": job.neighbours.records},
+            "asked": {name: str(value) for name, value in job.target.items()},
+            "statements": [statement.as_mapping() for statement in job.guarantees],
+            "in_words": [str(statement) for statement in job.guarantees],
+            "unprotected": list(self.unprotected),
+            "caveats": list(job.caveats),
+            "seconds_to_draw": self.seconds,
+            "bytes_at_peak": self.bytes,
+            "tables": [_as_mapping(table) for table in self.tables],
+        }
+
+
+def _as_mapping(table: TablePlan) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "kind": table.kind,
+        "method": table.method,
+        "ways": table.ways,
+        "levels": [vars(level) for level in table.levels],
+        "errors_known": table.basis,
+        "simulated_tables": table.simulated,
+        "published_exactly": list(table.exact),
+        "statements": [statement.as_mapping() for statement in table.statements],
+        "comparison": [each.as_mapping() for each in table.comparison],
+    }
+
+
+def plan(job: Job) -> Plan:
+    """Plan a job from its spec and public guesses."""
+    return Plan(job, tuple(_planned(table) for table in job.tables))
+
+
+def _planned(table: Table) -> TablePlan:
+    found = table.errors
+    exact = _exact_levels(table)
+    levels = tuple(
+        Level(
+            name,
+            int((table.level_of == i).sum()),
+            _noise(table.mechanism, table.level_of == i),
+            found.absolute[i],
+            found.width[i],
+            exact[i],
+        )
+        for i, name in enumerate(table.levels)
+    )
+    return TablePlan(
+        table.name,
+        table.kind,
+        table.method,
+        table.mechanism.method,
+        levels,
+        found.basis,
+        found.tables,
+        table.mechanism.guarantees,
+        table.holding.exact,
+        table.comparison,
+        _seconds(table),
+    )
+
+
+def _exact_levels(table: Table) -> list[bool]:
+    """Which levels are published exactly as a whole."""
+    outputs = np.zeros(table.query.n, dtype=bool)
+    for figure in table.holds["exact"]:
+        outputs[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
+    return [bool(outputs[table.level_of == i].all()) for i in range(len(table.levels))]
+
+
+def _noise(mechanism: Mechanism, outputs: Any) -> str:
+    """The noise of some outputs in words, before anything is made to hold."""
+    law = mechanism.base.law
+    which = {0} if law.which is None else {int(i) for i in np.unique(law.which[outputs])}
+    words = []
+    for i in sorted(which):
+        one: Any = law.laws[i]
+        if one is None:
+            words.append("not measured")
+            continue
+        scale = float(one.scale) if law.kind == "laplace" else float(one.sigma2) ** 0.5
+        words.append(f"{'integer ' if law.integer else ''}{law.kind.capitalize()}, scale {scale:.4g}")
+    return " or ".join(words)
+
+
+def _seconds(table: Table) -> float | None:
+    """Time one simulated release of the public guess, or of an empty table."""
+    truth = np.zeros(table.query.n, dtype=np.int64) if table.guess is None else table.guess
+    start = time.perf_counter()
+    try:
+        table.mechanism.simulate(truth, 1, seeded(SEED))
+    except Refused:
+        return None
+    return time.perf_counter() - start

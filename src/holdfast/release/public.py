@@ -1,0 +1,91 @@
+"""Reading public files: the domain of the tables, the values of their columns, guesses of counts."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.release.places import Place
+from holdfast.release.spec import Spec
+
+Texts = npt.NDArray[np.object_]
+#: How files are read, by the end of their name.
+READERS = {".parquet": "read_parquet(?)", ".csv": "read_csv(?, all_varchar = true, header = true)"}
+
+
+@dataclass
+class PublicFiles:
+    """The public files of one spec, each read once; `hashes` tells which content was read."""
+
+    spec: Spec
+    hashes: dict[str, str] = field(default_factory=dict)
+    _read: dict[tuple[str, str], Texts] = field(default_factory=dict)
+
+    def column(self, file: str, name: str, place: Place) -> Texts:
+        """Return one column as texts, None where there is no value, in the order of the rows."""
+        if (file, name) not in self._read:
+            self._read[file, name] = self._texts(file, name, place)
+        return self._read[file, name]
+
+    def _texts(self, file: str, name: str, place: Place) -> Texts:
+        path = self.spec.resolve(file)
+        reader = next((call for end, call in READERS.items() if path.name.endswith(end)), None)
+        if reader is None:
+            raise self.spec.error(place, f"the public file {file!r} must end in {' or '.join(READERS)}", found=file)
+        try:
+            if file not in self.hashes:
+                with path.open("rb") as content:
+                    self.hashes[file] = hashlib.file_digest(content, "sha256").hexdigest()
+        except FileNotFoundError:
+            near = (
+                [each.name for each in path.parent.glob("*") if each.suffix in READERS] if path.parent.is_dir() else []
+            )
+            raise self.spec.error(
+                place, f"there is no file {file!r}", file, difflib.get_close_matches(file, near)
+            ) from None
+        except OSError as error:
+            raise self.spec.error(place, f"the file {file!r} cannot be read: {error.strerror}", found=file) from None
+        with duckdb.connect() as engine:
+            try:
+                names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}", [str(path)]).fetchall()]
+                if name not in names:
+                    sentence = f"the file {file!r} has no column {name!r}"
+                    raise self.spec.error(place, sentence, name, names)
+                quoted = '"' + name.replace('"', '""') + '"'
+                texts = f"SELECT nullif(CAST({quoted} AS VARCHAR), '') AS v FROM {reader}"  # an empty text is no value
+                found = engine.execute(texts, [str(path)]).fetchnumpy()["v"]
+            except duckdb.Error:
+                kind = "Parquet" if path.suffix == ".parquet" else "CSV with a header"
+                raise self.spec.error(place, f"the file {file!r} is not readable as {kind}", found=file) from None
+        column: Any = np.ma.asarray(found, dtype=object)
+        return np.where(np.ma.getmaskarray(column), np.array(None, dtype=object), np.ma.getdata(column))
+
+    def values(self, column: str, place: Place) -> Texts:
+        """Return the public values of a column, each once, in the order of the spec or of first appearance."""
+        data = self.spec.data
+        listed: Any = data.values.get(column)
+        if isinstance(listed, tuple):
+            where: Place = ("data", "values", column)
+            twice = next((value for i, value in enumerate(listed) if value in listed[:i]), None)
+            if twice is not None:
+                raise self.spec.error(where, f"the value {twice!r} occurs twice", found=twice)
+            if not listed:
+                raise self.spec.error(where, "at least one value is needed, found none")
+            return np.array(listed, dtype=object)
+        if listed is None and data.domain is None:
+            sentence = (
+                f"the values of {column!r} must be public: list them under data.values, or name a data.domain file"
+            )
+            raise self.spec.error(place, sentence, found=column)
+        where = ("data", "domain") if listed is None else ("data", "values", column)
+        texts = self.column(data.domain if listed is None else listed, column, where)  # type: ignore[arg-type]
+        known = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
+        if not known:
+            raise self.spec.error(where, f"the column {column!r} has no values", found=column)
+        return np.array(known, dtype=object)

@@ -1,0 +1,241 @@
+"""Release a job: charge the ledger, draw, write beside the output, verify as a stranger, then give the folder its name.
+
+Killed at any point, either no release is visible or a whole one, and the ledger never shows less than what was drawn:
+the charge is durable before the first draw, and the folder gets its name in one step after everything in it is on the
+disk and was verified. Nothing that depends on the data is written except the released tables: no timings, counts or
+seeds (THEORY §9).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.privacy import Guarantee
+from holdfast.published import Release
+from holdfast.release.accounts import Budget
+from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
+from holdfast.release.certifying import certificate_of, statements_of, table_certificate
+from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
+from holdfast.release.ledger import Ledger, now
+from holdfast.release.report import REPORT, report
+from holdfast.release.tables import FIGURES, MEASUREMENTS, write_table
+from holdfast.release.tabulate import tabulate
+from holdfast.release.verify import verify
+
+if TYPE_CHECKING:
+    from holdfast.release.job import Job, Table
+
+KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
+#: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.
+SHEETS, FIGURES_OF_ROW = 1 << 20, 160
+#: Rows whose names are measured to guess the size of the files.
+SAMPLE = 1000
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One attempt to release a job: where, in which ledger, under which name, since when, and at what cost."""
+
+    job: Job
+    folder: Path
+    ledger: Ledger
+    identity: str
+    when: str
+    parts: tuple[tuple[Guarantee, ...], ...]
+    budget: Budget | None
+
+    @classmethod
+    def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> _Run:
+        """Begin an attempt, with the spec's own folder and ledger unless others are given."""
+        folder = Path(job.spec.output if output is None else output).absolute()
+        book = Ledger(job.spec.ledger_file) if ledger is None else ledger
+        parts = tuple(statements_of(table) for table in job.tables)
+        return cls(job, folder, book, secrets.token_hex(16), now(), parts, _budget(job))
+
+    @property
+    def date(self) -> str:
+        """The day on which it began."""
+        return self.when[:10]
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Give a folder to write to, after everything public that can be refused was."""
+        with _told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
+            self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
+            _rehearse(self, place)
+            yield place
+
+    def charge(self) -> None:
+        """Charge the ledger; durable when this returns."""
+        self.ledger.charge(
+            self.job.dataset,
+            self.job.unit,
+            self.parts,
+            release=self.identity,
+            title=self.job.title,
+            spec_hash=self.job.spec.hash,
+            when=self.when,
+            budget=self.budget,
+        )
+
+    @property
+    def charged(self) -> bool:
+        """Whether the ledger has the charge."""
+        entries = self.ledger.entries(self.job.dataset, self.job.unit)
+        return any(entry.release == self.identity for entry in entries)
+
+
+def could_release(job: Job, output: str | Path | None = None, ledger: Ledger | None = None) -> None:
+    """Refuse what `release` would refuse before it reads a record; nothing is charged, and nothing is left behind."""
+    with _Run.of(job, output, ledger).workplace():
+        pass
+
+
+def release(
+    job: Job,
+    *,
+    source: Any = None,
+    output: str | Path | None = None,
+    ledger: Ledger | None = None,
+    step: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Release the tables of a job into a new folder and return it.
+
+    `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
+    words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
+    written, a budget with too little left, and data that do not fit the spec.
+    """
+    step("checking the ledger")
+    run = _Run.of(job, output, ledger)
+    with run.workplace() as place:
+        step("counting")
+        with _told("the records cannot be counted"):
+            cells = tabulate(job, source)
+        with _told_of_charge(run):
+            step("charging the ledger")
+            run.charge()
+            step("drawing")
+            drawn = [
+                table.mechanism.release(table.query.answer(counted))
+                for table, counted in zip(job.tables, cells, strict=True)
+            ]
+            step("writing")
+            _write(run, drawn, place)
+            step("verifying")
+            wrong = verify(place).differences
+            if wrong:
+                raise RuntimeError(
+                    f"nothing is released: {wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
+                )
+            step("publishing")
+            publish(place, run.folder)
+    return run.folder
+
+
+def _budget(job: Job) -> Budget | None:
+    asked = job.spec.budget
+    return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
+
+
+def _rehearse(run: _Run, place: Path) -> None:
+    """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
+    interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
+    tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in run.job.tables]
+    sheet = len(certificate_of(run.job, run.identity, run.date, tables, []).to_json().encode())
+    refuse_without_room(place, SHEETS + sheet + sum(map(_expected_bytes, run.job.tables)))
+
+
+def _expected_bytes(table: Table) -> int:
+    """Guess from the public names how many bytes the files of a table have, rather too many than too few."""
+    rows = slice(None, None, -(-table.query.n // SAMPLE))
+    per_row = sum(np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in table.columns.values())
+    return int(table.query.n * (2 * per_row + FIGURES_OF_ROW))
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say in one sentence what the system says."""
+    try:
+        yield
+    except (OSError, duckdb.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        charged = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
+        raise Refused(f"{what} ({reason}): make room or check permissions, then try again; {charged}") from None
+
+
+@contextmanager
+def _told_of_charge(run: _Run) -> Iterator[None]:
+    """Let everything that goes wrong after the charge say that the charge stays."""
+    try:
+        yield
+    except BaseException as error:
+        with suppress(Exception):  # what went wrong matters more than a ledger that cannot be read now
+            if run.charged:
+                error.add_note(KEPT)
+        raise
+
+
+def _write(run: _Run, drawn: Sequence[Release], place: Path) -> None:
+    job = run.job
+    tables = [
+        _write_table(table, release, place, "" if len(job.tables) == 1 else f"{table.name}-")
+        for table, release in zip(job.tables, drawn, strict=True)
+    ]
+    listed = [name for table in tables for name in (table.parquet, table.csv, table.measurements) if name is not None]
+    files = [_described(place / name) for name in listed]
+    # The report is certified too, so it is made from a certificate that does not list it yet.
+    draft = certificate_of(job, run.identity, run.date, tables, files)
+    page = report(draft, [release.values for release in drawn], [table.columns for table in job.tables])
+    write_text(place / REPORT, page)
+    files.append(_described(place / REPORT))
+    write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files).to_json())
+    # The time at which a file was written would tell how long the draw took.
+    midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()
+    for path in (*place.iterdir(), place):
+        os.utime(path, (midnight, midnight))
+
+
+def _described(path: Path) -> ReleasedFile:
+    return ReleasedFile(name=path.name, bytes=path.stat().st_size, sha256=sha256_of(path))
+
+
+def _write_table(table: Table, drawn: Release, place: Path, prefix: str) -> TableCertificate:
+    names = f"{prefix}table.parquet", f"{prefix}table.csv"
+    interval, (low, high) = _interval(drawn)
+    values = drawn.values if table.holds["whole"] else drawn.values.astype(np.float64)
+    figures = dict(zip(FIGURES, (values, low, high), strict=True))
+    write_table({**table.columns, **figures}, place / names[0], place / names[1])
+    measured = None
+    if table.onto and drawn.measurements is not None:
+        measured = f"{prefix}measurements.parquet"
+        variances = np.asarray(table.mechanism.base.law.variances)
+        rows = np.flatnonzero(np.isfinite(variances))
+        deviations = np.sqrt(variances[rows]) * float(table.mechanism.base.unit)
+        columns = zip(MEASUREMENTS, (rows, drawn.measurements[rows], deviations), strict=True)
+        write_table(dict(columns), place / measured)
+    return table_certificate(table, drawn.method, interval, (*names, measured))
+
+
+def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:
+    """Return the ends of every value's interval, empty where the law of the errors depends on the data."""
+    if drawn.spread is None:
+        sentence = "the error depends on the data here, so an interval would give something away: none is given"
+        empty = np.full(drawn.values.size, np.nan)
+        return Interval(confidence=CONFIDENCE, basis=None, sentence=sentence), (empty, empty)
+    ends = drawn.interval(CONFIDENCE)
+    basis = "simulation" if drawn.spread.measured else "law"
+    sentence = f"each covers its true value with at least {CONFIDENCE:.0%} probability, by the law of the noise"
+    if drawn.spread.measured:
+        sentence = f"each covers its true value with about {CONFIDENCE:.0%} probability, by simulated noise"
+    return Interval(confidence=CONFIDENCE, basis=basis, sentence=sentence), (ends[:, 0], ends[:, 1])  # type: ignore[arg-type]

@@ -1,0 +1,113 @@
+"""Where confidential records come from: files and frames, opened in the engine without copying them.
+
+No message here repeats what the engine says about a source: it may quote records.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+
+from holdfast.arguments import Refused
+from holdfast.release.spec import Spec
+
+#: How files of records are read, by the end of their name; texts stay texts, so that types never clash midway.
+READERS = {
+    ".parquet": "read_parquet('{}')",
+    ".csv": "read_csv('{}', all_varchar = true, header = true)",
+    ".csv.gz": "read_csv('{}', all_varchar = true, header = true)",
+}
+DATABASES = (".duckdb", ".db")
+#: How many records a row of a grouped frame stands for.
+COUNT = "holdfast_count"
+
+
+def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, columns: list[str] | None) -> tuple[str, str]:
+    """Make the records known to the engine; return the words that name them in a query, and what counts them.
+
+    `columns` are the ones that are needed; None: all of them (whole records are hashed). A lazy frame is counted in its
+    own engine, so that only its distinct values come here.
+    """
+    if source is None:
+        return _file(engine, spec), "count(*)"
+    if isinstance(source, (str, Path)):
+        raise Refused("source must be a data frame; a file is named in the spec, under data.source")
+    try:
+        frame = nw.from_native(source)
+    except TypeError:
+        raise Refused(
+            f"source must be a data frame that narwhals can read, found an object of type {type(source).__name__}"
+        ) from None
+    available = frame.collect_schema().names()
+    # Columns that are missing are refused later, with those of files.
+    needed = available if columns is None else [column for column in columns if column in available] or available[:1]
+    weight = "count(*)"
+    try:
+        chosen = frame.select(*needed)
+        if isinstance(chosen, nw.LazyFrame):
+            if columns is not None:
+                chosen, weight = chosen.group_by(*needed).agg(nw.len().alias(COUNT)), f"sum({COUNT})::BIGINT"
+            chosen = chosen.collect()
+        engine.register("records", chosen.to_arrow())
+    except ModuleNotFoundError:
+        raise Refused("reading a data frame needs pyarrow, which is not installed: install holdfast[pyarrow]") from None
+    except Exception:  # whatever the frame's library raises may quote records
+        raise Refused("the data frame cannot be read: a column of mixed types must be cast to texts first") from None
+    return "records", weight
+
+
+def _file(engine: duckdb.DuckDBPyConnection, spec: Spec) -> str:
+    name, place = spec.data.source, ("data", "source")
+    if name is None:
+        raise spec.error(("data",), "data.source is missing: name a file of records, or pass a data frame from Python")
+    path = spec.resolve(name)
+    if not path.exists() and not any(path.parent.glob(path.name)):
+        raise spec.error(place, f"there is no file {name!r}", found=name)
+    if path.name.endswith(DATABASES):
+        return _database(engine, spec, path)
+    reader = next((call for end, call in READERS.items() if path.name.endswith(end)), None)
+    if reader is None:
+        ends = ", ".join([*READERS, *DATABASES])
+        raise spec.error(place, f"the source {name!r} must end in one of {ends}", found=name)
+    return reader.format(quoted_text(str(path)))
+
+
+def _database(engine: duckdb.DuckDBPyConnection, spec: Spec, path: Path) -> str:
+    table, alias = spec.data.table, _alias(engine)
+    try:
+        engine.execute(f"ATTACH '{quoted_text(str(path))}' AS {alias} (READ_ONLY)")
+        rows = engine.execute(f"SELECT table_name FROM duckdb_tables() WHERE database_name = '{alias}'").fetchall()
+        views = engine.execute(f"SELECT view_name FROM duckdb_views() WHERE database_name = '{alias}' AND NOT internal")
+        names = sorted(row[0] for row in [*rows, *views.fetchall()])
+    except duckdb.Error:
+        raise spec.error(("data", "source"), f"{path.name!r} is not a DuckDB file that can be opened") from None
+    if table is None and len(names) == 1:
+        table = names[0]
+    if table is None:
+        raise spec.error(("data",), "a DuckDB file needs data.table, the name of the table inside it", None, names)
+    if table not in names:
+        raise spec.error(("data", "table"), f"the DuckDB file has no table {table!r}", table, names)
+    return f"{alias}.{quoted_name(table)}"
+
+
+def _alias(engine: duckdb.DuckDBPyConnection) -> str:
+    """The name of a session's database file: sessions of one process share the engine."""
+    return f"holdfast_source_{id(engine)}"
+
+
+def closed(engine: duckdb.DuckDBPyConnection) -> None:
+    """Let go of the database file of a session."""
+    engine.execute(f"DETACH DATABASE IF EXISTS {_alias(engine)}")
+
+
+def quoted_text(text: str) -> str:
+    """Return a text as it stands between single quotes."""
+    return text.replace("'", "''")
+
+
+def quoted_name(name: str) -> str:
+    """Return a name as the engine reads it."""
+    return '"' + name.replace('"', '""') + '"'

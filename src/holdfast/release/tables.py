@@ -1,0 +1,60 @@
+"""Released tables as files: Parquet and CSV with the same rows, written and read by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.release.files import sync_file
+
+#: The columns that follow the names of a row: the released value and its interval.
+FIGURES = ("value", "low", "high")
+#: The columns of the noisy answers: the row of the table, what was measured, and the noise's standard deviation.
+MEASUREMENTS = ("row", "value", "standard_deviation")
+
+Columns = dict[str, npt.NDArray[Any]]
+
+
+def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Path | None = None) -> None:
+    """Write columns of one length to Parquet, and to CSV if asked; durable when this returns."""
+    with duckdb.connect() as connection:
+        # Texts are taken as texts, whatever they look like and however late the first one comes.
+        connection.execute("SET pandas_analyze_sample = 0")
+        connection.register("columns_of_table", dict(columns))
+        connection.execute(f"COPY columns_of_table TO {_text(parquet)} (FORMAT parquet)")
+        if csv is not None:
+            connection.execute(f"COPY columns_of_table TO {_text(csv)} (FORMAT csv, HEADER, DELIMITER ',')")
+    for path in (parquet, csv):
+        if path is not None:
+            sync_file(path)
+
+
+def read_parquet(path: Path) -> Columns:
+    """Read a table's columns; what is empty is masked."""
+    return _read(f"SELECT * FROM read_parquet({_text(path)})")
+
+
+def read_csv(path: Path) -> Columns:
+    """Read a table's columns as the texts they are written as; what is empty is masked."""
+    options = "header = true, all_varchar = true, delim = ',', quote = '\"', escape = '\"'"
+    empty = "nullstr = '', allow_quoted_nulls = false"
+    return _read(f"SELECT * FROM read_csv({_text(path)}, {options}, {empty})")
+
+
+def _read(sql: str) -> Columns:
+    with duckdb.connect() as connection:
+        return dict(connection.execute(sql).fetchnumpy())
+
+
+def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Say which entries of a column are empty."""
+    return np.ma.getmaskarray(np.ma.asarray(column))
+
+
+def _text(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

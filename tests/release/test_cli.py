@@ -1,0 +1,191 @@
+"""The command: its verbs, its exit codes, and its manners."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from holdfast.cli.command import app
+from holdfast.release import run
+from jobs import ZONES
+
+SPEC = """\
+title: Trips
+data: {source: trips.csv, domain: zones.csv, name: trips}
+privacy: {epsilon: 1}
+table: {histogram: zone}
+hold: [nonnegative]
+method: onto
+output: out
+ledger: {file: book.sqlite, budget: {epsilon: 1.5}}
+"""
+PLACES = ["N1", "S1", "S1", "S3"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "zones.csv").write_text(ZONES)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    pl.DataFrame({"zone": PLACES}).write_csv(tmp_path / "trips.csv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(*words: str):
+    return CliRunner().invoke(app, list(words))
+
+
+def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
+    assert called("plan", "spec.yaml").exit_code == 0
+    made = called("release", "spec.yaml")
+    assert made.exit_code == 0, made.stderr
+    assert str(folder / "out" / "report.html") in made.stdout
+    assert called("verify", "out").exit_code == 0
+    assert called("verify", "out", "--ledger", "book.sqlite").exit_code == 0
+    assert called("ledger", "budget", "--file", "other.sqlite", "--dataset", "trips", "--epsilon", "1").exit_code == 0
+    assert called("verify", "out", "--ledger", "other.sqlite").exit_code == 5
+    listed = called("ledger", "list", "--file", "book.sqlite", "--json")
+    assert [entry["dataset"] for entry in json.loads(listed.stdout)] == ["trips"]
+    left = json.loads(called("ledger", "remaining", "--file", "book.sqlite", "--json").stdout)
+    assert left[0]["remaining"]["epsilon"] == pytest.approx(0.5)
+    for words in (["list"], ["remaining"]):
+        shown = called("ledger", *words, "--file", "book.sqlite")
+        assert shown.exit_code == 0
+        assert "trips" in shown.stdout
+
+
+@pytest.mark.parametrize("name", ["city", "contingency", "state"])
+def test_the_examples_can_be_released(tmp_path, name):
+    examples = Path(__file__).parents[2] / "examples"
+    found = spec_from_file_location("make_data", examples / "make_data.py")
+    maker = module_from_spec(found)
+    found.loader.exec_module(maker)
+    for file in {"spec.yaml", "zones.csv", "counties.csv"} & {path.name for path in (examples / name).iterdir()}:
+        shutil.copy(examples / name / file, tmp_path)
+    maker.MAKERS[name](tmp_path)
+    made = called("release", str(tmp_path / "spec.yaml"))
+    assert made.exit_code == 0, made.stderr
+    assert called("verify", str(tmp_path / "release")).exit_code == 0
+
+
+def test_exit_codes(folder, monkeypatch):
+    assert called("release", "nothing.yaml").exit_code == 3
+    assert called("plan").exit_code == 2
+    assert called("verify", ".").exit_code == 3
+    assert called("schema", "certifcate").exit_code == 3
+    assert called("release", "spec.yaml", "-q").exit_code == 0
+    again = called("release", "spec.yaml")
+    assert again.exit_code == 3
+    assert "exists already" in again.stderr
+    poor = called("release", "spec.yaml", "--output", "second")
+    assert poor.exit_code == 4
+    assert not (folder / "second").exists()
+    table = folder / "out" / "table.csv"
+    table.write_text(table.read_text().replace("N1", "N9"))
+    assert called("verify", "out").exit_code == 5
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("secret")
+
+    monkeypatch.setattr(run, "tabulate", broken)
+    (folder / "book.sqlite").unlink()
+    fault = called("release", "spec.yaml", "--output", "third")
+    assert fault.exit_code == 1
+    assert "secret" not in fault.stderr
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "tabulate", interrupted)
+    stopped = called("release", "spec.yaml", "--output", "third")
+    assert stopped.exit_code == 130
+    assert "interrupted" in stopped.stderr
+    assert not (folder / "third").exists()
+
+
+def test_a_dry_run_reads_charges_and_writes_nothing(folder):
+    (folder / "trips.csv").unlink()
+    before = sorted(folder.iterdir())
+    found = called("release", "spec.yaml", "--dry-run")
+    assert found.exit_code == 0, found.stderr
+    assert sorted(folder.iterdir()) == before
+    assert called("release", "spec.yaml", "--dry-run", "--output", "zones.csv").exit_code == 3
+    (folder / "spec.yaml").write_text(SPEC.replace("epsilon: 1.5", "epsilon: 0.5"))
+    assert called("release", "spec.yaml", "--dry-run").exit_code == 4
+
+
+def test_scripts_get_json(folder):
+    assert json.loads(called("plan", "spec.yaml", "--json").stdout)["title"] == "Trips"
+    assert "What is given away" in json.loads(called("explain", "spec.yaml", "--json").stdout)
+    assert json.loads(called("schema").stdout)["title"] == "holdfast spec"
+    assert json.loads(called("schema", "certificate").stdout)
+    assert json.loads(called("release", "spec.yaml", "--json").stdout)["folder"] == str(folder / "out")
+    assert json.loads(called("verify", "out", "--json").stdout)["ok"] is True
+    (folder / "spec.yaml").write_text(SPEC.replace("epsilon: 1}", "epsilom: 1}"))
+    wrong = called("plan", "spec.yaml", "--json")
+    assert wrong.stdout == ""
+    error = json.loads(wrong.stderr)["error"]
+    assert (error["line"], error["key"], error["nearest"]) == (3, "privacy.epsilom", "epsilon")
+    assert error["exit_code"] == 3
+
+
+def test_quiet_says_nothing(folder):
+    for words in (["plan", "spec.yaml"], ["explain", "spec.yaml"], ["release", "spec.yaml"], ["verify", "out"]):
+        found = called(*words, "--quiet")
+        assert (found.exit_code, found.stdout, found.stderr) == (0, "", "")
+
+
+def test_init_writes_a_spec_that_can_be_planned(folder):
+    assert called("init", "zones.csv", "--spec", "new.yaml", "--source", "trips.csv").exit_code == 0
+    text = (folder / "new.yaml").read_text()
+    assert "hierarchy: [borough, zone]" in text
+    assert "#" in text
+    assert called("plan", "new.yaml", "-q").exit_code == 0
+    assert called("init", "zones.csv", "--spec", "new.yaml").exit_code == 3
+    assert (folder / "new.yaml").read_text() == text
+    (folder / "sexes.csv").write_text("sex,yes\nF,1\nM,1\nF,2\nM,2\n")
+    assert called("init", "sexes.csv", "--spec", "cube.yaml").exit_code == 0
+    assert "cube: [sex, 'yes']" in (folder / "cube.yaml").read_text()
+    assert called("init", "missing.csv", "--spec", "x.yaml").exit_code == 3
+
+
+def test_budgets_are_set_by_the_command(folder):
+    assert called("ledger", "list", "--file", "none.sqlite").exit_code == 3
+    assert called("ledger", "budget", "--file", "b.sqlite", "--dataset", "trips", "--epsilon", "much").exit_code == 3
+    assert called("ledger", "budget", "--file", "b.sqlite", "--dataset", "trips", "--epsilon", "0.3").exit_code == 0
+    rows = json.loads(called("ledger", "remaining", "--file", "b.sqlite", "--json").stdout)
+    assert rows == [
+        {
+            "dataset": "trips",
+            "unit": "record",
+            "spent": None,
+            "budget": {"epsilon": 0.3},
+            "remaining": {"epsilon": pytest.approx(0.3)},
+            "trouble": None,
+        }
+    ]
+
+
+def test_nothing_heavy_is_loaded_for_help():
+    """Help answers at once: the engine, the models and the compiler are loaded by the verbs that need them."""
+    code = (
+        "import sys, holdfast.cli.command\n"
+        "heavy = ('numba', 'scipy', 'numpy', 'duckdb', 'pydantic', 'sqlalchemy', 'jinja2')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_piped_output_has_no_colours(folder):
+    command = [sys.executable, "-m", "holdfast.cli", "explain", "spec.yaml"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "What is given away" in found.stdout
+    assert "\x1b" not in found.stdout + found.stderr
+    assert found.stderr == ""

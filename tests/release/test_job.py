@@ -1,0 +1,208 @@
+"""Jobs: the total guarantee is the one asked for, whatever the method; what promises nothing is refused."""
+
+import pytest
+
+from holdfast.privacy import compose
+from holdfast.release.job import LISTS
+from holdfast.release.places import SpecError
+from jobs import cube, job, tree
+
+EVERYTHING = "hold: [consistent, nonnegative]"
+
+
+METHODS = ["given", "onto", "given-then-onto", "topdown", "bluedown", "auto"]
+
+
+@pytest.mark.parametrize(
+    ("method", "privacy"),
+    [(method, privacy) for method in METHODS for privacy in ("epsilon: 0.7", "rho: 0.3")]
+    + [("given", "epsilon: 0.7, delta: 1e-6"), ("onto", "epsilon: 0.7, delta: 1e-6")],
+)
+def test_every_method_meets_the_budget_from_below(tmp_path, method, privacy):
+    made = job(tmp_path, tree(privacy=privacy, table="guess: 20", rest=f"{EVERYTHING}\nmethod: {method}"))
+    statement = made.guarantee
+    met, asked = (statement.rho, 0.3) if "rho" in privacy else (statement.epsilon, 0.7)
+    assert asked * (1 - 1e-6) <= met <= asked
+    if "delta" in privacy:
+        assert statement.delta <= 1e-6
+    assert method in ("auto", made.tables[0].method)
+
+
+def test_a_person_with_several_records_costs_more_noise(tmp_path):
+    one = job(tmp_path, tree(rest="hold: [consistent]\nmethod: given"))
+    five = tree(privacy="epsilon: 1, unit: {column: rider, max_records: 5}", rest="hold: [consistent]\nmethod: given")
+    many = job(tmp_path, five)
+    assert many.guarantee.records == 5
+    assert many.guarantee.epsilon == pytest.approx(1)
+    scale = [made.tables[0].mechanism.base.law.laws[0].scale for made in (one, many)]
+    assert float(scale[1] / scale[0]) == pytest.approx(5)
+    assert many.unit == "column rider, at most 5 records"
+    assert one.unit == "record"
+
+
+def test_the_budget_counts_the_same_statement_for_every_method(tmp_path):
+    """By default the invariant-sharing one; the subspace statement of onto would allow half the noise."""
+    text = cube(table="numbers: real", rest="hold: [{exact: total}]\nmethod: onto")
+    sharing = job(tmp_path, text)
+    assert sharing.guarantee.scope == "invariant-sharing"
+    assert sharing.guarantee.records == 2
+    assert sharing.guarantee.epsilon == pytest.approx(1)
+    assert [statement.scope for statement in sharing.guarantees] == ["invariant-sharing", "subspace"]
+    assert sharing.guarantees[1].epsilon == pytest.approx(0.5)
+    subspace = job(tmp_path, text.replace("epsilon: 1", "epsilon: 1, scope: subspace"))
+    assert subspace.guarantee.scope == "subspace"
+    assert subspace.guarantee.epsilon == pytest.approx(1)
+    with pytest.raises(SpecError, match=r"no statement of scope subspace.*privacy.scope can be invariant-sharing"):
+        job(tmp_path, cube("", "epsilon: 1, scope: subspace", rest="hold: [{exact: total}]\nmethod: given"))
+
+
+def test_a_total_is_exact_for_all_where_records_are_replaced(tmp_path):
+    made = job(
+        tmp_path, tree(privacy="epsilon: 1, neighbours: replace-one", rest="hold: [consistent, {exact: [city]}]")
+    )
+    assert made.guarantee.scope == "all"
+    assert made.guarantee.unprotected == ("city (published exactly)",)
+    assert not any("agree on every exactly" in caveat for caveat in made.caveats)
+
+
+TWO = (
+    "data: {{name: x, domain: zones.csv, values: {{sex: [F, M]}}}}\nprivacy: {{{privacy}}}\ntables:\n"
+    "- {{name: places, hierarchy: [borough, zone], root: city, share: 3, hold: [{hold}], method: given}}\n"
+    "- {{name: sexes, histogram: sex}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "privacy", ["epsilon: 1", "rho: 0.5", "epsilon: 1, delta: 1e-6", "epsilon: 1, delta: 1e-6, noise: laplace"]
+)
+@pytest.mark.parametrize("hold", ["consistent", "consistent, nonnegative", "consistent, {exact: [city]}"])
+def test_tables_share_the_budget(tmp_path, privacy, hold):
+    made = job(tmp_path, TWO.format(privacy=privacy, hold=hold))
+    total = made.guarantee
+    met, asked = (total.rho, 0.5) if "rho" in privacy else (total.epsilon, 1)
+    assert met <= asked * (1 + 1e-12)
+    assert met >= asked * (0.98 if "noise: laplace" not in privacy else 0.8)
+    if "delta" in privacy:
+        assert total.delta <= 1e-6
+        assert compose(made.cost, delta=1e-6).epsilon == met
+    else:
+        again = compose(made.cost)
+        assert (again.epsilon if asked == 1 else again.rho) == met
+    shares = [statement.rho if statement.epsilon is None else statement.epsilon for statement in made.cost]
+    if hold != "consistent, {exact: [city]}" and "delta" not in privacy:
+        assert shares[0] / shares[1] == pytest.approx(3)
+
+
+def test_an_exact_figure_in_one_table_counts_for_all(tmp_path):
+    """One add and one remove change together; group privacy brings the other table to two records as well."""
+    made = job(tmp_path, TWO.format(privacy="epsilon: 1", hold="consistent, {exact: [city]}"))
+    assert made.guarantee.records == 2
+    assert made.guarantee.scope == "invariant-sharing"
+    assert made.cost[1].epsilon == pytest.approx(0.25 / 2)
+    assert made.guarantee.epsilon == pytest.approx(1)
+
+
+def test_auto_takes_the_least_error_at_the_same_guarantee(tmp_path):
+    made = job(tmp_path, tree(table="guess: 30", rest=EVERYTHING))
+    compared = made.tables[0].comparison
+    assert [each.method for each in compared] == ["given", "onto", "given-then-onto", "topdown", "bluedown"]
+    scores = [each.errors.score for each in compared]
+    chosen = [each.chosen for each in compared]
+    assert sum(chosen) == 1
+    assert scores[chosen.index(True)] <= 1.01 * min(scores)
+    # Non-negativity has a price under Laplace noise, and auto sees it.
+    assert compared[0].errors.score > 1.1 * min(scores)
+    assert job(tmp_path, tree(table="guess: 30", rest=EVERYTHING)).tables[0].method == made.tables[0].method
+
+
+def test_auto_compares_laws_for_epsilon_and_delta(tmp_path):
+    """Eight margins: σ grows like their square root, λ like their number. One histogram: Laplace noise is better."""
+    data = "data: {name: x, values: {a: [1, 2], b: [1, 2], c: [1, 2]}}\n"
+    margins = "[[], [a], [b], [c], [a, b], [a, c], [b, c], [a, b, c]]"
+    many = job(
+        tmp_path, f"{data}privacy: {{epsilon: 1, delta: 1e-3}}\ntable: {{cube: [a, b, c], margins: {margins}}}\n"
+    )
+    assert [each.noise for each in many.tables[0].comparison] == ["gaussian", "laplace"]
+    assert many.tables[0].noise == "gaussian"
+    one = job(tmp_path, f"{data}privacy: {{epsilon: 1, delta: 1e-9}}\ntable: {{histogram: a}}\n")
+    assert one.tables[0].noise == "laplace"
+
+
+def test_what_holds_nothing_is_refused_with_reasons(tmp_path):
+    with pytest.raises(SpecError, match=r"no method holds everything.*given: .*onto: .*numbers: real") as caught:
+        job(tmp_path, cube(table="margins: [[sex, age], [sex]]", rest="hold: [consistent, {exact: [age]}]"))
+    assert caught.value.line == 5
+    with pytest.raises(SpecError, match="noise alone holds nothing"):
+        job(tmp_path, tree(rest="hold: [consistent]\nmethod: noise"))
+    with pytest.raises(SpecError, match="given-then-onto needs"):
+        job(tmp_path, cube(rest="hold: [nonnegative]\nmethod: given-then-onto"))
+
+
+def test_a_job_without_a_statement_is_refused(tmp_path):
+    """With every zone exact no change is left that could be hidden."""
+    with pytest.raises(SpecError) as caught:
+        job(tmp_path, tree(rest="hold: [consistent, {exact: [zone]}]\nmethod: given"))
+    assert caught.value.key == "method"
+    with pytest.raises(SpecError, match="no privacy statement is known for integer Gaussian"):
+        job(tmp_path, cube(privacy="rho: 1", rest="hold: [nonnegative, {exact: [sex]}]\nmethod: given"))
+
+
+def test_markov_chains_are_only_estimates(tmp_path):
+    made = job(tmp_path, tree(rest=f"{EVERYTHING}\nmethod: metropolis"))
+    assert made.guarantee.status == "estimated"
+    assert not made.tables[0].onto
+
+
+def test_only_moved_values_may_be_published_with_their_measurements(tmp_path):
+    onto = {
+        m: job(tmp_path, tree(rest=f"{EVERYTHING}\nmethod: {m}")).tables[0].onto
+        for m in ("given", "onto", "topdown", "given-then-onto")
+    }
+    assert onto == {"given": False, "onto": True, "topdown": True, "given-then-onto": False}
+
+
+def test_methods_that_the_data_can_defeat_are_taken_last_and_say_so(tmp_path):
+    made = job(tmp_path, cube(table="guess: 3", rest="hold: [nonnegative, {exact: [sex]}]"))
+    assert made.tables[0].mechanism.method == "enumeration"
+    assert LISTS in made.caveats
+    assert LISTS not in job(tmp_path, cube(rest="hold: [{exact: [sex]}]")).caveats
+
+
+def test_shares_divide_the_noise_over_levels(tmp_path):
+    made = job(tmp_path, tree(table="shares: {city: 1, zone: 3}", rest="hold: [consistent]\nmethod: given"))
+    law = made.tables[0].mechanism.base.law
+    scales = {
+        level: law.laws[law.which[list(made.tables[0].columns["level"]).index(level)]]
+        for level in made.tables[0].levels
+    }
+    assert scales["borough"] is None
+    assert float(scales["city"].scale / scales["zone"].scale) == pytest.approx(3)
+    margins = job(
+        tmp_path, cube(table="margins: [[sex, age], []], shares: {'sex, age': 1, total: 4}", rest="method: noise")
+    )
+    laws = margins.tables[0].mechanism.base.law.laws
+    assert float(laws[0].scale / laws[1].scale) == pytest.approx(4)
+
+
+def test_caveats_say_how_records_are_treated(tmp_path):
+    text = tree("nulls: drop, outside: {category: S3}", privacy="epsilon: 1, unit: {column: rider, max_records: 5}")
+    words = " ".join(job(tmp_path, text).caveats)
+    assert "records with a missing value are dropped; how many is not published" in words
+    assert "counted as 'S3'" in words
+    assert "at most 5 records are kept, chosen by a keyed hash of the person and the record alone" in words
+    assert "refused" in " ".join(job(tmp_path, tree()).caveats)
+
+
+def test_the_dataset_has_a_name(tmp_path):
+    assert job(tmp_path, tree("name: trips")).dataset == "trips"
+    assert job(tmp_path, tree()).dataset == str(tmp_path / "trips.parquet")
+    with pytest.raises(SpecError, match=r"needs data.name"):
+        _ = job(tmp_path, tree().replace("source: trips.parquet, ", "")).dataset
+
+
+def test_public_files_are_hashed(tmp_path):
+    first = job(tmp_path, tree()).public_files
+    second = job(tmp_path, tree(), zones_csv="borough,zone\nNorth,N1\nNorth,N2\n").public_files
+    assert set(first) == set(second) == {"zones.csv"}
+    assert first != second
+    assert len(first["zones.csv"]) == 64

@@ -1,0 +1,70 @@
+"""A release that is killed or interrupted anywhere: nothing is visible or a whole release, and all is charged."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(600)  # a hundred processes take their time on a busy machine
+
+HERE = Path(__file__).parent
+#: Points along the lines that run, and in time.
+KILLS, INTERRUPTS = (50, 4), (7, 2)
+
+
+def ended(folder, way, points):
+    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, str(HERE / "killing.py"), str(folder), way, *map(str, points)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=580)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == sum(points)
+    return found
+
+
+def assert_nothing_is_lost(point):
+    assert "charges" in point, "the ledger or the release cannot be read any more"
+    assert point["whole"] or not point["visible"]
+    assert point["charges"] <= 1
+    if point["drawn"] or point["partial"]:
+        assert point["charges"] == 1
+    assert point.get("again", True)
+    assert point.get("charges again", point["charges"] + 1) == point["charges"] + 1
+
+
+def assert_every_phase_was_met(points):
+    phases = {(point["charges"], point["drawn"], bool(point["partial"]), point["visible"]) for point in points}
+    assert {(0, False, False, False), (1, True, False, True)} <= phases
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    return ended(tmp_path_factory.mktemp("killed"), "kill", KILLS)
+
+
+def test_killed_at_any_point_nothing_is_lost(killed):
+    for point in killed:
+        assert_nothing_is_lost(point)
+
+
+def test_the_kill_points_lie_in_every_phase(killed):
+    assert sum(point["status"] == -9 for point in killed) >= 50
+    assert_every_phase_was_met(killed)
+    left = {tuple(point["partial"] or ()) for point in killed}
+    written = ("certificate.json", "report.html", "table.csv", "table.parquet")
+    assert {(), ("table.csv", "table.parquet"), ("report.html", "table.csv", "table.parquet"), written} <= left
+
+
+def test_interrupted_at_any_point_nothing_is_lost_and_nothing_is_left_over(tmp_path):
+    points = ended(tmp_path, "interrupt", INTERRUPTS)
+    assert_every_phase_was_met(points)
+    for point in points:
+        assert_nothing_is_lost(point)
+        assert point["partial"] is None
+        if point["drawn"] and not point["visible"]:
+            assert "the ledger keeps the charge" in point["error"]
+        if not point["charges"]:
+            assert "keeps the charge" not in (point["error"] or "")

@@ -1,0 +1,330 @@
+"""The ledger: sums by the library's rules, budgets that hold for everybody at once, and a record nobody can change."""
+
+import os
+import sqlite3
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.release import ledger as ledger_module
+from holdfast.release.accounts import Account, Budget
+from holdfast.release.ledger import Ledger, Overspent
+
+QUERY = hf.histogram(4)
+DATA = ("trips", "record")
+
+
+def pure(epsilon, neighbours="add-remove"):
+    return hf.laplace(QUERY, epsilon=epsilon, neighbours=neighbours).guarantees
+
+
+def concentrated(rho):
+    return hf.gaussian(QUERY, rho=rho).guarantees
+
+
+def charge(ledger, *parts, release=None, budget=None, where=DATA):
+    ledger.charge(
+        *where,
+        parts,
+        release=release or os.urandom(16).hex(),
+        title="Trips",
+        spec_hash="sha256:0",
+        when="2026-01-01T00:00:00+00:00",
+        budget=budget,
+    )
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+def test_a_ledger_that_was_never_written_is_empty_and_is_not_made_by_reading(ledger):
+    assert ledger.entries() == []
+    assert ledger.datasets() == []
+    assert ledger.spent(*DATA) is None
+    assert ledger.remaining(*DATA) is None
+    assert not ledger.exists
+
+
+def test_ten_tenths_fit_into_one_and_the_eleventh_does_not(ledger):
+    ledger.set_budget(*DATA, epsilon=1)
+    for _ in range(10):
+        charge(ledger, pure(0.1))
+    assert ledger.remaining(*DATA) == {"epsilon": 0.0}
+    with pytest.raises(Overspent, match=r"ε = 0 is left, but the release costs ε = 0\.1"):
+        charge(ledger, pure(0.1))
+    assert len(ledger.entries()) == 10
+    assert ledger.spent(*DATA).epsilon >= 10 * Fraction(0.1)
+
+
+def test_a_release_larger_than_what_is_left_is_refused_and_a_smaller_one_is_not(ledger):
+    ledger.set_budget(*DATA, epsilon=1)
+    charge(ledger, pure(0.75))
+    with pytest.raises(Overspent, match=r"ε = 0\.25 is left.*raise the budget"):
+        charge(ledger, pure(0.5))
+    with pytest.raises(Overspent):
+        charge(ledger, pure(0.25001))
+    charge(ledger, pure(0.25))
+    assert ledger.spent(*DATA).epsilon == 1.0
+
+
+def test_datasets_and_units_have_accounts_of_their_own(ledger):
+    ledger.set_budget("a", "record", epsilon=1)
+    charge(ledger, pure(1), where=("a", "record"))
+    charge(ledger, pure(3), where=("a", "rider"))
+    charge(ledger, pure(5), where=("b", "record"))
+    assert ledger.datasets() == [("a", "record"), ("a", "rider"), ("b", "record")]
+    assert [ledger.spent(*where).epsilon for where in ledger.datasets()] == [1.0, 3.0, 5.0]
+    assert [len(ledger.entries(*where)) for where in ledger.datasets()] == [1, 1, 1]
+    assert ledger.budget("b", "record") is None
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(1e-9, 50), min_size=1, max_size=20))
+def test_what_is_spent_is_never_less_than_the_exact_sum(epsilons):
+    statements = [hf.Guarantee(epsilon=epsilon, neighbours="add-remove", because="a test") for epsilon in epsilons]
+    account = Account(*DATA, Budget.of(epsilon=1), tuple((statement,) for statement in statements))
+    exact = sum(map(Fraction, epsilons), Fraction(0))
+    spent = Fraction(account.spent[0].epsilon)
+    assert exact <= spent <= exact * (1 + Fraction(1, 2**52))
+    assert Fraction(account.remaining) <= max(Fraction(0), 1 - exact)
+
+
+def test_gaussian_charges_add_in_rho_and_are_measured_at_the_delta_of_the_budget(ledger):
+    ledger.set_budget(*DATA, epsilon=2, delta=1e-6)
+    for _ in range(4):
+        charge(ledger, concentrated(0.01))
+    spent = ledger.spent(*DATA)
+    together = hf.compose([concentrated(0.01)[0]] * 4, delta=1e-6)
+    assert spent.epsilon == together.epsilon
+    assert spent.epsilon < 4 * hf.compose([concentrated(0.01)[0]], delta=1e-6).epsilon
+    assert ledger.remaining(*DATA) == {"epsilon": pytest.approx(2 - together.epsilon), "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    "statements", [concentrated(0.05), pure(0.3), hf.gaussian(QUERY, epsilon=0.5, delta=1e-8).guarantees]
+)
+def test_the_quick_sum_admits_nothing_that_the_best_sum_refuses(statements):
+    budget = Budget.of(epsilon=2, delta=1e-6)
+    for count in range(1, 8, 2):
+        before = Account(*DATA, budget, (statements,) * count)
+        after = replace(before, parts=(statements,) * (count + 1))
+        best = budget.admits(after.spent[0])
+        assert best or not after._surely_admitted()
+        assert (before.refusal([statements]) is None) == best
+
+
+def test_a_budget_in_rho_counts_pure_releases_too(ledger):
+    ledger.set_budget(*DATA, rho=0.1)
+    charge(ledger, pure(0.1), concentrated(0.05))
+    assert 0.05 < ledger.spent(*DATA).rho <= 0.05 + 0.1**2 / 2 + 1e-12
+    with pytest.raises(Overspent, match="ρ"):
+        charge(ledger, concentrated(0.05))
+
+
+def test_a_pure_budget_refuses_a_release_that_states_a_delta(ledger):
+    ledger.set_budget(*DATA, epsilon=1)
+    with pytest.raises(Overspent, match="set the budget with delta"):
+        charge(ledger, concentrated(0.001))
+    assert ledger.entries() == []
+
+
+def test_the_tables_of_one_release_are_charged_together_or_not_at_all(ledger):
+    ledger.set_budget(*DATA, epsilon=1)
+    with pytest.raises(Overspent, match=r"the release costs ε = 1\.2"):
+        charge(ledger, pure(0.6), pure(0.6))
+    charge(ledger, pure(0.5), pure(0.25))
+    (entry,) = ledger.entries()
+    assert entry.statements[0].epsilon == 0.75
+    assert len(entry.as_mapping()["parts"]) == 2
+
+
+def test_records_replaced_count_as_one_removed_and_one_added(ledger):
+    charge(ledger, pure(0.5))
+    charge(ledger, pure(0.25, "replace-one"))
+    spent = ledger.spent(*DATA)
+    assert spent.neighbours.kind == "replace-one"
+    assert spent.epsilon == 2 * 0.5 + 0.25
+
+
+@pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
+@pytest.mark.parametrize("query", [hf.histogram(4), hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 1, 1]))])
+def test_counting_a_replaced_record_twice_covers_what_the_same_noise_promises_for_it(make, query):
+    coming, replaced = (make(query, scale=3, neighbours=kind).guarantees for kind in ("add-remove", "replace-one"))
+    nothing = [hf.Guarantee(epsilon=0, rho=0, neighbours="replace-one", because="a constant")]
+    counted = Account(*DATA, None, (coming, tuple(nothing))).spent[0]
+    assert counted.neighbours == replaced[0].neighbours
+    name = "epsilon" if make is hf.laplace else "rho"
+    assert getattr(counted, name) >= getattr(replaced[0], name)
+
+
+def test_an_exact_total_is_counted_by_the_first_statement_and_summed_in_the_other_scopes_too(ledger):
+    exact = hf.laplace(QUERY, epsilon=1, integer=False).given(hf.invariant([[1, 1, 1, 1]])).guarantees
+    best = {statement.scope: statement for statement in exact if not statement.void}
+    assert set(best) == {"subspace", "invariant-sharing"}
+    charge(ledger, pure(0.5))
+    charge(ledger, [best["invariant-sharing"], best["subspace"]])
+    spent = ledger.account(*DATA).spent
+    assert [statement.scope for statement in spent] == ["invariant-sharing", "subspace"]
+    # Two records change together there, so the first release counts twice.
+    assert spent[0].epsilon == pytest.approx(2 * 0.5 + best["invariant-sharing"].epsilon)
+    assert spent[0].records == 2
+    assert spent[1].epsilon == pytest.approx(0.5 + best["subspace"].epsilon)
+
+
+def test_what_cannot_be_added_up_is_not_admitted_by_a_budget(ledger):
+    sharing = replace(pure(1)[0], scope="invariant-sharing")
+    charge(ledger, [sharing])
+    ledger.set_budget(*DATA, epsilon=100)
+    with pytest.raises(Overspent, match="cannot be checked"):
+        charge(ledger, pure(0.1, "replace-one"))
+    assert len(ledger.entries()) == 1
+
+
+def test_the_newest_budget_counts_and_a_spec_may_only_be_stricter(ledger):
+    charge(ledger, pure(1), budget=Budget.of(epsilon=2))
+    assert ledger.budget(*DATA) == {"epsilon": 2.0}
+    with pytest.raises(Overspent):
+        charge(ledger, pure(0.5), budget=Budget.of(epsilon=Fraction(5, 4)))
+    with pytest.raises(Overspent):
+        charge(ledger, pure(1.5), budget=Budget.of(epsilon=100))
+    ledger.set_budget(*DATA, epsilon=3)
+    charge(ledger, pure(1.5), budget=Budget.of(epsilon=100))
+    assert ledger.budget(*DATA) == {"epsilon": 3.0}
+
+
+def test_a_refused_first_release_does_not_leave_its_budget_behind(ledger):
+    with pytest.raises(Overspent):
+        charge(ledger, pure(3), budget=Budget.of(epsilon=2))
+    assert ledger.budget(*DATA) is None
+
+
+def test_check_refuses_what_charge_would_refuse_and_writes_nothing(ledger):
+    ledger.check(*DATA, [pure(1)], Budget.of(epsilon=1))
+    assert not ledger.exists
+    with pytest.raises(Overspent):
+        ledger.check(*DATA, [pure(1.1)], Budget.of(epsilon=1))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE charges SET statements = '[]'",
+        "DELETE FROM charges",
+        "INSERT OR REPLACE INTO charges SELECT number, at, dataset, unit, 'x', title, spec_hash, '[]' FROM charges",
+        "INSERT OR REPLACE INTO charges SELECT 9, at, dataset, unit, release, title, spec_hash, '[]' FROM charges",
+        "UPDATE budgets SET budget = '{}'",
+        "DELETE FROM budgets",
+    ],
+)
+def test_the_record_cannot_be_changed(ledger, statement):
+    charge(ledger, pure(1), budget=Budget.of(epsilon=2))
+    before = ledger.entries(), ledger.budget(*DATA)
+    with sqlite3.connect(ledger.path) as connection, pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(statement)
+    connection.close()
+    assert (ledger.entries(), ledger.budget(*DATA)) == before
+
+
+def test_one_release_is_charged_once(ledger):
+    charge(ledger, pure(1), release="same")
+    with pytest.raises(hf.Refused, match="append-only"):
+        charge(ledger, pure(1), release="same")
+    assert len(ledger.entries()) == 1
+
+
+def test_statements_come_back_to_the_last_bit(ledger):
+    statements = hf.gaussian(QUERY, epsilon=0.3, delta=1e-7).guarantees
+    charge(ledger, statements)
+    assert ledger.entries()[0].parts == (statements,)
+
+
+def test_processes_at_once_never_overspend(ledger):
+    ledger.set_budget(*DATA, epsilon=1)
+    statements = pure(0.1)
+    children = []
+    for _ in range(6):
+        child = os.fork()
+        if child == 0:
+            done = 0
+            for _ in range(4):
+                try:
+                    charge(ledger, statements)
+                    done += 1
+                except Overspent:
+                    pass
+            os._exit(done)
+        children.append(child)
+    done = sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    assert done == 10
+    assert len(ledger.entries()) == 10
+
+
+def test_a_writer_waits_for_another_and_then_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger_module, "PATIENCE", 0.05)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    charge(ledger, pure(1))
+    other = sqlite3.connect(ledger.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(hf.Refused, match="being written by another release"):
+        charge(ledger, pure(1))
+    other.execute("ROLLBACK")
+    other.close()
+    charge(ledger, pure(1))
+
+
+def test_other_files_are_not_taken_for_a_ledger(tmp_path):
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"no database at all, but long enough to have a header " * 10)
+    with pytest.raises(hf.Refused, match="not a ledger of holdfast, or is damaged"):
+        charge(Ledger(garbage), pure(1))
+    foreign = tmp_path / "foreign"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE people (name TEXT)")
+    connection.close()
+    for use in (lambda ledger: charge(ledger, pure(1)), lambda ledger: ledger.entries()):
+        with pytest.raises(hf.Refused, match="is not a ledger of holdfast"):
+            use(Ledger(foreign))
+    newer = Ledger(tmp_path / "newer")
+    charge(newer, pure(1))
+    with sqlite3.connect(newer.path) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(hf.Refused, match="has version 2"):
+        newer.entries()
+
+
+def test_a_ledger_in_no_folder_cannot_be_written(tmp_path):
+    with pytest.raises(hf.Refused, match="cannot be written, so nothing was drawn"):
+        charge(Ledger(tmp_path / "nowhere" / "ledger.sqlite"), pure(1))
+
+
+def test_a_damaged_ledger_is_refused(ledger):
+    for _ in range(8):
+        charge(ledger, pure(1))
+    content = bytearray(ledger.path.read_bytes())
+    content[4096:] = bytes(len(content) - 4096)
+    ledger.path.write_bytes(content)
+    with pytest.raises(hf.Refused, match="damaged"):
+        ledger.entries()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "sentence"),
+    [
+        ({}, "exactly one of epsilon and rho"),
+        ({"epsilon": 1, "rho": 1}, "exactly one of epsilon and rho"),
+        ({"rho": 1, "delta": 0.1}, "delta goes with epsilon"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"epsilon": 1, "delta": 1}, "strictly between 0 and 1"),
+    ],
+)
+def test_budgets_are_checked(ledger, numbers, sentence):
+    with pytest.raises(hf.Refused, match=sentence):
+        ledger.set_budget(*DATA, **numbers)
+    assert not ledger.exists

@@ -1,0 +1,124 @@
+"""Plans: from the spec and public guesses alone, and right about the errors where these are known."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from holdfast.release import sources, tabulate
+from holdfast.release.errors import FAR, GUESS, LAW
+from holdfast.release.explain import explain
+from holdfast.release.places import SpecError
+from holdfast.release.plan import plan
+from jobs import cube, job, tree
+
+HISTOGRAM = "data: {name: x, values: {age: [1, 2, 3]}}\nprivacy: {epsilon: 0.5}\ntable: {histogram: age}\n"
+
+
+def test_the_errors_of_plain_noise_are_those_of_its_law(tmp_path):
+    level = plan(job(tmp_path, HISTOGRAM)).tables[0].levels[0]
+    a = math.exp(-0.5)  # integer Laplace of scale 2: P(u) ∝ a^|u|, so E|u| = 2a/(1 − a²)
+    expected = 2 * a / (1 - a * a)
+    # 6,000 draws with a standard deviation below 2.8: six standard errors are 0.22.
+    assert level.absolute_error == pytest.approx(expected, abs=0.22)
+    assert level.noise == "integer Laplace, scale 2"
+    # P(|u| > 7) is 0.019 and P(|u| > 5) is 0.051: the 2.5 % points are −7 or −6.
+    assert level.interval_width in (12, 13, 14)
+    assert level.figures == 3
+
+
+def test_plans_say_how_errors_are_known(tmp_path):
+    assert plan(job(tmp_path, tree())).tables[0].basis == LAW
+    bounded = "hold: [consistent, nonnegative]\nmethod: given"
+    assert plan(job(tmp_path, tree(rest=bounded))).tables[0].basis == FAR
+    assert plan(job(tmp_path, tree(table="guess: 0", rest=bounded))).tables[0].basis == GUESS
+
+
+def test_a_guess_changes_the_expected_errors(tmp_path):
+    """Empty zones are known to be near 0 once negative values are ruled out."""
+    bounded = "hold: [consistent, nonnegative]\nmethod: onto"
+    zones = {}
+    for guess in (0, 10_000):
+        found = plan(job(tmp_path, tree(table=f"guess: {guess}", rest=bounded)))
+        zones[guess] = found.tables[0].levels[-1].absolute_error
+    far = plan(job(tmp_path, tree(rest=bounded))).tables[0].levels[-1].absolute_error
+    assert zones[0] < 0.8 * zones[10_000]
+    assert zones[10_000] == pytest.approx(far, rel=0.1)
+
+
+def test_a_guess_can_be_a_public_table(tmp_path):
+    guess = "zone,count\nN1,5\nS3,7\n"
+    text = tree(table="guess: last.csv", rest="hold: [consistent, nonnegative]\nmethod: given")
+    table = job(tmp_path, text, last_csv=guess).tables[0]
+    assert table.guess.tolist() == [12, 5, 7, 5, 0, 0, 0, 7]
+    for content, words in [
+        ("zone,count\nX1,5\n", "'X1', which is not in the domain"),
+        ("zone,count\nN1,5\nN1,6\n", "names a cell twice"),
+        ("zone,count\nN1,-5\n", "whole numbers of 0 or more"),
+        ("zone,count\nN1,many\n", "whole numbers of 0 or more"),
+        ("zone,number\nN1,5\n", "no column 'count'"),
+    ]:
+        with pytest.raises(SpecError, match=words) as caught:
+            job(tmp_path, text, last_csv=content)
+        assert caught.value.key == "table.guess"
+    with pytest.raises(SpecError, match="the guess violates what must hold"):
+        job(tmp_path, tree(table="guess: 9", rest="hold: [consistent, {between: {high: 8, at: zone}}]\nmethod: onto"))
+
+
+def test_a_plan_reads_no_records(tmp_path, monkeypatch):
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("records were opened")
+
+    monkeypatch.setattr(tabulate, "opened", never)
+    monkeypatch.setattr(sources, "opened", never)
+    (tmp_path / "trips.parquet").mkdir()  # whoever opens it fails
+    made = job(tmp_path, tree(rest="hold: [consistent, {exact: [borough]}]"))
+    assert plan(made).seconds is not None
+    assert explain(made)
+
+
+def test_exact_levels_are_marked(tmp_path):
+    levels = plan(job(tmp_path, tree(rest="hold: [consistent, {exact: [borough]}]"))).tables[0].levels
+    assert [level.exact for level in levels] == [False, True, False]
+    assert [level.absolute_error == 0 for level in levels] == [True, True, False]
+
+
+def test_plans_are_json_and_repeatable(tmp_path):
+    def told() -> dict:
+        found = plan(job(tmp_path, tree(table="guess: 9", rest="hold: [consistent, nonnegative]"))).as_mapping()
+        found.pop("seconds_to_draw")
+        return json.loads(json.dumps(found, allow_nan=False))
+
+    first = told()
+    assert first == told()
+    assert first["tables"][0]["comparison"][0]["expected_absolute_error"] > 0
+    assert first["bytes_at_peak"] > 2**20
+    assert len(first["statements"]) == len(first["in_words"])
+
+
+def test_unmeasured_levels_are_named(tmp_path):
+    found = plan(job(tmp_path, tree(table="shares: {city: 1, zone: 3}", rest="hold: [consistent]\nmethod: given")))
+    assert [level.noise for level in found.tables[0].levels][1] == "not measured"
+
+
+def test_explanations_name_what_is_given_away(tmp_path):
+    content = "borough,zone\nNorth,N1\nSouth,S1\nSouth,S2\n"
+    text = tree(privacy="epsilon: 1, neighbours: replace-one", rest="hold: [consistent, {exact: [borough]}]")
+    found = explain(job(tmp_path, text, zones_csv=content))
+    away = " ".join(found["What is given away"])
+    assert "published exactly, and so not protected by any epsilon: borough" in away
+    assert "city / North / N1" in away  # the only zone of its borough
+    assert "city / South / S1" not in away
+    assert explain(job(tmp_path, tree()))["What is given away"] == [
+        "Nothing is published exactly: every figure is protected."
+    ]
+    assert "within the bounds" in " ".join(
+        explain(job(tmp_path, tree(rest="hold: [{between: {high: 9}}]\nmethod: onto")))["What holds in every table"]
+    )
+
+
+def test_cubes_are_planned_by_margin(tmp_path):
+    found = plan(job(tmp_path, cube(table="margins: [[sex], [age], []]", rest="method: noise")))
+    assert [(level.name, level.figures) for level in found.tables[0].levels] == [("sex", 2), ("age", 3), ("total", 1)]
+    assert np.isfinite([level.interval_width for level in found.tables[0].levels]).all()
