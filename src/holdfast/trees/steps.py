@@ -34,6 +34,8 @@ CUT_OFF = 0.85
 HARDLY = 1e-17
 #: Numbers below this are not told from 0, since the smallest doubles have few digits.
 SMALLEST = 1e-290
+#: Weights that reach further above that in the middle of a window are refused.
+LARGEST_FACTOR = 1e280
 #: No bound on a leaf.
 ENDLESS = 2**62
 #: What a draw returns that the error bounds do not decide.
@@ -497,7 +499,7 @@ def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
 def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt: Any) -> Any:
     """Multiply by an output's own weight and a tilt, up to a factor, in place; return the relative error.
 
-    `rate` is 1/λ or 1/(2σ²). Values at the ends that doubles do not hold become 0, and are cut off later.
+    `rate` is 1/λ or 1/(2σ²). The error is infinite where doubles do not hold the weights. Values at the ends that doubles do not hold become 0, and are cut off later.
     """
     if law < 0 and tilt == 0.0:
         return 0.0
@@ -507,11 +509,19 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
         for s in range(lo, hi + 1):
             own = rate * np.float64((s - middle) * (s + middle))
             factor = np.exp(tilt * (s - middle) - own)
+            if factor > LARGEST_FACTOR:
+                return np.inf
             values[s - lo] *= factor if factor > SMALLEST else 0.0
             if factor > SMALLEST:
                 largest = max(largest, abs(own) + abs(tilt * (s - middle)))
         return ROUNDING * (4 * largest + 8)
     own = rate if law >= 0 else 0.0
+    # the largest factors are at 0 and at the ends
+    most = 0.0
+    for s in (lo, min(max(np.int64(0), lo), hi), hi):
+        most = max(most, tilt * (s - middle) - own * (abs(s) - abs(middle)))
+    if most > np.log(LARGEST_FACTOR):
+        return np.inf
     falling_up, rising_up = np.exp(tilt - own), np.exp(tilt + own)
     falling_down, rising_down = np.exp(-tilt - own), np.exp(-tilt + own)
     factor = 1.0
