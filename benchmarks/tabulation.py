@@ -57,17 +57,18 @@ def main() -> int:
         job = written(folder)
         ours, theirs = [], []
         for _ in range(ROUNDS):
-            start = time.perf_counter()
+            start = time.perf_counter(), time.process_time()
             counts = tabulate(job)[0]
-            ours.append(time.perf_counter() - start)
-            start = time.perf_counter()
+            ours.append((time.perf_counter() - start[0], time.process_time() - start[1]))
+            start = time.perf_counter(), time.process_time()
             total = bare(folder / "trips.parquet")
-            theirs.append(time.perf_counter() - start)
+            theirs.append((time.perf_counter() - start[0], time.process_time() - start[1]))
         assert counts.sum() == total == RECORDS
-    ratio = np.median(ours) / np.median(theirs)
+    mine, yardstick = np.median(ours, axis=0), np.median(theirs, axis=0)  # on the clock, and of the processors
+    ratio, of_processor = mine / yardstick
     print(
-        f"{RECORDS:,} records into {sum(ZONES.values())} zones: {1000 * np.median(ours):.0f} ms, bare query "
-        f"{1000 * np.median(theirs):.0f} ms, ratio {ratio:.2f} (bar {BAR})"
+        f"{RECORDS:,} records into {sum(ZONES.values())} zones: {1000 * mine[0]:.0f} ms, bare query "
+        f"{1000 * yardstick[0]:.0f} ms, ratio {ratio:.2f} (bar {BAR}); ratio of processor time {of_processor:.2f}"
     )
     return 0 if ratio <= BAR else 1
 

@@ -1,7 +1,7 @@
 """Make the confidential records of the three examples, always the same ones, beside their specs.
 
-    python examples/make_data.py             all three
-    python examples/make_data.py city /tmp   one of them, into another folder
+python examples/make_data.py             all three
+python examples/make_data.py city /tmp   one of them, into another folder
 """
 
 import csv

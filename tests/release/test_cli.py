@@ -1,8 +1,11 @@
 """The command: its verbs, its exit codes, and its manners."""
 
 import json
+import shutil
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -44,6 +47,9 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
     assert made.exit_code == 0, made.stderr
     assert str(folder / "out" / "report.html") in made.stdout
     assert called("verify", "out").exit_code == 0
+    assert called("verify", "out", "--ledger", "book.sqlite").exit_code == 0
+    assert called("ledger", "budget", "--file", "other.sqlite", "--dataset", "trips", "--epsilon", "1").exit_code == 0
+    assert called("verify", "out", "--ledger", "other.sqlite").exit_code == 5
     listed = called("ledger", "list", "--file", "book.sqlite", "--json")
     assert [entry["dataset"] for entry in json.loads(listed.stdout)] == ["trips"]
     left = json.loads(called("ledger", "remaining", "--file", "book.sqlite", "--json").stdout)
@@ -52,6 +58,20 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
         shown = called("ledger", *words, "--file", "book.sqlite")
         assert shown.exit_code == 0
         assert "trips" in shown.stdout
+
+
+@pytest.mark.parametrize("name", ["city", "contingency", "state"])
+def test_the_examples_can_be_released(tmp_path, name):
+    examples = Path(__file__).parents[2] / "examples"
+    found = spec_from_file_location("make_data", examples / "make_data.py")
+    maker = module_from_spec(found)
+    found.loader.exec_module(maker)
+    for file in {"spec.yaml", "zones.csv", "counties.csv"} & {path.name for path in (examples / name).iterdir()}:
+        shutil.copy(examples / name / file, tmp_path)
+    maker.MAKERS[name](tmp_path)
+    made = called("release", str(tmp_path / "spec.yaml"))
+    assert made.exit_code == 0, made.stderr
+    assert called("verify", str(tmp_path / "release")).exit_code == 0
 
 
 def test_exit_codes(folder, monkeypatch):

@@ -4,10 +4,10 @@ import gzip
 import io
 import os
 import stat
+import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -312,9 +312,26 @@ def test_no_record_is_left_in_the_temporary_folder(tmp_path):
     tabulate(made, frame(PLACES))
     with pytest.raises(Refused):
         tabulate(made, frame([None]))
-    folder = Path(_started(os.getpid())[1].name)
+    folder = _started(os.getpid())[1]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert not list(folder.iterdir())
+
+
+def test_the_temporary_folder_goes_with_its_process_and_no_other(tmp_path):
+    """A forked process that ends leaves its parent's folder alone; the parent removes it."""
+    code = (
+        "import os, tempfile, sys\n"
+        f"tempfile.tempdir = {str(tmp_path)!r}\n"
+        "from holdfast.release.tabulate import _started\n"
+        "folder = _started(os.getpid())[1]\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "assert folder.is_dir()\n"
+    )
+    subprocess.run([sys.executable, "-W", "error::ResourceWarning", "-c", code], check=True, capture_output=True)
+    assert not list(tmp_path.glob("holdfast-*"))
 
 
 class Terminal(io.StringIO):

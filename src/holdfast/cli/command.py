@@ -73,6 +73,7 @@ def release(
 @app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
+    ledger: Annotated[Path | None, typer.Option(help="Check too that this ledger was charged as certified.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -80,7 +81,7 @@ def verify(
     with ending(json):
         from holdfast.cli import verbs
 
-        if not verbs.verify(folder, json, quiet):
+        if not verbs.verify(folder, ledger, json, quiet):
             raise Ending(5)
 
 

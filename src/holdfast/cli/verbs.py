@@ -57,11 +57,12 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
         showing.sentence(words)
 
 
-def verify(folder: Path, json: bool, quiet: bool) -> bool:
-    """Check a release; return whether everything is as certified."""
+def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
+    """Check a release, with its charge if a ledger is named; return whether everything is as certified."""
+    from holdfast.release.ledger import Ledger
     from holdfast.release.verify import verify as verified
 
-    verdict = verified(folder)
+    verdict = verified(folder, None if ledger is None else Ledger(_there(ledger)))
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:

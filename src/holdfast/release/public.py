@@ -58,11 +58,13 @@ class PublicFiles:
                     sentence = f"the file {file!r} has no column {name!r}"
                     raise self.spec.error(place, sentence, name, names)
                 quoted = '"' + name.replace('"', '""') + '"'
-                found = engine.execute(f"SELECT CAST({quoted} AS VARCHAR) AS v FROM {reader}", [str(path)]).fetchall()
+                texts = f"SELECT nullif(CAST({quoted} AS VARCHAR), '') AS v FROM {reader}"  # an empty text is no value
+                found = engine.execute(texts, [str(path)]).fetchnumpy()["v"]
             except duckdb.Error:
                 kind = "Parquet" if path.suffix == ".parquet" else "CSV with a header"
                 raise self.spec.error(place, f"the file {file!r} is not readable as {kind}", found=file) from None
-        return _trimmed([row[0] for row in found])
+        column: Any = np.ma.asarray(found, dtype=object)
+        return np.where(np.ma.getmaskarray(column), np.array(None, dtype=object), np.ma.getdata(column))
 
     def values(self, column: str, place: Place) -> Texts:
         """Return the public values of a column, each once, in the order of the spec or of first appearance."""
@@ -87,10 +89,3 @@ class PublicFiles:
         if not known:
             raise self.spec.error(where, f"the column {column!r} has no values", found=column)
         return np.array(known, dtype=object)
-
-
-def _trimmed(texts: list[str | None]) -> Texts:
-    """An empty text is no value."""
-    result = np.empty(len(texts), dtype=object)
-    result[:] = [text if text else None for text in texts]
-    return result

@@ -24,16 +24,8 @@ from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.published import Release
 from holdfast.release.accounts import Budget
-from holdfast.release.certificate import (
-    CONFIDENCE,
-    FILE,
-    Interval,
-    ReleasedFile,
-    TableCertificate,
-    certificate_of,
-    statements_of,
-    table_certificate,
-)
+from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
+from holdfast.release.certifying import certificate_of, statements_of, table_certificate
 from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.ledger import Ledger, now
 from holdfast.release.report import REPORT, report

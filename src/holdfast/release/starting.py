@@ -87,9 +87,9 @@ def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool
             def count(*columns: str) -> int:
                 listed = ", ".join(quoted[column] for column in columns)
                 query = f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {reader})"
-                return int((engine.execute(query, [str(path)]).fetchone() or (0,))[0])
+                return int(engine.execute(query, [str(path)]).fetchall()[0][0])
 
-            rows = int((engine.execute(f"SELECT count(*) FROM {reader}", [str(path)]).fetchone() or (0,))[0])
+            rows = int(engine.execute(f"SELECT count(*) FROM {reader}", [str(path)]).fetchall()[0][0])
             distinct = {name: count(name) for name in names}
             # A chain from the finest column up: each further column must be determined by the one below it.
             nested, below = dict.fromkeys(names, False), None

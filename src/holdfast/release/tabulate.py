@@ -7,13 +7,16 @@ all exact figures are computed from the same records. A refusal never says how m
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -58,14 +61,21 @@ def _engine() -> duckdb.DuckDBPyConnection:
 
 
 @cache
-def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
+def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, Path]:
     """Start the engine once per process: that takes longer than counting millions of records.
 
     What does not fit into memory goes to a private folder, which is removed when the process ends.
     """
-    del process  # a forked process must start its own
-    folder = tempfile.TemporaryDirectory(prefix="holdfast-")
-    return duckdb.connect(config={"temp_directory": folder.name, "preserve_insertion_order": False}), folder
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
+    engine = duckdb.connect(config={"temp_directory": str(folder), "preserve_insertion_order": False})
+
+    def end() -> None:
+        if os.getpid() == process:  # a forked process must leave the folder of its parent alone
+            engine.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return engine, folder
 
 
 @contextmanager
@@ -115,14 +125,17 @@ def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[n
     raw = ", ".join(f"{quoted_name(column)} AS c{i}" for i, column in enumerate(used))
     texts = ", ".join(f"{_as_text(f'c{i}', types[column])} AS t{i}" for i, column in enumerate(used))
     # Few distinct values are left to be turned into names once the records are grouped by the values themselves.
-    grouped = f"SELECT {raw}, {weight} AS n FROM {records} GROUP BY ALL"
-    engine.execute(f"CREATE TEMP TABLE grouped AS SELECT {texts}, n FROM ({grouped})")
+    values = f"SELECT {raw}, {weight} AS n FROM {records} GROUP BY ALL"
+    grouped = f"(SELECT {texts}, n FROM ({values})) AS grouped"
+    if len(job.tables) > 1:  # the records are read once, whatever the number of tables
+        engine.execute(f"CREATE TEMP TABLE distinct_values AS FROM {grouped}")
+        grouped = "distinct_values AS grouped"
     for number, table in enumerate(job.tables):
         _give_domain(engine, number, table)
     joins = " ".join(_join(number, table, used) for number, table in enumerate(job.tables))
     positions = ", ".join(_positions(number, table, used) for number, table in enumerate(job.tables))
     cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(job.tables))
-    addressed = f"SELECT {cells}, n FROM (SELECT {positions}, n FROM grouped {joins})"
+    addressed = f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {grouped} {joins})"
     everywhere = [f"cell{number}" for number in range(len(job.tables))]
     kept = " AND ".join(f"{cell} >= 0" for cell in everywhere)
     counts = []
@@ -196,7 +209,7 @@ def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, 
     if job.spec.data.nulls.rule == "drop":
         return
     query = f"SELECT count(*) FROM (SELECT 1 FROM {records} WHERE {quoted_name(column)} IS NULL LIMIT 1)"
-    if (engine.execute(query).fetchone() or (0,))[0]:
+    if engine.execute(query).fetchall()[0][0]:
         sentence = f"some record has no {column!r}: give every record its person, or write nulls: drop"
         raise job.spec.error(("data", "nulls"), sentence)
 

@@ -1,0 +1,166 @@
+"""Filling in the certificate of a release from its job."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.privacy import Guarantee
+from holdfast.release.certificate import (
+    Accounting,
+    Certificate,
+    Deployment,
+    Flavour,
+    Holds,
+    Implementation,
+    Interval,
+    Kind,
+    Parameter,
+    PrivacyLoss,
+    Product,
+    PublicFile,
+    ReleasedFile,
+    Software,
+    TableCertificate,
+    TrustModel,
+)
+
+if TYPE_CHECKING:
+    from holdfast.release.job import Job, Table
+
+
+def statements_of(table: Table) -> tuple[Guarantee, ...]:
+    """Return every statement about a table, the one that the budget counts first."""
+    return tuple(dict.fromkeys((table.counted, *table.mechanism.guarantees)))
+
+
+def table_certificate(
+    table: Table, ways: str, interval: Interval, files: tuple[str, str, str | None]
+) -> TableCertificate:
+    """Describe one released table."""
+    parquet, csv, measurements = files
+    return TableCertificate(
+        name=table.name,
+        kind=cast(Kind, table.kind),
+        rows=table.query.n,
+        levels=list(table.levels),
+        columns=list(table.columns),
+        method=table.method,
+        ways=ways,
+        mechanism=repr(table.mechanism),
+        statements=list(statements_of(table)),
+        holds=_holds(table.holds),
+        interval=interval,
+        parquet=parquet,
+        csv=csv,
+        measurements=measurements,
+    )
+
+
+def _holds(account: dict[str, Any]) -> Holds:
+    """Read what must hold; numbers are written as whole numbers or fractions."""
+    bounds = [
+        {**bound, **{side: None if bound[side] is None else str(Fraction(bound[side])) for side in ("low", "high")}}
+        for bound in account["bounds"]
+    ]
+    return Holds.model_validate_json(json.dumps({**account, "bounds": bounds}))
+
+
+def certificate_of(
+    job: Job, release: str, date: str, tables: Sequence[TableCertificate], files: Sequence[ReleasedFile]
+) -> Certificate:
+    """Return the sealed certificate of a release."""
+    statements = job.guarantees
+    unprotected = list(dict.fromkeys(item for statement in statements for item in statement.unprotected))
+    caveats = [*job.caveats, *(item for statement in statements for item in statement.caveats)]
+    return Certificate(
+        release=release,
+        title=job.title,
+        software=Software(),
+        spec_hash=job.spec.hash,
+        public_files=[
+            PublicFile(name=Path(file).name, sha256=f"sha256:{found}") for file, found in job.public_files.items()
+        ],
+        unit=job.unit,
+        asked={cast(Parameter, name): str(value) for name, value in job.target.items()},
+        statements=list(statements),
+        unprotected=unprotected,
+        caveats=list(dict.fromkeys(caveats)),
+        tables=list(tables),
+        deployment=_deployment(job, date, tables, unprotected),
+        files=list(files),
+    ).sealed()
+
+
+def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprotected: Sequence[str]) -> Deployment:
+    best = job.guarantee
+    names = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
+    methods = "; ".join(f"{table.name}: {table.mechanism}, computed by {table.ways}" for table in tables)
+    moved = [table.name for table in tables if table.measurements is not None]
+    return Deployment(
+        product=Product(
+            name=job.title,
+            data_product_type="Summary statistics",
+            description=f"Tables of counts: {names}",
+            publication_date=date,
+        ),
+        dp_flavor=_flavour(best, unprotected),
+        privacy_loss=PrivacyLoss(
+            privacy_unit="Record-level" if job.unit == "record" else "Person-level",
+            privacy_unit_description=f"Unit: {job.unit}. Neighbouring data: {best.neighbours}.",
+            privacy_parameters=_parameters(best),
+            privacy_parameters_description=str(best),
+        ),
+        model=TrustModel(),
+        accounting=Accounting(
+            post_processing=(
+                f"{', '.join(moved)}: noisy answers moved to the nearest table in which everything holds"
+                if moved
+                else "none: what must hold was part of the law of the noise, or nothing had to hold"
+            ),
+            composition=best.because,
+        ),
+        implementation=Implementation(
+            pre_processing_eda_hyperparameter_tuning=" ".join(f"{_capital(text)}." for text in job.caveats) or "none",
+            mechanisms=methods,
+        ),
+    )
+
+
+def _flavour(best: Guarantee, unprotected: Sequence[str]) -> Flavour:
+    metric = "symmetric distance" if best.neighbours.adds else "change-one distance"
+    if best.pure:
+        name, measure, bound = "Pure DP", "max divergence", f"epsilon = {best.epsilon!r}"
+    elif best.epsilon is not None and not math.isinf(best.epsilon):
+        name, measure = "Approximate DP", "smoothed max divergence"
+        bound = f"epsilon = {best.epsilon!r}, delta = {best.delta!r}"
+    else:
+        name, measure, bound = "Zero-concentrated DP", "Rényi divergence", f"rho = {best.rho!r}"
+    return Flavour(
+        name=name,  # type: ignore[arg-type]  # one of the three literals
+        input_metric=metric,
+        bound_on_input_distance=best.records,
+        output_measure=measure,
+        bound_on_output_distance=bound,
+        data_domain="counts over the keys of a public domain file; scope of the statement: " + best.scope,
+        unprotected_quantities="; ".join(unprotected) or "none",
+    )
+
+
+def _parameters(best: Guarantee) -> dict[Parameter, float]:
+    found: dict[Parameter, float] = {}
+    if best.epsilon is not None and not best.void:
+        found["epsilon"] = best.epsilon
+        if best.delta:
+            found["delta"] = best.delta
+    if best.rho is not None:
+        found["rho"] = best.rho
+    return found
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".")
