@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from holdfast import progress
 from holdfast.arguments import Refused
+from holdfast.release import errors
 from holdfast.release import tabulate as tabulate_module
 from holdfast.release.tabulate import _started, tabulate
 from jobs import cube, job, tree
@@ -27,6 +28,12 @@ from jobs import cube, job, tree
 ZONES = ["N1", "N2", "S1", "S2", "S3"]
 PLACES = [*ZONES[:2], "S1", "S1", "S3", "N2", "S3", "S3"]
 COUNTS = [1, 2, 2, 0, 3]
+
+
+@pytest.fixture(autouse=True)
+def few_simulated_tables(monkeypatch):
+    """Errors are not looked at here."""
+    monkeypatch.setattr(errors, "TABLES", 20)
 
 
 def frame(zones: list[object], **more: list[object]) -> pl.DataFrame:
@@ -84,7 +91,7 @@ def test_numbers_of_any_type_are_names(tmp_path):
         assert tabulate(made, pa.table({"age": values}))[0].tolist() == [3, 1, 2], values.type
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     records=st.lists(
         st.tuples(st.sampled_from([*ZONES, None, "X"]), st.sampled_from(["F", "M", None, ""])), max_size=30
