@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
+from holdfast.release import errors
 from holdfast.release.places import SpecError
 from jobs import cube, job, tree
+
+
+@pytest.fixture(autouse=True)
+def few_simulated_tables(monkeypatch):
+    """Errors are not looked at here."""
+    monkeypatch.setattr(errors, "TABLES", 20)
+
 
 WRONG_DOMAINS = [
     ("borough,zone\nNorth,N1\nNorth,N1\n", "rows 1 and 2 .* both name 'North / N1'"),
