@@ -253,6 +253,8 @@ class Sampler:
         p, g = self.pieces, self.guess
         heights = self._prospect.heights
         learns = self._prospect.is_rough if self.learn is None else self.learn
+        if not learns:
+            self._prospect.forget()
         lengths = g.high - g.low + 3
         self._check(int(lengths.sum()))
         blocks, slots, _ = self.blocks
@@ -286,6 +288,7 @@ class Sampler:
                     raise _TooNarrow
                 if sum(self._over(pairs if height else parcels, kinds, 512, progress)):
                     raise _TooNarrow
+        self._prospect.forget()
         for k in np.unique(p.kind[p.root == 1]):
             self._check_root(shelf, int(k))
         return shelf
