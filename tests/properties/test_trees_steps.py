@@ -136,6 +136,18 @@ def test_adding_a_piece_errs_within_its_bound(one, other, extra, data):
     assert error < 2e-12
 
 
+@pytest.mark.parametrize("more", [0, 1, 2, 3])
+def test_what_is_left_out_at_the_last_place_spoils_no_other(more):
+    """Places go four at a time; a last group of one place may miss what all others hold."""
+    f, f_lo, f_hi = extended(np.exp(-0.4 * np.abs(np.arange(-40.0, 41.0))), -40, 40, 0.6, 0.6, 2)
+    g, g_lo, g_hi = extended(np.exp(-0.4 * np.arange(60.0)), 0, 59, 0.0, 0.6, 2)
+    _, most, _ = add_piece(f, f_lo, f_hi, 0, g, g_lo, g_hi, LOW, np.zeros(200), 0, 199)
+    assert 4 < most < 199
+    high = most + 1 + more
+    good_lo, good_hi, _ = add_piece(f, f_lo, f_hi, 0, g, g_lo, g_hi, LOW, np.zeros(high + 1), 0, high)
+    assert (good_lo, good_hi) == (0, most)
+
+
 @FEW
 @given(messages(), st.booleans(), st.floats(0.01, 1.5), st.floats(-1, 1), st.booleans())
 def test_weights_and_tilts_err_within_their_bounds(message, laplace, rate, tilt, measured):

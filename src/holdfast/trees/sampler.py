@@ -35,9 +35,9 @@ from holdfast.trees.undecided import Hand, Restart, Undecided
 Ints = npt.NDArray[np.int64]
 
 #: Totals are looked for where all but about e^−28 of the law lies, and inside parcels, which are quickly made again
-#: where that is not enough, all but e^−16.
+#: where that is not enough, all but e^−18.
 NEED = 28.0
-NEED_INSIDE = 16.0
+NEED_INSIDE = 18.0
 #: How many times wider, at most, windows are made where messages could not be.
 WIDEST = 4.0
 #: Largest share of a root's message beyond its window.
@@ -156,9 +156,7 @@ class Sampler:
     def _far(self) -> Ints:
         """Leaves with a bound that the messages leave out."""
         leaves, kind = self._kinds_of_leaves
-        places = self.pieces.leaves
-        low, high = leaves.low[kind[places]], leaves.high[kind[places]]
-        return places[(self.low[places] > low) | (self.high[places] < high)]
+        return _left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
 
     @cached_property
     def _prospect(self) -> Prospect:
@@ -516,6 +514,18 @@ def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
         openings = np.empty((most + 1, 2), dtype=np.int64)
         found = task(some, openings)
     return openings[:found]
+
+
+@numba.njit(cache=True, nogil=True)
+def _left_out(places: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
+    """Places whose bounds are nearer than those of their kind."""
+    found = np.empty(places.size, np.int64)
+    count = 0
+    for v in places:
+        if low[v] > kind_low[kind[v]] or high[v] < kind_high[kind[v]]:
+            found[count] = v
+            count += 1
+    return found[:count].copy()
 
 
 @numba.njit(cache=True, nogil=True)
