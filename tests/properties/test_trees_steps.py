@@ -136,16 +136,15 @@ def test_adding_a_piece_errs_within_its_bound(one, other, extra, data):
     assert error < 2e-12
 
 
-@pytest.mark.parametrize("more", [0, 1, 2, 3])
-def test_what_is_left_out_at_the_last_place_spoils_no_other(more):
+@pytest.mark.parametrize("extra", range(1, 12))
+def test_what_is_left_out_at_the_last_place_spoils_no_other(extra):
     """Places go four at a time; a last group of one place may miss what all others hold."""
-    f, f_lo, f_hi = extended(np.exp(-0.4 * np.abs(np.arange(-40.0, 41.0))), -40, 40, 0.6, 0.6, 2)
-    g, g_lo, g_hi = extended(np.exp(-0.4 * np.arange(60.0)), 0, 59, 0.0, 0.6, 2)
-    _, most, _ = add_piece(f, f_lo, f_hi, 0, g, g_lo, g_hi, LOW, np.zeros(200), 0, 199)
-    assert 4 < most < 199
-    high = most + 1 + more
-    good_lo, good_hi, _ = add_piece(f, f_lo, f_hi, 0, g, g_lo, g_hi, LOW, np.zeros(high + 1), 0, high)
-    assert (good_lo, good_hi) == (0, most)
+    f, f_lo, f_hi = extended(np.exp(-0.4 * np.abs(np.arange(-40.0, 41.0))), -40, 40, 0.6, 0.6, extra)
+    g, g_lo, g_hi = extended(np.exp(-0.7 * np.arange(60.0)), 0, 59, 0.0, 0.4, 2)
+    for high in range(8, 160, 4):
+        good_lo, good_hi, _ = add_piece(f, f_lo, f_hi, 0, g, g_lo, g_hi, LOW, np.zeros(high + 1), 0, high)
+        assert good_lo == 0
+        assert good_hi >= 8
 
 
 @FEW
