@@ -180,6 +180,10 @@ def _no_way(problem: Problem, method: str | None) -> str:
     if problem.system.has_inequalities and not problem.system.branches:
         what = "these equalities and inequalities" if problem.space.rank else "these inequalities"
     asked = f"method {method!r} cannot draw" if method else "no exact way is known to draw"
+    held = hierarchy.bounded_unmeasured(problem) if problem.law.integer and method in (None, "hierarchy") else None
+    if held is not None:
+        where = f"where the output at position {held} has a bound but is not measured"
+        return f"{asked} {law} noise {where}: measure it or drop its bound"
     if None in problem.law.laws:
         what += " with outputs that are not measured"
     remedy = "use other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,28 @@ from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Forest, Sampler
+from holdfast.trees.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.marginals import Marginals
-from holdfast.trees.weighted_sums import variance_of_sum
 
 
 def accepts(problem: Problem) -> bool:
-    """Whether the system is a hierarchy, the noise is integer and every free leaf is measured."""
-    if not problem.law.integer:
-        return False
+    """Whether the system is a hierarchy, the noise is integer, and leaves that are not measured can be filled in."""
+    return problem.law.integer and _free_leaves(problem) is not None
+
+
+def bounded_unmeasured(problem: Problem) -> int | None:
+    """An output of a hierarchy that has a bound but is measured neither itself nor by all that is below it, if any."""
     forest = _forest(problem)
-    return forest is not None and not np.isinf(problem.law.variances[forest.is_leaf & ~forest.exact]).any()
+    if forest is None or None not in problem.law.laws:
+        return None
+    ends = unmeasured_ends(forest, np.isfinite(problem.law.variances))
+    found = ends[_bounded(problem)[ends]]
+    return int(found.min()) if found.size else None
+
+
+def _bounded(problem: Problem) -> npt.NDArray[np.bool_]:
+    low, high = problem.system.real_bounds()
+    return np.asarray(np.isfinite(low) | np.isfinite(high))
 
 
 def _forest(problem: Problem) -> Forest | None:
@@ -32,14 +43,30 @@ def _forest(problem: Problem) -> Forest | None:
     return found
 
 
+def _free_leaves(problem: Problem) -> FreeLeaves | None:
+    """The hierarchy without outputs that are filled in; None if it is no hierarchy or they cannot be."""
+    kept: dict[str, Any] = problem.__dict__
+    if "_free_leaves" not in kept:
+        forest = _forest(problem)
+        if forest is None or None not in problem.law.laws:
+            kept["_free_leaves"] = None if forest is None else FreeLeaves(forest, np.zeros(0, dtype=np.int64))
+        else:
+            kept["_free_leaves"] = FreeLeaves.of(forest, np.isfinite(problem.law.variances), _bounded(problem))
+    found: FreeLeaves | None = kept["_free_leaves"]
+    return found
+
+
 def _sampler(problem: Problem, truth: Truth) -> Sampler:
-    """The conditional law; where it does not depend on the truth it is kept, with its messages."""
-    forest = _forest(problem)
-    assert forest is not None
+    """The conditional law of outputs that are not filled in; where it does not depend on the truth it is kept."""
+    leaves = _free_leaves(problem)
+    assert leaves is not None
     kept: dict[str, Any] = problem.__dict__
     if problem.depends_on_data or "_sampler" not in kept:
         whole = None if truth is None or not problem.depends_on_data else np.asarray(truth, dtype=np.int64)
-        made = Sampler(forest, problem.law, *forest.noise_bounds(problem.system, whole, problem.unit))
+        law, bounds = problem.law, leaves.whole.noise_bounds(problem.system, whole, problem.unit)
+        if leaves.free.size:
+            law, bounds = law.at(leaves.kept), (bounds[0][leaves.kept], bounds[1][leaves.kept])
+        made = Sampler(leaves.forest, law, *bounds)
         if problem.depends_on_data:
             return made
         kept["_sampler"] = made
@@ -53,12 +80,16 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     Law: independent integer noise given that parents equal the sum of their children, exact and fixed outputs have no
     noise, and every bound holds; exact (docs/theory/exact-trees.md).
     """
-    return _sampler(problem, truth).draw(size, stream)
+    leaves = _free_leaves(problem)
+    assert leaves is not None
+    return leaves.filled(_sampler(problem, truth).draw(size, stream))
 
 
 def spread(problem: Problem) -> Spread | None:
     """Errors from the messages where the law does not depend on the data; most weighted sums by simulated draws."""
     if problem.depends_on_data:
         return None
-    found = Marginals(_sampler(problem, None))
-    return Spread(np.sqrt(found.variances), partial(variance_of_sum, found), found.quantiles)
+    leaves = _free_leaves(problem)
+    assert leaves is not None
+    found = FilledMarginals(leaves, Marginals(_sampler(problem, None)))
+    return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)

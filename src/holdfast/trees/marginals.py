@@ -63,6 +63,11 @@ class Marginals:
         found = self._pass(np.zeros(0), number)
         return int(found.window[0]), found.kept[: found.window[1]].copy()
 
+    @property
+    def kind_of(self) -> Ints:
+        """A number for every output, the same for outputs that share a law."""
+        return self._outputs
+
     # --- the pass ------------------------------------------------------------------------------------------------
 
     @cached_property
