@@ -19,6 +19,7 @@ CASES = {
     "up to an exact root": (THREE, [0.5, INF, 0.5, 0.625, INF, 0.5], hf.invariant(hf.exact_nodes(THREE, [0]))),
     "an exact sibling": (THREE, [0.75, 0.5, 0.5, 0.625, INF, 0.5], hf.fixed(3, 2)),
     "a forest": (FOREST, [INF, 0.5, 0.75, 0.625, INF], None),
+    "below an exact root": (WIDE, [0.5, 0.625, INF, 0.5], hf.invariant(hf.exact_nodes(WIDE, [0]))),
     "alike siblings": (WIDE, [0.5, 0.625, 0.625, INF], None),
 }
 BOUNDED = {

@@ -11,6 +11,7 @@ from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Forest, Sampler
+from holdfast.trees.forest import Ints
 from holdfast.trees.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.marginals import Marginals
 
@@ -56,20 +57,22 @@ def _free_leaves(problem: Problem) -> FreeLeaves | None:
     return found
 
 
-def _sampler(problem: Problem, truth: Truth) -> Sampler:
-    """The conditional law of outputs that are not filled in; where it does not depend on the truth it is kept."""
-    leaves = _free_leaves(problem)
-    assert leaves is not None
+def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> Sampler:
+    """The conditional law of whole trees that are not filled in."""
+    whole = None if truth is None or not problem.depends_on_data else np.asarray(truth, dtype=np.int64)
+    low, high = leaves.whole.noise_bounds(problem.system, whole, problem.unit)
+    if outputs.size == leaves.whole.n:
+        return Sampler(leaves.whole, problem.law, low, high)
+    return Sampler(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
+
+
+def _kept_sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> Sampler:
+    """The same; where the law does not depend on the truth the last one is kept, with its messages."""
     kept: dict[str, Any] = problem.__dict__
-    if problem.depends_on_data or "_sampler" not in kept:
-        whole = None if truth is None or not problem.depends_on_data else np.asarray(truth, dtype=np.int64)
-        law, bounds = problem.law, leaves.whole.noise_bounds(problem.system, whole, problem.unit)
-        if leaves.free.size:
-            law, bounds = law.at(leaves.kept), (bounds[0][leaves.kept], bounds[1][leaves.kept])
-        made = Sampler(leaves.forest, law, *bounds)
-        if problem.depends_on_data:
-            return made
-        kept["_sampler"] = made
+    if problem.depends_on_data:
+        return _sampler(problem, truth, leaves, outputs)
+    if "_sampler" not in kept or kept["_sampler"].forest.n != outputs.size:
+        kept["_sampler"] = _sampler(problem, None, leaves, outputs)
     sampler: Sampler = kept["_sampler"]
     return sampler
 
@@ -82,7 +85,14 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     """
     leaves = _free_leaves(problem)
     assert leaves is not None
-    return leaves.filled(_sampler(problem, truth).draw(size, stream))
+    if not leaves.free.size:
+        return _kept_sampler(problem, truth, leaves, leaves.kept).draw(size, stream)
+    alone = leaves.alone(_bounded(problem))
+    noise = np.empty((size, alone.size), dtype=np.int64)
+    noise[:, alone] = problem.law.at(leaves.kept[alone]).draw(size, stream)
+    if not alone.all():
+        noise[:, ~alone] = _kept_sampler(problem, truth, leaves, leaves.kept[~alone]).draw(size, stream)
+    return leaves.filled(noise)
 
 
 def spread(problem: Problem) -> Spread | None:
@@ -91,5 +101,5 @@ def spread(problem: Problem) -> Spread | None:
         return None
     leaves = _free_leaves(problem)
     assert leaves is not None
-    found = FilledMarginals(leaves, Marginals(_sampler(problem, None)))
+    found = FilledMarginals(leaves, Marginals(_kept_sampler(problem, None, leaves, leaves.kept)))
     return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)

@@ -66,15 +66,24 @@ class FreeLeaves:
     @cached_property
     def forest(self) -> Forest:
         """The forest of the outputs that are kept: parents of free ones are leaves, their other children are roots."""
-        if not self.free.size:
+        return self.of_some(self.kept)
+
+    def alone(self, bounded: Bools) -> Bools:
+        """Which of the outputs that are kept are trees of their own, without bounds: their noise is independent."""
+        forest = self.forest
+        return np.asarray((forest.parents < 0) & forest.is_leaf & ~forest.exact & ~bounded[self.kept])
+
+    def of_some(self, outputs: Ints) -> Forest:
+        """The trees of `forest` that consist of these outputs."""
+        if outputs.size == self.whole.n:
             return self.whole
         parents = self.whole.parents
         opened = np.zeros(self.whole.n + 1, dtype=bool)  # the last place stands for no parent
         opened[parents[self.free]] = True
         number = np.full(self.whole.n + 1, -1, dtype=np.int64)
-        number[self.kept] = np.arange(self.kept.size)
-        above = parents[self.kept]
-        return Forest(np.where(opened[above], -1, number[above]), self.whole.exact[self.kept])
+        number[outputs] = np.arange(outputs.size)
+        above = parents[outputs]
+        return Forest(np.where(opened[above], -1, number[above]), self.whole.exact[outputs])
 
     def filled(self, values: npt.NDArray[Any], sign: int = -1) -> npt.NDArray[Any]:
         """Rows for all outputs from rows for those kept: a free one is its parent's and `sign` × its siblings'."""
@@ -136,6 +145,7 @@ class FilledMarginals:
     @cached_property
     def _laws(self) -> list[tuple[Ints, Reals]]:
         """Places and cumulative probabilities of every free output; alike ones share theirs."""
+        single: dict[int, tuple[int, Reals]] = {}
         known: dict[bytes, tuple[Ints, Reals]] = {}
         result = []
         for v in self.leaves.free.tolist():
@@ -143,7 +153,10 @@ class FilledMarginals:
             kinds, first, counts = np.unique(self.found.kind_of[parts], return_index=True, return_counts=True)
             key = np.concatenate([kinds, counts]).tobytes()
             if key not in known:
-                laws = [self.found.law(part) for part in parts[first].tolist()]
+                for kind, part in zip(kinds.tolist(), parts[first].tolist(), strict=True):
+                    if kind not in single:
+                        single[kind] = self.found.law(part)
+                laws = [single[kind] for kind in kinds.tolist()]
                 known[key] = _sum_of(laws, counts.tolist(), float(np.sqrt(self.variances[v])))
             result.append(known[key])
         return result
