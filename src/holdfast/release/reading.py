@@ -52,7 +52,10 @@ def _header(file: Path, separator: str | None) -> tuple[str, tuple[str, ...]]:
             text = content.readline(LONGEST).decode("utf-8-sig")
             while text.count('"') % 2 and (more := content.readline(LONGEST).decode()):
                 text += more
-        parts = {each: next(csv.reader([text], delimiter=each), []) for each in separator or SEPARATORS}
+        parts = {
+            each: next(csv.reader(text.splitlines(keepends=True), delimiter=each), [])
+            for each in separator or SEPARATORS
+        }
     except (IsADirectoryError, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile, csv.Error):
         raise Unreadable("the first line cannot be read") from None
     between = max(parts, key=lambda each: len(parts[each]))
