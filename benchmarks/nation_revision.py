@@ -165,8 +165,8 @@ def main():
             missed |= bad
             against = "" if bar is None else f" (bar {bar:.0f})"
             print(
-                f"nation of {blocks:,} blocks, {EMPTY[empty]}, {law} given {must}: {found['seconds']:.2f} s (of processors "
-                f"{found['used']:.2f} s), yardstick {found['yardstick']:.3f} s, ratio {ratio:.1f}{against}, "
+                f"nation of {blocks:,} blocks, {EMPTY[empty]}, {law} given {must}: {found['seconds']:.2f} s (of "
+                f"processors {found['used']:.2f} s), yardstick {found['yardstick']:.3f} s, ratio {ratio:.1f}{against}, "
                 f"peak memory {found['memory']:.2f} GiB (bar {MOST_GIB:.0f}){' MISSED' if bad else ''}",
                 flush=True,
             )
