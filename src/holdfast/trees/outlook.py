@@ -629,8 +629,9 @@ class Prospect:
     @property
     def usual_slopes(self) -> Reals:
         """The slopes that are met most at each height."""
-        o = self.outlook
-        return np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
+        o, unit = self.outlook, self._laws.slope.min()
+        found = np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
+        return np.unique(np.round(found / unit, 3)) * unit
 
     def learn(self, height: int, shelf: Any) -> None:
         """Guess what is above a height again, now that all messages up to it are known."""

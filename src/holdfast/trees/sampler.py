@@ -74,6 +74,7 @@ class Sampler:
     need_inside: float = NEED_INSIDE
     workers: int | None = None
     far: bool = False  # whether bounds far from the truth are kept too
+    slopes: npt.NDArray[np.float64] | None = None  # that totals are known to meet, for a better guess
     learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
     inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
 
@@ -166,15 +167,16 @@ class Sampler:
         def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
             self._over(task, kinds, 1 << 14, None)
 
+        if self.slopes is not None:
+            return Prospect(self.pieces, leaves, laws, self.need, over, self.slopes)
         found = Prospect(self.pieces, leaves, laws, self.need, over)
-        if self.learn or (self.learn is None and found.is_rough):
+        if self.learn or (self.learn is None and found.is_rough and not self._gives_way(found)):
             return Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
         return found
 
-    @cached_property
-    def _gives_way(self) -> bool:
+    def _gives_way(self, found: Prospect) -> bool:
         """Whether large leaves are pulled down so hard that bounds far away matter."""
-        return not self.far and bool(self._far.size) and self._prospect.is_rough
+        return not self.far and found.is_rough and self._far.size > 0
 
     @cached_property
     def guess(self) -> Outlook:
@@ -325,7 +327,7 @@ class Sampler:
 
     def _many(self, size: int) -> Many | None:
         """Tables that serve many rows, if so many repay them."""
-        if not many.repays(size, self.forest.n) or self._gives_way:
+        if not many.repays(size, self.forest.n) or self._gives_way(self._prospect):
             return None
         kept: dict[str, Any] = self.__dict__
         tried: int
@@ -347,7 +349,9 @@ class Sampler:
     @cached_property
     def _ready(self) -> Sampler:
         """This law with windows wide enough for messages that can be summed; chosen before any random bit is drawn."""
-        sampler = replace(self, far=True) if self._gives_way else self
+        sampler = self
+        if self._gives_way(self._prospect):
+            sampler = replace(self, far=True, slopes=self._prospect.usual_slopes)
         while True:
             try:
                 _ = sampler.messages

@@ -30,7 +30,7 @@ MOST_ERROR = 1e-4
 #: Share of the total that one relative error in each of two numbers may move; above 2 for squares of errors.
 TWICE = 2.1
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
-CUT_OFF = 0.85
+CUT_OFF = 0.9
 HARDLY = 1e-17
 #: Numbers below this are not told from 0, since the smallest doubles have few digits.
 SMALLEST = 1e-290
@@ -276,14 +276,14 @@ def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: 
         mean = min(np.float64(n), 1 / (1 - q)) if q < 1.0 else np.float64(n)  # of the exponents of q, at most
         if abs(1 - q) > 1e-3 and top >= stop:
             last = q ** (n - (size - 1 - top))
-            whole = q / (1 - q)
+            whole, inverse = q / (1 - q), 1 / q
             share = 0.0
             i = top + 1
             power = 0.0
             while i > stop:
                 i -= 1
                 if i < top:
-                    last /= q
+                    last *= inverse
                 power = edge * powers[size - 1 - i] * whole
                 term = power * (1 - last)
                 out[i] += term
