@@ -45,8 +45,11 @@ MOST_BEYOND = 1e-9
 #: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
 #: probability below 1e-19 each) is drawn again as a whole, which is the same law.
 FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
-#: The same where many empty leaves pull others down, so that large ones hardly resist.
+#: The same for leaves that others, mostly empty, pull so hard that they hardly resist.
 FARTHER = 540
+#: Such leaves break a bound with a probability above e^−28, and matter where they do so once in so many tables.
+BREAKS = 28.0
+SELDOM = 1e-4
 #: Longest table of a leaf's weights, and most bytes of messages.
 LONGEST = 1 << 20
 MOST_BYTES = 5 << 29
@@ -73,7 +76,7 @@ class Sampler:
     need: float = NEED
     need_inside: float = NEED_INSIDE
     workers: int | None = None
-    far: bool = False  # whether bounds far from the truth are kept too
+    pulled: npt.NDArray[np.bool_] | None = None  # leaves whose bounds are kept also far from the truth; None: none
     learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
     inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
 
@@ -102,9 +105,11 @@ class Sampler:
 
     @cached_property
     def _limits(self) -> Ints:
-        """For each measured law, how far from 0 its weights matter."""
+        """For each measured law, how far from 0 bounds are kept: for leaves in general, and for those pulled hard."""
         laws, _ = self._laws
-        far = (FARTHER if self.far else FAR_LAPLACE) / laws.rate if laws.laplace else FAR_GAUSSIAN / laws.slope
+        far = np.stack([(FAR_LAPLACE if laws.laplace else FAR_GAUSSIAN) / laws.slope] * 2)
+        if self.pulled is not None and laws.laplace:
+            far[1] = FARTHER / laws.slope
         if not (np.isfinite(far).all() and far.max() < LONGEST):
             raise Refused(TOO_WIDE)
         return np.asarray(np.ceil(far) + 2, dtype=np.int64)
@@ -134,7 +139,10 @@ class Sampler:
         if (self._law_of[self.forest.is_leaf & ~self.forest.exact] < 0).any():
             raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
         span = int(self._limits.max()) + 2
-        key = _leaf_keys(self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, self._limits, span)
+        pulled = np.zeros(1, dtype=np.bool_) if self.pulled is None else self.pulled
+        key = _leaf_keys(
+            self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, pulled, self._limits, span
+        )
         largest = int(key.max(initial=0)) + 1
         if largest <= max(1 << 24, 8 * key.size):
             values, kind = _numbered(key, largest)
@@ -153,12 +161,17 @@ class Sampler:
         return cut(self.forest, self._law_of, self.low, self.high, kind, (leaves.low, leaves.high))
 
     @cached_property
-    def _far(self) -> Ints:
-        """Leaves with a bound that the messages leave out."""
+    def _far_places(self) -> Ints:
+        """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
         leaves, kind = self._kinds_of_leaves
         places = self.pieces.leaves
         low, high = leaves.low[kind[places]], leaves.high[kind[places]]
-        return places[(self.low[places] > low) | (self.high[places] < high)]
+        return np.flatnonzero((self.low[places] > low) | (self.high[places] < high))
+
+    @cached_property
+    def _far(self) -> Ints:
+        """Leaves with a bound that the messages leave out."""
+        return self.pieces.leaves[self._far_places]
 
     @cached_property
     def _prospect(self) -> Prospect:
@@ -174,9 +187,29 @@ class Sampler:
         return found
 
     @cached_property
-    def _gives_way(self) -> bool:
-        """Whether large leaves are pulled down so hard that bounds far away matter."""
-        return not self.far and bool(self._far.size) and self._prospect.is_rough
+    def _gives_way(self) -> npt.NDArray[np.bool_] | None:
+        """Leaves that are pulled so hard that bounds far away matter; None where none are."""
+        laws, _ = self._laws
+        far, p = self._far, self.pieces
+        if self.pulled is not None or not far.size or not laws.laplace:
+            return None
+        chosen = np.ones(far.size, dtype=np.bool_)
+        if not self._prospect.is_rough:
+            parcels = np.flatnonzero(p.left < 0)
+            parcels = parcels[np.argsort(p.first[parcels])]
+            piece = parcels[np.searchsorted(p.first[parcels], self._far_places, side="right") - 1]
+            law, slope = self._law_of[far], self._prospect.outlook.below[p.kind[piece]]
+            resists = np.full(far.size, np.inf)
+            for bound, sign in ((-self.low[far], 1.0), (self.high[far], -1.0)):
+                # under a slope, noise falls off as e^−(rate ± slope)
+                left_out = (bound >= self._limits[0][law]) & (bound < LARGEST)
+                resists = np.where(left_out, np.minimum(resists, (laws.rate[law] + sign * slope) * bound), resists)
+            chosen = resists < BREAKS
+            if np.exp(-np.maximum(resists, 0.0)).sum() < SELDOM:
+                return None
+        pulled = np.zeros(self.forest.n, dtype=np.bool_)
+        pulled[far[chosen]] = True
+        return pulled
 
     @cached_property
     def guess(self) -> Outlook:
@@ -324,7 +357,7 @@ class Sampler:
 
     def _many(self, size: int) -> Many | None:
         """Tables that serve many rows, if so many repay them."""
-        if not many.repays(size, self.forest.n) or self._gives_way:
+        if not many.repays(size, self.forest.n) or self._gives_way is not None:
             return None
         kept: dict[str, Any] = self.__dict__
         tried: int
@@ -346,7 +379,7 @@ class Sampler:
     @cached_property
     def _ready(self) -> Sampler:
         """This law with windows wide enough for messages that can be summed; chosen before any random bit is drawn."""
-        sampler = replace(self, far=True) if self._gives_way else self
+        sampler = self if self._gives_way is None else replace(self, pulled=self._gives_way)
         while True:
             try:
                 _ = sampler.messages
@@ -516,14 +549,16 @@ def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
 
 
 @numba.njit(cache=True, nogil=True)
-def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, limits: Any, span: Any) -> Any:
+def _leaf_keys(
+    is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any
+) -> Any:
     """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
     key = np.zeros(law.size, np.int64)
     for v in range(law.size):
         if is_leaf[v] and not exact[v]:
-            place = max(law[v], 0)
-            below = -low[v] if low[v] > -limits[place] else span - 1
-            above = high[v] if high[v] < limits[place] else span - 1
+            limit = limits[1 if pulled.size > 1 and pulled[v] else 0, max(law[v], 0)]
+            below = -low[v] if low[v] > -limit else span - 1
+            above = high[v] if high[v] < limit else span - 1
             key[v] = (law[v] * span + below) * span + above
     return key
 
