@@ -6,7 +6,7 @@ numpy drawing two geometrics for every node and summing the noise up: no constra
 is the whole job: messages, draws, checks of the truth and of the result. Each case runs in a process of its own, so
 that its peak memory is seen; compiling is not counted.
 
-    python benchmarks/nation_revision.py [--blocks 810000 8100000] [--data FOLDER]
+    python benchmarks/nation_revision.py [--blocks 81000 810000 8100000] [--data FOLDER] [--picture FILE]
 
 With --data, the block groups of the United States in 2020 and the blocks of Rhode Island and Hawaii in 2010 (files
 us_blockgroups_2020.parquet and blocks_2010_RI_HI.parquet with columns geoid and pop) are released too.
@@ -21,7 +21,9 @@ import resource
 import sys
 import time
 from contextlib import redirect_stdout
+from pathlib import Path
 
+import growth_picture
 import numpy as np
 import polars
 
@@ -29,6 +31,8 @@ import holdfast as hf
 
 BARS = {"consistent": 8.0, "nonnegative": 30.0}
 MOST_GIB = 4.0
+GROWTH_BAR = 1.5
+EMPTY = {0.38: "38 % empty", 0.95: "95 % empty", 1.1: "all empty"}
 
 
 def nation(blocks, seed=0):
@@ -88,19 +92,19 @@ def yardstick(parents, runs=5, clock=time.perf_counter):
 
 
 def release(law, parents, leaves, must):
-    """Release once; return seconds."""
+    """Release once; return seconds, and seconds of all processors."""
     tree = hf.Hierarchy.from_parents(parents)
     truth = tree.sum_up(leaves)
     hold = hf.consistent(tree) & hf.nonnegative(at=tree.leaves) if must == "nonnegative" else hf.consistent(tree)
     base = hf.laplace if law == "laplace" else hf.gaussian
     mechanism = base(hf.counts(tree), scale=6).given(hold)
     assert mechanism.guarantee.numerical_delta == 0
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     made = mechanism.release(truth)
-    seconds = time.perf_counter() - start
+    seconds, used = time.perf_counter() - start, time.process_time() - used
     assert np.array_equal(made.values, tree.sum_up(made.values[tree.leaves]))
     assert must == "consistent" or made.values.min() >= 0
-    return seconds
+    return seconds, used
 
 
 def case(law, must, source):
@@ -112,10 +116,11 @@ def case(law, must, source):
     else:
         parents, leaves = from_geoids(source["path"], source["cuts"])
     before = yardstick(parents)
-    seconds = release(law, parents, leaves, must)
+    seconds, used = release(law, parents, leaves, must)
     unit = yardstick(parents)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps({"seconds": seconds, "yardstick": min(before, unit), "memory": memory, "leaves": leaves.size}))
+    found = {"seconds": seconds, "used": used, "yardstick": min(before, unit), "memory": memory, "leaves": leaves.size}
+    print(json.dumps(found))
 
 
 def run(law, must, source):
@@ -138,8 +143,9 @@ def _child(writer, law, must, source):
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--blocks", type=int, nargs="+", default=[810_000, 8_100_000])
+    options.add_argument("--blocks", type=int, nargs="+", default=[81_000, 810_000, 8_100_000])
     options.add_argument("--data", default=None)
+    options.add_argument("--picture", type=Path, default=None)
     given = options.parse_args()
     missed = False
     seen = {}
@@ -157,18 +163,22 @@ def main():
             bar = BARS[must] if law == "laplace" and empty == 0.38 and blocks >= 8_000_000 else None
             bad = (bar is not None and ratio > bar) or found["memory"] > MOST_GIB
             missed |= bad
-            what = {0.38: "38 % empty", 0.95: "95 % empty", 1.1: "all empty"}[empty]
+            against = "" if bar is None else f" (bar {bar:.0f})"
             print(
-                f"nation of {blocks:,} blocks, {what}, {law} given {must}: {found['seconds']:.2f} s, yardstick "
-                f"{found['yardstick']:.2f} s, ratio {ratio:.1f}{'' if bar is None else f' (bar {bar:.0f})'}, "
+                f"nation of {blocks:,} blocks, {EMPTY[empty]}, {law} given {must}: {found['seconds']:.2f} s (of "
+                f"processors {found['used']:.2f} s), yardstick {found['yardstick']:.3f} s, ratio {ratio:.1f}{against}, "
                 f"peak memory {found['memory']:.2f} GiB (bar {MOST_GIB:.0f}){' MISSED' if bad else ''}",
                 flush=True,
             )
     if len(given.blocks) > 1:
-        small, large = min(given.blocks), max(given.blocks)
-        for law, must, empty in {key[1:] for key in seen}:
+        small, large = sorted(given.blocks)[-2:]
+        for law, must, empty in sorted({key[1:] for key in seen}):
             growth = seen[large, law, must, empty]["seconds"] / seen[small, law, must, empty]["seconds"]
-            print(f"{law} given {must}, empty {empty:.2f}: {large / small:.0f} × the blocks, {growth:.1f} × the time")
+            missed |= growth > GROWTH_BAR * large / small
+            print(
+                f"{law} given {must}, {EMPTY[empty]}: {large / small:.0f} times the blocks, {growth:.1f} times the "
+                f"time (bar {GROWTH_BAR * large / small:.0f})"
+            )
     for empty, name in ((0.95, "95 % empty"), (1.1, "all empty")):
         blocks = max(given.blocks)
         slower = seen[blocks, "laplace", "nonnegative", empty]["seconds"]
@@ -189,6 +199,14 @@ def main():
                         f"{found['memory']:.2f} GiB",
                         flush=True,
                     )
+    if given.picture:
+        usual = [("consistent", 0.38), ("nonnegative", 0.38), ("nonnegative", 0.95)]
+        series = {
+            f"{must}, {EMPTY[empty]}": {b: seen[b, "laplace", must, empty]["seconds"] for b in given.blocks}
+            for must, empty in usual
+        }
+        series["yardstick"] = {b: seen[b, "laplace", "consistent", 0.38]["yardstick"] for b in given.blocks}
+        growth_picture.draw(given.picture, "One exact release of a nation: time", "blocks", series)
     return 1 if missed else 0
 
 

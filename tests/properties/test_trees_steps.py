@@ -136,6 +136,17 @@ def test_adding_a_piece_errs_within_its_bound(one, other, extra, data):
     assert error < 2e-12
 
 
+@pytest.mark.parametrize("extra", range(1, 12))
+def test_what_is_left_out_at_the_last_place_spoils_no_other(extra):
+    """Places go four at a time; a last group of one place may miss what all others hold."""
+    f, f_lo, f_hi = extended(np.exp(-0.4 * np.abs(np.arange(-40.0, 41.0))), -40, 40, 0.6, 0.6, extra)
+    g, g_lo, g_hi = extended(np.exp(-0.7 * np.arange(60.0)), 0, 59, 0.0, 0.4, 2)
+    for high in range(8, 160, 4):
+        good_lo, good_hi, _ = add_piece(f, f_lo, f_hi, 0, g, g_lo, g_hi, LOW, np.zeros(high + 1), 0, high)
+        assert good_lo == 0
+        assert good_hi >= 8
+
+
 @FEW
 @given(messages(), st.booleans(), st.floats(0.01, 1.5), st.floats(-1, 1), st.booleans())
 def test_weights_and_tilts_err_within_their_bounds(message, laplace, rate, tilt, measured):
@@ -271,3 +282,62 @@ def test_choices_that_are_made_are_right(message, scale, words, data):
                 )
                 if found != UNDECIDED:
                     assert found == place_of(zigzag(start, low, high), terms, whole, word)
+
+
+def check_a_leaf(message, scale, b_lo, b_hi, out_lo, out_hi, step):
+    """Compare a sum with balls at every so many places, where it is not too small to be kept; return how many."""
+    values, lo, r_lo, r_hi = message
+    hi = lo + values.size - 1
+    powers = powers_of(scale, 450)
+    out = np.empty(out_hi - out_lo + 1)
+    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi, np.empty(1 << 15))
+    checked = 0
+    with working_precision(BITS):
+        alpha = (-arb(1) / scale).exp()
+        for s in range(out_lo, out_hi + 1, step):
+            if out[s - out_lo] < 1e-280:
+                continue
+            true = arb(0)
+            for a in range(min(lo, s) - 80, max(hi, s) + 81):
+                if b_lo <= s - a <= b_hi:
+                    true += alpha ** abs(s - a) * at(message, a)
+            assert apart(out[s - out_lo], true) <= error
+            checked += 1
+    assert error < 1e-10
+    return checked
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_steep_tail_beyond_a_wide_message_counts_to_its_last_place(side):
+    """The power that a bound takes off the tail is below all doubles at one end of the result and not at the other."""
+    scale, n = 54.5, 354
+    values, steep = np.exp(-2 * np.arange(n) / scale), 0.04
+    if side > 0:
+        assert check_a_leaf((values, 0, steep, 0.0), scale, 0, 226, -3, n - 6, 7) > 40
+    else:
+        assert check_a_leaf((values[::-1].copy(), 0, 0.0, steep), scale, -226, 0, 6, n + 3, 7) > 40
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_what_a_bound_cuts_off_is_seen_where_the_first_sums_are_no_doubles(side):
+    f = np.ones(30)
+    if side < 0:
+        assert check_a_leaf((f, 0, 0.6, 0.0), 0.4, -1, ENDLESS, -1500, 29, 31) > 30
+    else:
+        assert check_a_leaf((f, 0, 0.0, 0.6), 0.4, -ENDLESS, 1, 0, 1529, 31) > 30
+
+
+@pytest.mark.parametrize("scale", [1.6, 1.9, 2.2, 2.5])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_recursions_that_end_below_all_doubles_do_not_hide_their_roundings(scale, side):
+    f, deep = np.ones(3), int(760 * scale)
+    if side < 0:
+        assert check_a_leaf((f, 0, 0.0, 0.0), scale, -ENDLESS, 0, -deep, 2, 37) > 20
+    else:
+        assert check_a_leaf((f, 0, 0.0, 0.0), scale, 0, ENDLESS, 0, deep, 37) > 20
+
+
+def test_sums_that_doubles_do_not_hold_are_refused():
+    powers, out = powers_of(2.0, 450), np.empty(600)
+    for b_lo in (0, -3, -400):
+        assert not add_leaf(np.array([1.0, 5.0, 25.0]), 0, 2, 0.0, 5.0, powers, b_lo, 3, out, 0, 599, ROOM) < np.inf

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import released
-from holdfast.release.certificate import Certificate, schema
+from holdfast.release.certificate import Certificate, Interval, schema
+from holdfast.release.certifying import certificate_of, table_certificate
 from holdfast.release.run import release
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -105,3 +106,13 @@ def test_a_certificate_cannot_be_changed_in_memory(tmp_path):
     certificate = Certificate.model_validate_json(json.dumps(certified(release(released.job(tmp_path)))))
     with pytest.raises(ValueError, match="frozen"):
         certificate.title = "another"
+
+
+@pytest.mark.parametrize(("method", "moves"), [("given", False), ("given-then-onto", True), ("onto", True)])
+def test_the_registry_is_told_whether_values_were_moved(tmp_path, method, moves):
+    made = released.job(tmp_path, "moved", ("method: onto", f"method: {method}"))
+    tables = [
+        table_certificate(made.tables[0], "", Interval(confidence=0.95, basis=None, sentence=""), ("a", "b", None))
+    ]
+    said = certificate_of(made, "0" * 32, "2026-01-01", tables, []).deployment.accounting.post_processing
+    assert said.startswith("none") != moves

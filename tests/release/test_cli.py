@@ -189,3 +189,42 @@ def test_piped_output_has_no_colours(folder):
     assert "What is given away" in found.stdout
     assert "\x1b" not in found.stdout + found.stderr
     assert found.stderr == ""
+
+
+def test_a_spec_that_is_written_elsewhere_still_finds_its_domain(folder):
+    (folder / "below").mkdir()
+    assert called("init", "zones.csv", "--spec", "below/new.yaml", "--source", "trips.csv").exit_code == 0
+    assert "domain: '../zones.csv'" in (folder / "below" / "new.yaml").read_text()
+    assert called("explain", "below/new.yaml").exit_code == 0
+
+
+def test_faults_do_not_repeat_what_they_were_about(folder, monkeypatch):
+    def broken(*_):
+        raise ValueError("secret")
+
+    monkeypatch.setattr("holdfast.cli.verbs.read_spec", broken)
+    found = called("plan", "spec.yaml")
+    assert found.exit_code == 1
+    assert "a fault of holdfast (ValueError)" in found.stderr
+    assert "secret" not in found.stderr
+
+
+@pytest.mark.parametrize("text", ["[" * 600 + "]" * 600, "a: " + "{a: " * 600 + "1" + "}" * 600])
+def test_a_file_that_is_nested_deeply_is_no_spec(folder, text):
+    (folder / "deep.yaml").write_text(text)
+    found = called("plan", "deep.yaml")
+    assert found.exit_code == 3
+    assert "nested" in found.stderr
+
+
+def test_the_top_of_the_file_system_is_no_output(folder):
+    found = called("release", "spec.yaml", "--dry-run", "--output", "/")
+    assert found.exit_code == 3
+    assert "name another output folder" in found.stderr
+
+
+def test_a_title_is_one_line(folder):
+    path = folder / "spec.yaml"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("title")]
+    path.write_text("\n".join(['title: "a\\e[31m"', *lines]))
+    assert "control characters" in called("plan", "spec.yaml").stderr

@@ -172,3 +172,35 @@ def test_whole_numbers_and_texts_are_one_name(tmp_path):
         tmp_path, "data: {source: a.csv, values: {age: [1, '2']}}\nprivacy: {epsilon: 1}\ntable: {histogram: age}\n"
     )
     assert list(table.tables[0].keys[0].values[0]) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("root: city", "root: Value", "the root must not be called 'Value'"),
+        ("root: city", "root: level", "the root must not be called 'level'"),
+        ("root: city", "root: BOROUGH", "'borough', which is taken already"),
+        ("[borough, zone], root: city", "[borough, Zone], root: zone", "'Zone', which is taken already"),
+        ("hierarchy: [borough, zone], root: city", "cube: [zone, Low]", "'Low', which the released files use"),
+        ("hierarchy: [borough, zone], root: city", "cube: [zone, a × b]", "'a × b', since × stands between"),
+        ("hierarchy: [borough, zone], root: city", "cube: [zone, total]", "'total', which means a sum"),
+    ],
+)
+def test_names_that_the_released_files_could_not_tell_apart_are_refused(tmp_path, old, new, words):
+    text = tree()
+    assert old in text
+    with pytest.raises(SpecError, match=words):
+        job(tmp_path, text.replace(old, new))
+
+
+@pytest.mark.parametrize("kind", ["hierarchy", "cube"])
+def test_a_table_without_columns_is_refused(tmp_path, kind):
+    with pytest.raises(SpecError, match="at least one column"):
+        job(tmp_path, f"data: {{domain: zones.csv, name: x}}\nprivacy: {{epsilon: 1}}\ntable: {{{kind}: []}}\n")
+
+
+@pytest.mark.parametrize("guess", ["1e30", "4000000000000000000"])
+def test_a_guess_beyond_all_counts_is_refused_with_its_line(tmp_path, guess):
+    with pytest.raises(SpecError, match="too large") as caught:
+        job(tmp_path, tree(table=f"guess: {guess}"))
+    assert caught.value.key == "table.guess"

@@ -206,3 +206,44 @@ def test_public_files_are_hashed(tmp_path):
     assert set(first) == set(second) == {"zones.csv"}
     assert first != second
     assert len(first["zones.csv"]) == 64
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("exact", ["city", "borough"])
+def test_where_figures_are_exact_all_records_of_a_person_are_protected(tmp_path, most, exact):
+    """A person's records can all become others and keep the figures: that changes twice as many as a person has."""
+    privacy = f"epsilon: 1, unit: {{column: rider, max_records: {most}}}"
+    made = job(tmp_path, tree(privacy=privacy, rest=f"hold: [consistent, {{exact: [{exact}]}}]\nmethod: given"))
+    statement, table = made.guarantee, made.tables[0]
+    assert statement.scope == "invariant-sharing"
+    assert statement.records == made.neighbours.records == 2 * most
+    assert any("two persons" in caveat for caveat in made.caveats)
+    moved = table.query.answer([most, 0, 0, 0, 0]) - table.query.answer([0, most, 0, 0, 0])
+    loss = sum(abs(int(move)) / float(table.mechanism.base.law.laws[0].scale) for move in moved)
+    assert loss <= statement.epsilon * (1 + 1e-12) <= 1 + 1e-12
+
+
+def test_all_neighbours_of_one_person_are_enough_for_the_subspace(tmp_path):
+    privacy = "epsilon: 1, scope: subspace, unit: {column: rider, max_records: 3}"
+    made = job(tmp_path, cube("", privacy, "numbers: real", "hold: [{exact: total}]\nmethod: onto"))
+    assert (made.guarantee.scope, made.guarantee.records) == ("subspace", 3)
+    assert not any("two persons" in caveat for caveat in made.caveats)
+
+
+@pytest.mark.parametrize("privacy", ["epsilon: 1e6", "epsilon: 1000000000", "rho: 1e12"])
+def test_a_budget_that_leaves_no_noise_is_refused_before_anything_is_charged(tmp_path, privacy):
+    with pytest.raises(SpecError, match="no noise is left"):
+        job(tmp_path, tree(privacy=privacy, rest="hold: [consistent]\nmethod: onto"))
+
+
+def test_another_name_for_a_column_that_no_table_has_is_refused(tmp_path):
+    with pytest.raises(SpecError, match=r"no table has a column 'zon'.*did you mean 'zone'") as caught:
+        job(tmp_path, tree("columns: {zon: PULocationID}"))
+    assert caught.value.key == "data.columns.zon"
+
+
+def test_refused_methods_name_the_remedy_as_a_spec_does(tmp_path):
+    made = job(tmp_path, cube("", "epsilon: 1, neighbours: replace-one", rest="hold: [{exact: [sex]}]"))
+    refused = [each.refused for each in made.tables[0].comparison if each.refused]
+    assert refused
+    assert all("numbers: real" in sentence and "integer=False" not in sentence for sentence in refused)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.arguments import Refused
 from holdfast.release import ledger as ledger_module
 from holdfast.release.accounts import Account, Budget
 from holdfast.release.ledger import Ledger, Overspent
@@ -328,3 +329,18 @@ def test_budgets_are_checked(ledger, numbers, sentence):
     with pytest.raises(hf.Refused, match=sentence):
         ledger.set_budget(*DATA, **numbers)
     assert not ledger.exists
+
+
+@pytest.mark.parametrize("content", ["nonsense", "[[{}]]", "[1]", "{}x"])
+def test_a_charge_that_cannot_be_read_is_no_charge_of_nothing(tmp_path, content):
+    path = tmp_path / "book.sqlite"
+    Ledger(path).set_budget("trips", "record", epsilon=1)
+    with sqlite3.connect(path) as connection:
+        values = ("2026-01-01", "trips", "record", "name", "title", "hash", content)
+        connection.execute(
+            "INSERT INTO charges (at, dataset, unit, release, title, spec_hash, statements) VALUES "
+            "(?, ?, ?, ?, ?, ?, ?)",
+            values,
+        )
+    with pytest.raises(Refused, match="charge 1 of the ledger cannot be read"):
+        Ledger(path).remaining("trips", "record")

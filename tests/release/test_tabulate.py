@@ -354,3 +354,33 @@ def test_counting_shows_how_far_it_is_on_a_terminal_only(tmp_path, monkeypatch):
         assert tabulate(made, data)[0].tolist() == [count * 100_000 for count in COUNTS]
         assert ("holdfast: counting" in stream.getvalue()) == shown
         assert stream.getvalue().endswith("\r") or not shown  # the line is wiped
+
+
+@pytest.mark.parametrize("name", ["r", "holdfast_row", "holdfast_person", "person", "record", "copy", "c0"])
+def test_no_name_of_a_column_changes_who_keeps_which_records(tmp_path, name):
+    """Three different records of one person that are alike in this column: one is kept, whatever their order."""
+    text = tree(privacy="epsilon: 1, unit: {column: rider, max_records: 1}")
+    rows = [("N1", "a", 0), ("N2", "a", 0), ("S1", "a", 0), ("S2", "b", 1)]
+    kept = set()
+    for order in (rows, rows[::-1]):
+        data = pl.DataFrame(order, schema=["zone", "rider", name], orient="row")
+        kept.add(tuple(tabulate(job(tmp_path, text), data)[0].tolist()))
+    assert len(kept) == 1
+    assert sum(next(iter(kept))) == 2
+
+
+@pytest.mark.parametrize("nobody", [pl.Series([1.0, float("nan")]), pl.Series(["a", ""]), pl.Series(["a", None])])
+def test_nobody_is_no_person(tmp_path, nobody):
+    text = tree(privacy="epsilon: 1, unit: {column: rider, max_records: 1}")
+    data = pl.DataFrame({"zone": ["N1", "N2"], "rider": nobody})
+    with pytest.raises(Refused, match="has no 'rider'"):
+        tabulate(job(tmp_path, text), data)
+    dropped = tree("nulls: drop", privacy="epsilon: 1, unit: {column: rider, max_records: 1}")
+    assert tabulate(job(tmp_path, dropped), data)[0].tolist() == [1, 0, 0, 0, 0]
+
+
+def test_a_column_may_be_called_like_the_count_of_a_lazy_frame(tmp_path):
+    text = (
+        "data: {name: x, values: {holdfast_count: [5, 6]}}\nprivacy: {epsilon: 1}\ntable: {histogram: holdfast_count}\n"
+    )
+    assert tabulate(job(tmp_path, text), pl.LazyFrame({"holdfast_count": [5, 5, 6]}))[0].tolist() == [2, 1]

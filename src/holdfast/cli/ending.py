@@ -35,19 +35,20 @@ def ending(as_json: bool) -> Iterator[None]:
         # Whoever read our output has stopped reading; nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FAULT) from None
-    except ValueError as error:
-        _say(as_json, str(error), error, _code(error))
     except Exception as error:
         if isinstance(error, typer.Exit):
             raise
-        # Only the kind of the error: its text could quote a record.
-        text = str(error) if isinstance(error, RuntimeError) else f"a fault of holdfast ({type(error).__name__})"
+        code = _code(error)
+        if code != FAULT:
+            _say(as_json, str(error), error, code)
+        # Of what is no sentence of ours only the kind: its text could quote a record.
+        text = str(error) if type(error) is RuntimeError else f"a fault of holdfast ({type(error).__name__})"
         if os.environ.get("HOLDFAST_TRACEBACK"):
             raise
         _say(as_json, f"{text}; set HOLDFAST_TRACEBACK=1 for details, which may show records", error, FAULT)
 
 
-def _code(error: ValueError) -> int:
+def _code(error: Exception) -> int:
     """Tell refusals from faults, and an exhausted budget from other refusals."""
     from holdfast.arguments import Refused
     from holdfast.release.ledger import Overspent

@@ -101,8 +101,10 @@ def _levels(table: Any) -> Table:
     ):
         shown.add_column(name, justify=side)  # type: ignore[arg-type]
     for level in table.levels:
-        error, width = ("exact", "0") if level.exact else (_short(level.absolute_error), _short(level.interval_width))
-        shown.add_row(escape(level.name), f"{level.figures:,}", level.noise, error, width)
+        noise, error, width = level.noise, _short(level.absolute_error), _short(level.interval_width)
+        if level.exact:
+            noise, error, width = "none", "exact", "0"
+        shown.add_row(escape(level.name), f"{level.figures:,}", noise, error, width)
     return shown
 
 

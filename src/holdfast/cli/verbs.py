@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
     from holdfast.release.ledger import Ledger
     from holdfast.release.verify import verify as verified
 
-    verdict = verified(folder, None if ledger is None else Ledger(_there(ledger)))
+    verdict = verified(folder, None if ledger is None else Ledger(_there(ledger, "--ledger")))
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -98,7 +99,9 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
     """Write a spec to start from; never over an existing file."""
     from holdfast.release.starting import starting_spec
 
-    text = starting_spec(domain, source, spec.name)
+    # Paths in a spec are relative to its folder.
+    public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
+    text = starting_spec(domain, source, spec.name, public)
     try:
         with spec.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -166,7 +169,7 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def _there(file: Path) -> Path:
+def _there(file: Path, option: str = "--file") -> Path:
     if not file.exists():
-        raise Refused(f"there is no ledger {str(file)!r}: name one with --file; the first release makes it")
+        raise Refused(f"there is no ledger {str(file)!r}: name one with {option}; the first release makes it")
     return file

@@ -124,6 +124,9 @@ def products(A: sparse.csr_array, values: npt.NDArray[np.int64]) -> npt.NDArray[
     """
     if values.size == 0 or A.shape[0] == 0:
         return np.zeros((A.shape[0], values.shape[1]), dtype=np.int64)
+    largest, heaviest = (max(-int(of.min(initial=0)), int(of.max(initial=0))) for of in (values, A.data))
+    if largest * heaviest * int(np.diff(A.indptr).max()) < _SAFE:
+        return np.asarray(A @ values)
     magnitudes = np.max(np.abs(values.astype(np.float64)), axis=1)
     absolute = sparse.csr_array((np.abs(A.data.astype(np.float64)), A.indices, A.indptr), shape=A.shape)
     long = np.flatnonzero(absolute @ magnitudes >= _SAFE)

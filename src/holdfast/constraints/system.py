@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ class System:
             tuple(branches),
         )
 
-    @property
+    @cached_property
     def has_bounds(self) -> bool:
         """Whether a coordinate has a lower or an upper bound."""
         return bool((self.lower > -LARGEST).any() or (self.upper < LARGEST).any())

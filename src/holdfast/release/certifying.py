@@ -28,6 +28,7 @@ from holdfast.release.certificate import (
     TableCertificate,
     TrustModel,
 )
+from holdfast.release.methods import MOVES
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
@@ -100,7 +101,7 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
     best = job.guarantee
     names = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
     methods = "; ".join(f"{table.name}: {table.mechanism}, computed by {table.ways}" for table in tables)
-    moved = [table.name for table in tables if table.measurements is not None]
+    moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
     return Deployment(
         product=Product(
             name=job.title,
@@ -118,7 +119,7 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
         model=TrustModel(),
         accounting=Accounting(
             post_processing=(
-                f"{', '.join(moved)}: noisy answers moved to the nearest table in which everything holds"
+                f"{', '.join(moved)}: noisy answers moved to a near table in which everything holds"
                 if moved
                 else "none: what must hold was part of the law of the noise, or nothing had to hold"
             ),

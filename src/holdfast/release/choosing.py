@@ -19,6 +19,8 @@ from holdfast.release.methods import Problem, calibrated, counted, lists_tables,
 
 #: Simulated errors are equal when they agree to this many digits.
 DIGITS = 2
+#: How a spec allows values that are not whole.
+REAL = "numbers: real"
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 
@@ -71,7 +73,7 @@ def choose(choice: Choice, law: str) -> Mechanism:
             mechanism = made(method, choice.problem.noise(law), choice.problem)
             counted(mechanism, choice.problem.scope)
         except Refused as refusal:
-            refusals.append((method, str(refusal)))
+            refusals.append((method, _in_words_of_the_spec(refusal)))
         else:
             return mechanism
     raise _none(choice, refusals)
@@ -93,7 +95,7 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
                 fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
                 found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if several else None
             except Refused as refusal:
-                compared.append(Compared(method, law, refused=str(refusal)))
+                compared.append(Compared(method, law, refused=_in_words_of_the_spec(refusal)))
                 mechanisms.append(None)
             else:
                 compared.append(Compared(method, law, found))
@@ -116,6 +118,15 @@ def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool
     return False, lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
 
 
+def _in_words_of_the_spec(refusal: Refused) -> str:
+    """Say the remedy as a spec does, where the library says it as Python."""
+    return (
+        str(refusal)
+        .replace("use onto(..., integer=False)", f"use onto with {REAL}")
+        .replace("pass integer=False", f"write {REAL} in the table")
+    )
+
+
 def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:
     laid = choice.layout
     if len(choice.methods) == 1:
@@ -123,6 +134,6 @@ def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:
     else:
         reasons = "; ".join(f"{method}: {reason}" for method, reason in dict(refusals).items())
         sentence = f"no method holds everything that is asked ({reasons})"
-    if laid.asked.numbers == "whole" and "integer" in sentence:
+    if laid.asked.numbers == "whole" and "integer" in sentence and REAL not in sentence:
         sentence += "; numbers: real in the table allows values that are not whole"
     return laid.spec.error(laid.place("method"), sentence, found=laid.asked.method)

@@ -20,6 +20,8 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: Columns that every released file has; a column of the domain must not be called so.
 RESERVED = ("level", "value", "low", "high")
+#: What the names of the axes of a margin are joined by, and what is no axis but a sum over axes.
+BETWEEN, SUMS = " × ", ("total", "cells")
 #: Outputs that get a name in one piece, for messages and statements.
 MOST_NAMED = 1_000_000
 
@@ -188,12 +190,20 @@ def _leaves_below(tree: Hierarchy, nodes: Ints) -> Mask:
 def layout(spec: Spec, number: int, files: PublicFiles) -> Layout:
     """Read a table's public domain and lay its outputs out."""
     asked = spec.tables[number]
-    for key in ("hierarchy", "histogram", "cube", "categories"):
+    taken = dict.fromkeys(RESERVED, "which the released files use")
+    if asked.kind != "hierarchy":
+        taken |= dict.fromkeys(SUMS, "which means a sum of cells")
+    for key in ("root", "hierarchy", "categories", "histogram", "cube"):
         listed = getattr(asked, key) or ()
         for column in (listed,) if isinstance(listed, str) else listed:
-            if column in RESERVED or column == asked.root:
-                sentence = f"a column must not be called {column!r}, which the released files use: rename it"
+            reason = taken.get(column.lower())
+            if reason is None and BETWEEN in column and asked.kind == "cube":
+                reason = f"since {BETWEEN.strip()} stands between the axes of a margin"
+            if reason is not None:
+                what = "the root" if key == "root" else "a column"
+                sentence = f"{what} must not be called {column!r}, {reason}: rename it"
                 raise spec.error(spec.place(number, key), sentence, found=column)
+            taken[column.lower()] = "which is taken already, in whatever case"
     return _hierarchy(spec, number, files) if asked.kind == "hierarchy" else _cube(spec, number, files)
 
 

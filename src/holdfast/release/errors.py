@@ -72,13 +72,18 @@ def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[n
         return None
     cells = layout.query.cells
     assert cells is not None
-    if isinstance(guess, Decimal):
-        counts = np.full(cells, int(guess.to_integral_value()), dtype=np.int64)
-    else:
-        counts = _listed(layout, guess, files)
-    if found.impossible is not None:
-        counts = np.where(found.impossible, 0, counts)
-    answer = layout.query.answer(counts)
+    try:
+        if isinstance(guess, Decimal):
+            counts = np.full(cells, int(guess.to_integral_value()), dtype=np.int64)
+        else:
+            counts = _listed(layout, guess, files)
+        if found.impossible is not None:
+            counts = np.where(found.impossible, 0, counts)
+        answer = layout.query.answer(counts)
+    except (OverflowError, Refused) as trouble:
+        if hasattr(trouble, "line"):
+            raise
+        raise layout.spec.error(layout.place("guess"), "the guess is too large: counts stay below 2**62") from None
     if found.all is not None:
         missed = found.all.system(layout.query.n).violation(answer)
         if missed is not None:

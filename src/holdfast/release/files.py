@@ -77,6 +77,8 @@ def workplace(folder: Path) -> Iterator[Path]:
     What a killed process left behind is removed too: its lock died with it. Folders above it are made if need be, and
     removed again if nothing was published in them.
     """
+    if not folder.name:
+        raise Refused(f"{folder} exists already: name another output folder")
     path = folder.with_name(f".{folder.name}.partial")
     made = [parent for parent in folder.parents if not parent.exists()]
     lock = _claim(path, folder)

@@ -113,6 +113,7 @@ class Job:
             found = holding(laid)
             problem = _problem(laid, found)
             choices.append(Choice(laid, problem, found, guessed(laid, found, files)))
+        _refuse_unused(spec)
         tables = _calibrated(spec, choices)
         return cls(spec, tables, _joint(spec, tables), files.hashes)
 
@@ -152,7 +153,7 @@ class Job:
     @property
     def neighbours(self) -> Neighbours:
         """Which changes of the data are hidden."""
-        return _neighbours(self.spec)
+        return max((table.problem.neighbours for table in self.tables), key=lambda relation: relation.records)
 
     @property
     def target(self) -> dict[str, Fraction]:
@@ -162,10 +163,19 @@ class Job:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know about the records behind the tables, in sentences."""
-        sentences = _caveats(self.spec, self.guarantee.scope)
+        sentences = _caveats(self.spec, self.guarantee.scope, any(table.holding.exact for table in self.tables))
         if any(lists_tables(table.mechanism) for table in self.tables):
             sentences.append(LISTS)
         return tuple(sentences)
+
+
+def _refuse_unused(spec: Spec) -> None:
+    """Refuse another name for a column that no table has: most likely it is misspelt."""
+    listed = ((*(asked.hierarchy or asked.cube or (asked.histogram,)), *asked.categories) for asked in spec.tables)
+    used = [column for columns in listed for column in columns]
+    for column in spec.data.columns:
+        if column not in used:
+            raise spec.error(("data", "columns", column), f"no table has a column {column!r}", column, used)
 
 
 def _problem(laid: Layout, found: Holding) -> Problem:
@@ -177,12 +187,22 @@ def _problem(laid: Layout, found: Holding) -> Problem:
             raise spec.error(place, "shares divide the budget over levels or margins, and this table has only one")
         shares = {laid.level(name, (*place, name)): Fraction(value) for name, value in asked.shares.items()}
     whole = asked.numbers == "whole"
-    return Problem(laid.query, found.equal, found.unequal, _neighbours(spec), shares, whole, spec.privacy.scope)
+    return Problem(laid.query, found.equal, found.unequal, _neighbours(spec, found), shares, whole, spec.privacy.scope)
 
 
-def _neighbours(spec: Spec) -> Neighbours:
+def _neighbours(spec: Spec, found: Holding) -> Neighbours:
+    """Return which changes are hidden: the records of a unit; where figures are exact, those of two persons.
+
+    A person cannot come or go alone then: another must take the place, with as many records.
+    """
     unit = spec.privacy.unit
-    return Neighbours(spec.privacy.neighbours, records=1 if unit is None else unit.max_records)
+    records = 1 if unit is None else unit.max_records * _persons(spec, bool(found.exact))
+    return Neighbours(spec.privacy.neighbours, records=records)
+
+
+def _persons(spec: Spec, exact: bool) -> int:
+    """How many persons change together."""
+    return 2 if exact and spec.privacy.neighbours == "add-remove" and spec.privacy.scope == "invariant-sharing" else 1
 
 
 def _target(spec: Spec) -> dict[str, Fraction]:
@@ -272,7 +292,7 @@ def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
     return parts[0].at_delta(delta) if len(parts) == 1 else compose(parts, delta=delta)
 
 
-def _caveats(spec: Spec, scope: str) -> list[str]:
+def _caveats(spec: Spec, scope: str, exact: bool) -> list[str]:
     sentences = []
     for rule, what in ((spec.data.nulls, "with a missing value"), (spec.data.outside, "outside the public domain")):
         if rule.rule == "refuse":
@@ -288,6 +308,11 @@ def _caveats(spec: Spec, scope: str) -> list[str]:
             f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
             "record alone, before anything else is computed, exact figures included"
         )
+        if _persons(spec, exact) > 1:
+            sentences.append(
+                "where figures are exact, a person cannot come or go alone: the records that change are those of two "
+                "persons, of whom one leaves and one comes, or of one person whose records become others"
+            )
     if scope == "invariant-sharing":
         sentences.append("the budget counts the statement about data that agree on every exactly published figure")
     if len(spec.tables) > 1:

@@ -313,17 +313,18 @@ def _entries(connection: sa.Connection, dataset: str | None, unit: str | None) -
     if unit is not None:
         wanted = wanted.where(_charges.c.unit == unit)
     return [
-        Entry(
-            row.at,
-            row.dataset,
-            row.unit,
-            row.release,
-            row.title,
-            row.spec_hash,
-            tuple(tuple(map(Guarantee.from_json, part)) for part in json.loads(row.statements)),
-        )
+        Entry(row.at, row.dataset, row.unit, row.release, row.title, row.spec_hash, _statements(row))
         for row in connection.execute(wanted)
     ]
+
+
+def _statements(row: Any) -> tuple[tuple[Guarantee, ...], ...]:
+    try:
+        return tuple(tuple(map(Guarantee.from_json, part)) for part in json.loads(row.statements))
+    except (ValueError, TypeError, KeyError):
+        raise Refused(
+            f"charge {row.number} of the ledger cannot be read, so nothing can be added up: restore it from a copy"
+        ) from None
 
 
 def _named(dataset: Any, unit: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from holdfast.arguments import Refused
 from holdfast.constraints import Constraint
 from holdfast.mechanism import Mechanism, gaussian, laplace
@@ -82,6 +84,8 @@ def calibrated(mechanism: Mechanism, scope: str, target: dict[str, Any]) -> Mech
     """Rescale the noise so that the counted statement meets its target; refuse what cannot be drawn."""
     result = mechanism.calibrated(**target, scope=counted(mechanism, scope).scope)
     _ = result.method  # a way to draw it must be known
+    if not (np.asarray(result.base.law.variances) > 0).all():
+        raise Refused("so much is asked for that no noise is left: ask for less, or publish the figures as exact")
     return result
 
 

@@ -102,6 +102,8 @@ def read_yaml(path: Path) -> tuple[Any, Places]:
         content = YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as error:
         raise _malformed(places, error) from None
+    except RecursionError:
+        raise places.error((), "a spec is not nested this deeply: is this another file?") from None
     except (YAMLError, ValueError) as error:
         if isinstance(error, SpecError):
             raise

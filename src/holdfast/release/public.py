@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.release.places import Place
+from holdfast.release.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of
 from holdfast.release.spec import Spec
 
 Texts = npt.NDArray[np.object_]
-#: How files are read, by the end of their name.
-READERS = {".parquet": "read_parquet(?)", ".csv": "read_csv(?, all_varchar = true, header = true)"}
+#: Ends of the names of public files.
+ENDS = (PARQUET, ".csv")
 
 
 @dataclass
@@ -35,17 +36,14 @@ class PublicFiles:
 
     def _texts(self, file: str, name: str, place: Place) -> Texts:
         path = self.spec.resolve(file)
-        reader = next((call for end, call in READERS.items() if path.name.endswith(end)), None)
-        if reader is None:
-            raise self.spec.error(place, f"the public file {file!r} must end in {' or '.join(READERS)}", found=file)
+        if not path.name.endswith(ENDS):
+            raise self.spec.error(place, f"the public file {file!r} must end in {' or '.join(ENDS)}", found=file)
         try:
             if file not in self.hashes:
                 with path.open("rb") as content:
                     self.hashes[file] = hashlib.file_digest(content, "sha256").hexdigest()
         except FileNotFoundError:
-            near = (
-                [each.name for each in path.parent.glob("*") if each.suffix in READERS] if path.parent.is_dir() else []
-            )
+            near = [each.name for each in path.parent.glob("*") if each.suffix in ENDS] if path.parent.is_dir() else []
             raise self.spec.error(
                 place, f"there is no file {file!r}", file, difflib.get_close_matches(file, near)
             ) from None
@@ -53,15 +51,15 @@ class PublicFiles:
             raise self.spec.error(place, f"the file {file!r} cannot be read: {error.strerror}", found=file) from None
         with duckdb.connect() as engine:
             try:
-                names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}", [str(path)]).fetchall()]
-                if name not in names:
+                rows = rows_of(path)
+                kinds = {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {rows}").fetchall()}
+                if name not in kinds:
                     sentence = f"the file {file!r} has no column {name!r}"
-                    raise self.spec.error(place, sentence, name, names)
-                quoted = '"' + name.replace('"', '""') + '"'
-                texts = f"SELECT nullif(CAST({quoted} AS VARCHAR), '') AS v FROM {reader}"  # an empty text is no value
-                found = engine.execute(texts, [str(path)]).fetchnumpy()["v"]
-            except duckdb.Error:
-                kind = "Parquet" if path.suffix == ".parquet" else "CSV with a header"
+                    raise self.spec.error(place, sentence, name, kinds)
+                texts = f"SELECT {as_text(quoted_name(name), kinds[name])} AS v FROM {rows}"
+                found = engine.execute(texts).fetchnumpy()["v"]
+            except (duckdb.Error, Unreadable):
+                kind = "Parquet" if path.suffix == PARQUET else "CSV with a header and as many values in every row"
                 raise self.spec.error(place, f"the file {file!r} is not readable as {kind}", found=file) from None
         column: Any = np.ma.asarray(found, dtype=object)
         return np.where(np.ma.getmaskarray(column), np.array(None, dtype=object), np.ma.getdata(column))

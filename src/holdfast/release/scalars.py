@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import unicodedata
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -31,13 +33,17 @@ def shown(value: Any) -> str:
 def name(value: Any) -> str:
     """Read a name: texts and whole numbers; 1 and "1" are one name, as in a domain file."""
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
-        raise wrong(f"must be a name (a text or a whole number), found {shown(value)}", found=value)
+        kind = f"the {type(value).__name__} " if isinstance(value, (bool, float, date)) else ""
+        quotes = "; quotes make it a text" if kind else ""
+        raise wrong(f"must be a name (a text or a whole number), found {kind}{shown(value)}{quotes}", found=value)
     return str(value)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise wrong(f"must be a text, found {shown(value)}", found=value)
+    if any(unicodedata.category(each) == "Cc" for each in value):
+        raise wrong(f"must be one line of text without control characters, found {shown(value)}", found=value)
     return value
 
 

@@ -5,6 +5,7 @@ No message here repeats what the engine says about a source: it may quote record
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,10 @@ import duckdb
 import narwhals as nw
 
 from holdfast.arguments import Refused
+from holdfast.release.reading import CSV, PARQUET, files_of, quoted_name, quoted_text, rows_of
 from holdfast.release.spec import Spec
 
-#: How files of records are read, by the end of their name; texts stay texts, so that types never clash midway.
-READERS = {
-    ".parquet": "read_parquet('{}')",
-    ".csv": "read_csv('{}', all_varchar = true, header = true)",
-    ".csv.gz": "read_csv('{}', all_varchar = true, header = true)",
-}
+FILES = (PARQUET, *CSV)
 DATABASES = (".duckdb", ".db")
 #: How many records a row of a grouped frame stands for.
 COUNT = "holdfast_count"
@@ -49,7 +46,8 @@ def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, columns: 
         chosen = frame.select(*needed)
         if isinstance(chosen, nw.LazyFrame):
             if columns is not None:
-                chosen, weight = chosen.group_by(*needed).agg(nw.len().alias(COUNT)), f"sum({COUNT})::BIGINT"
+                number = unused(COUNT, needed)
+                chosen, weight = chosen.group_by(*needed).agg(nw.len().alias(number)), f"sum({number})::BIGINT"
             chosen = chosen.collect()
         engine.register("records", chosen.to_arrow())
     except ModuleNotFoundError:
@@ -64,15 +62,13 @@ def _file(engine: duckdb.DuckDBPyConnection, spec: Spec) -> str:
     if name is None:
         raise spec.error(("data",), "data.source is missing: name a file of records, or pass a data frame from Python")
     path = spec.resolve(name)
-    if not path.exists() and not any(path.parent.glob(path.name)):
+    if not files_of(path):
         raise spec.error(place, f"there is no file {name!r}", found=name)
     if path.name.endswith(DATABASES):
         return _database(engine, spec, path)
-    reader = next((call for end, call in READERS.items() if path.name.endswith(end)), None)
-    if reader is None:
-        ends = ", ".join([*READERS, *DATABASES])
-        raise spec.error(place, f"the source {name!r} must end in one of {ends}", found=name)
-    return reader.format(quoted_text(str(path)))
+    if not path.name.endswith(FILES):
+        raise spec.error(place, f"the source {name!r} must end in one of {', '.join(FILES + DATABASES)}", found=name)
+    return rows_of(path)
 
 
 def _database(engine: duckdb.DuckDBPyConnection, spec: Spec, path: Path) -> str:
@@ -93,6 +89,14 @@ def _database(engine: duckdb.DuckDBPyConnection, spec: Spec, path: Path) -> str:
     return f"{alias}.{quoted_name(table)}"
 
 
+def unused(name: str, columns: Iterable[str]) -> str:
+    """Return a name that no column has, in whatever case."""
+    taken = {column.lower() for column in columns}
+    while name in taken:
+        name += "_"
+    return name
+
+
 def _alias(engine: duckdb.DuckDBPyConnection) -> str:
     """The name of a session's database file: sessions of one process share the engine."""
     return f"holdfast_source_{id(engine)}"
@@ -101,13 +105,3 @@ def _alias(engine: duckdb.DuckDBPyConnection) -> str:
 def closed(engine: duckdb.DuckDBPyConnection) -> None:
     """Let go of the database file of a session."""
     engine.execute(f"DETACH DATABASE IF EXISTS {_alias(engine)}")
-
-
-def quoted_text(text: str) -> str:
-    """Return a text as it stands between single quotes."""
-    return text.replace("'", "''")
-
-
-def quoted_name(name: str) -> str:
-    """Return a name as the engine reads it."""
-    return '"' + name.replace('"', '""') + '"'

@@ -282,7 +282,10 @@ class TableSpec(Part):
     @model_validator(mode="after")
     def _each_once(self) -> TableSpec:
         for key in ("hierarchy", "cube", "categories"):
-            columns = getattr(self, key) or ()
+            columns = getattr(self, key)
+            if key in self.model_fields_set and columns == () and key != "categories":
+                raise wrong("at least one column is needed, found none", at=(key,))
+            columns = columns or ()
             twice = next((i for i, column in enumerate(columns) if column in columns[:i]), None)
             if twice is not None:
                 raise wrong(f"the column {columns[twice]!r} is named twice", at=(key, twice), found=columns[twice])

@@ -7,7 +7,8 @@ from pathlib import Path
 import duckdb
 
 from holdfast.arguments import Refused
-from holdfast.release.public import READERS
+from holdfast.release.public import ENDS
+from holdfast.release.reading import Unreadable, quoted_name, rows_of
 
 SPEC = """\
 # A spec for holdfast. `holdfast plan {file}` says what it promises and how wrong each figure will be, before any
@@ -39,8 +40,10 @@ ledger: holdfast-ledger.sqlite
 """
 
 
-def starting_spec(domain: str | Path, source: str = "records.parquet", file: str = "spec.yaml") -> str:
-    """Return the text of a spec for the tables that a public file suggests."""
+def starting_spec(
+    domain: str | Path, source: str = "records.parquet", file: str = "spec.yaml", written: str | Path | None = None
+) -> str:
+    """Return the text of a spec for the tables that a public file suggests; `written` is how the spec names it."""
     path = Path(domain)
     names, rows, distinct, nested = _columns(path)
     levels = [name for name in names if nested[name] and distinct[name] <= rows]
@@ -59,7 +62,12 @@ def starting_spec(domain: str | Path, source: str = "records.parquet", file: str
     table += "\n  # guess: 100            # a public guess of a typical count, for the errors in the plan"
     title = path.stem.replace("_", " ").replace("-", " ").capitalize()
     return SPEC.format(
-        file=file, title=_plain(title), source=_plain(source), domain=_plain(str(domain)), table=table, exact=exact
+        file=file,
+        title=_plain(title),
+        source=_plain(source),
+        domain=_plain(str(written or domain)),
+        table=table,
+        exact=exact,
     )
 
 
@@ -74,29 +82,28 @@ def _plain(text: str) -> str:
 
 def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool]]:
     """Return the columns, the number of rows, distinct values per column, and which columns nest in each other."""
-    reader = next((call for end, call in READERS.items() if path.name.endswith(end)), None)
-    if reader is None:
-        raise Refused(f"a domain file must end in {' or '.join(READERS)}, found {path.name!r}")
+    if not path.name.endswith(ENDS):
+        raise Refused(f"a domain file must end in {' or '.join(ENDS)}, found {path.name!r}")
     if not path.exists():
         raise Refused(f"there is no domain file {str(path)!r}")
     with duckdb.connect() as engine:
         try:
-            names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}", [str(path)]).fetchall()]
-            quoted = {name: '"' + name.replace('"', '""') + '"' for name in names}
+            reader = rows_of(path)
+            names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}").fetchall()]
 
             def count(*columns: str) -> int:
-                listed = ", ".join(quoted[column] for column in columns)
+                listed = ", ".join(map(quoted_name, columns))
                 query = f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {reader})"
-                return int(engine.execute(query, [str(path)]).fetchall()[0][0])
+                return int(engine.execute(query).fetchall()[0][0])
 
-            rows = int(engine.execute(f"SELECT count(*) FROM {reader}", [str(path)]).fetchall()[0][0])
+            rows = int(engine.execute(f"SELECT count(*) FROM {reader}").fetchall()[0][0])
             distinct = {name: count(name) for name in names}
             # A chain from the finest column up: each further column must be determined by the one below it.
             nested, below = dict.fromkeys(names, False), None
             for name in sorted(names, key=lambda each: -distinct[each]):
                 if below is None or (count(name, below) == distinct[below] and distinct[name] < distinct[below]):
                     nested[name], below = True, name
-        except duckdb.Error:
+        except (duckdb.Error, Unreadable):
             raise Refused(f"the domain file {path.name!r} cannot be read: a CSV file needs a header") from None
     if rows == 0:
         raise Refused(f"the domain file {path.name!r} has no rows")

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.release.files import sync_file
+from holdfast.release.reading import quoted_text, rows_of
 
 #: The columns that follow the names of a row: the released value and its interval.
 FIGURES = ("value", "low", "high")
@@ -36,19 +37,17 @@ def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Pat
 
 def read_parquet(path: Path) -> Columns:
     """Read a table's columns; what is empty is masked."""
-    return _read(f"SELECT * FROM read_parquet({_text(path)})")
+    return _read(path, "")
 
 
 def read_csv(path: Path) -> Columns:
     """Read a table's columns as the texts they are written as; what is empty is masked."""
-    options = "header = true, all_varchar = true, delim = ',', quote = '\"', escape = '\"'"
-    empty = "nullstr = '', allow_quoted_nulls = false"
-    return _read(f"SELECT * FROM read_csv({_text(path)}, {options}, {empty})")
+    return _read(path, ", nullstr = '', allow_quoted_nulls = false")
 
 
-def _read(sql: str) -> Columns:
+def _read(path: Path, options: str) -> Columns:
     with duckdb.connect() as connection:
-        return dict(connection.execute(sql).fetchnumpy())
+        return dict(connection.execute(f"SELECT * FROM {rows_of(path, ',', options)}").fetchnumpy())
 
 
 def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -57,4 +56,4 @@ def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _text(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
+    return f"'{quoted_text(str(path))}'"

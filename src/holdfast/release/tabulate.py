@@ -8,12 +8,13 @@ all exact figures are computed from the same records. A refusal never says how m
 from __future__ import annotations
 
 import atexit
+import difflib
 import os
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -26,7 +27,9 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.progress import PAUSE, Progress
 from holdfast.release.job import Job, Table
-from holdfast.release.sources import closed, opened, quoted_name, quoted_text
+from holdfast.release.places import Place
+from holdfast.release.reading import CSV, Unreadable, as_text, quoted_name, quoted_text
+from holdfast.release.sources import closed, opened, unused
 
 #: Positions that stand for a missing value and for one outside the domain.
 MISSING, OUTSIDE = -1, -2
@@ -49,7 +52,7 @@ def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
             return _counted(engine, job, source)
         except duckdb.OutOfMemoryException:
             raise Refused("counting the records ran out of memory and disk: free space for temporary files") from None
-        except duckdb.Error:
+        except (duckdb.Error, Unreadable):
             raise _unreadable(job) from None
         finally:
             closed(engine)
@@ -110,7 +113,9 @@ def _unreadable(job: Job) -> Refused:
     name = job.spec.data.source
     what = "the records" if name is None else f"the source {name!r}"
     return job.spec.error(
-        ("data", "source"), f"{what} cannot be read: the file is damaged or not of the kind its name says"
+        ("data", "source"),
+        f"{what} cannot be read: the file is damaged or not of the kind its name says (every row of a CSV file has as "
+        "many values as its header, in UTF-8)",
     )
 
 
@@ -119,11 +124,12 @@ def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[n
     unit = job.spec.privacy.unit
     records, weight = opened(engine, job.spec, source, used if unit is None else None)
     types = _types(engine, job, records, used if unit is None else [*used, unit.column])
-    if unit is not None:
-        _refuse_nameless(engine, job, records, unit.column)
-        records = f"({_kept(job, records)})"
     raw = ", ".join(f"{quoted_name(column)} AS c{i}" for i, column in enumerate(used))
-    texts = ", ".join(f"{_as_text(f'c{i}', types[column])} AS t{i}" for i, column in enumerate(used))
+    if unit is not None:
+        person = as_text(quoted_name(unit.column), types[unit.column])
+        _refuse_nameless(engine, job, records, person)
+        records, raw = f"({_kept(job, records, raw, person, types)})", ", ".join(f"c{i}" for i in range(len(used)))
+    texts = ", ".join(f"{as_text(f'c{i}', types[column])} AS t{i}" for i, column in enumerate(used))
     # Few distinct values are left to be turned into names once the records are grouped by the values themselves.
     values = f"SELECT {raw}, {weight} AS n FROM {records} GROUP BY ALL"
     grouped = f"(SELECT {texts}, n FROM ({values})) AS grouped"
@@ -164,7 +170,7 @@ def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: l
         if job.spec.privacy.unit is not None and column == job.spec.privacy.unit.column:
             place = ("privacy", "unit", "column")
         if column not in available:
-            raise job.spec.error(place, f"the records have no column {column!r}", column, available)
+            raise _no_column(job, place, column, list(available))
         if available[column].startswith(_NO_NAMES) or available[column].endswith("]"):
             sentence = (
                 f"the column {column!r} has the type {available[column]}; texts, whole numbers or dates are needed"
@@ -173,44 +179,41 @@ def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: l
     return available
 
 
-def _as_text(column: str, kind: str) -> str:
-    """Write a column as names: whole numbers without a fraction, nothing for empty texts and missing numbers."""
-    if kind.startswith(("FLOAT", "DOUBLE")):
-        whole = f"CASE WHEN {column} = trunc({column}) AND abs({column}) < 1e18 THEN CAST({column}::BIGINT AS VARCHAR)"
-        return f"CASE WHEN isnan({column}) THEN NULL ELSE {whole} ELSE CAST({column} AS VARCHAR) END END"
-    if kind.startswith("DECIMAL"):
-        whole = f"CAST(CAST({column} AS HUGEINT) AS VARCHAR)"
-        return f"CASE WHEN {column} = trunc({column}) THEN {whole} ELSE CAST({column} AS VARCHAR) END"
-    return f"nullif(CAST({column} AS VARCHAR), '')"
+def _no_column(job: Job, place: Place, column: str, available: list[str]) -> Refused:
+    """Name the columns that there are; of a CSV file only similar ones, since a record can stand where names should."""
+    sentence = f"the records have no column {column!r}"
+    if (job.spec.data.source or "").endswith(CSV):
+        sentence += " in their first line, which names the columns"
+        available = difflib.get_close_matches(column, available, n=1)
+    return job.spec.error(place, sentence, column, available)
 
 
-def _kept(job: Job, records: str) -> str:
+def _kept(job: Job, records: str, used: str, person: str, columns: Iterable[str]) -> str:
     """Keep at most max_records records of each person, whatever other persons' records are.
 
     Equal records of one person are numbered, so that the choice among copies is fair; the number depends on that
-    person's own records alone.
+    person's own records alone. Only what is needed is passed on, under names of our own.
     """
     unit = job.spec.privacy.unit
     assert unit is not None
-    person = f"CAST({quoted_name(unit.column)} AS VARCHAR)"
-    key = quoted_text(unit.key or job.dataset)
-    copies = f"SELECT r.*, {person} AS holdfast_person, CAST(r AS VARCHAR) AS holdfast_record FROM {records} AS r"
+    row, key = unused("holdfast_row", columns), quoted_text(unit.key or job.dataset)
+    copies = f"SELECT {used}, {person} AS person, CAST({row} AS VARCHAR) AS record FROM {records} AS {row}"
     numbered = (
-        "SELECT *, row_number() OVER (PARTITION BY holdfast_person, holdfast_record) AS holdfast_copy "
-        f"FROM ({copies}) WHERE holdfast_person IS NOT NULL"
+        f"SELECT *, row_number() OVER (PARTITION BY person, record) AS copy FROM ({copies}) WHERE person IS NOT NULL"
     )
-    mark = f"sha256(concat_ws(chr(31), '{key}', holdfast_person, holdfast_copy, holdfast_record))"
-    ranked = f"row_number() OVER (PARTITION BY holdfast_person ORDER BY {mark})"
+    mark = f"sha256(concat_ws(chr(31), '{key}', person, copy, record))"
+    ranked = f"row_number() OVER (PARTITION BY person ORDER BY {mark})"
     return f"SELECT * FROM ({numbered}) QUALIFY {ranked} <= {unit.max_records}"
 
 
-def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, column: str) -> None:
+def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, person: str) -> None:
     """Records of nobody are dropped where missing values are, and refused otherwise: no category is a person."""
     if job.spec.data.nulls.rule == "drop":
         return
-    query = f"SELECT count(*) FROM (SELECT 1 FROM {records} WHERE {quoted_name(column)} IS NULL LIMIT 1)"
-    if engine.execute(query).fetchall()[0][0]:
-        sentence = f"some record has no {column!r}: give every record its person, or write nulls: drop"
+    query = f"SELECT count(*) FROM (SELECT 1 FROM {records} WHERE ({person}) IS NULL LIMIT 1)"
+    unit = job.spec.privacy.unit
+    if engine.execute(query).fetchall()[0][0] and unit is not None:
+        sentence = f"some record has no {unit.column!r}: give every record its person, or write nulls: drop"
         raise job.spec.error(("data", "nulls"), sentence)
 
 

@@ -456,8 +456,8 @@ def _learned(
 def _downward(
     kind: Any, left: Any, right: Any, root: Any, first: Any, count: Any, leaf_kind: Any, leaf_steep: Any,
     kind_law: Any, lowest: Any, highest: Any, rate: Any, laplace: Any, grid: Any, unit: Any, before_mean: Any,
-    before_variance: Any, mean: Any, variance: Any, need: Any, endless: Any, height: Any, known: Any, rough: Any, slope: Any,
-    below: Any, centre: Any, spread: Any, before: Any, bends: Any, low: Any, high: Any, kind_tilt: Any,
+    before_variance: Any, mean: Any, variance: Any, need: Any, endless: Any, height: Any, known: Any, rough: Any,
+    slope: Any, below: Any, centre: Any, spread: Any, before: Any, bends: Any, low: Any, high: Any, kind_tilt: Any,
     kind_below: Any, kind_centre: Any, kind_share: Any, kind_rest: Any, kind_hold: Any, kind_left_mean: Any,
 ) -> None:  # fmt: skip
     """Windows and tilts of kinds higher than `known`; a kind's window holds those of all its pieces.
@@ -608,8 +608,8 @@ class Prospect:
         self._leaf = (leaf_mean, leaf_variance, steep)
         self._grid = (grid, unit)
         kinds, size = pieces.kinds, pieces.size
-        self._responses = tuple(np.empty((kinds, grid.size)) for _ in range(4))
-        self._by_piece = (*(np.zeros(size) for _ in range(5)), np.empty((size, 2, 3)))
+        self._responses: tuple[Reals, ...] = tuple(np.empty((kinds, grid.size)) for _ in range(4))
+        self._by_piece: tuple[Reals, ...] = (*(np.zeros(size) for _ in range(5)), np.empty((size, 2, 3)))
         whole = [np.zeros(kinds, dtype=np.int64) for _ in range(2)]
         real = [np.zeros(kinds) for _ in range(6)]
         self.outlook = Outlook(
@@ -629,8 +629,9 @@ class Prospect:
     @property
     def usual_slopes(self) -> Reals:
         """The slopes that are met most at each height."""
-        o = self.outlook
-        return np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
+        o, unit = self.outlook, self._laws.slope.min()
+        found = np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
+        return np.unique(np.round(found / unit, 3)) * unit
 
     def learn(self, height: int, shelf: Any) -> None:
         """Guess what is above a height again, now that all messages up to it are known."""
@@ -641,6 +642,10 @@ class Prospect:
             shelf.r_lo, shelf.r_hi,
         )  # fmt: skip
         self._guess(height)
+
+    def forget(self) -> None:
+        """Let go of what only learning needs."""
+        self._responses, self._by_piece = (), ()
 
     def _guess(self, known: int) -> None:
         p, laws, o = self._pieces, self._laws, self.outlook

@@ -33,11 +33,12 @@ from holdfast.trees.steps import HIGH, LOW
 from holdfast.trees.undecided import Hand, Restart, Undecided
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 #: Totals are looked for where all but about e^−28 of the law lies, and inside parcels, which are quickly made again
-#: where that is not enough, all but e^−16.
+#: where that is not enough, all but e^−18.
 NEED = 28.0
-NEED_INSIDE = 16.0
+NEED_INSIDE = 18.0
 #: How many times wider, at most, windows are made where messages could not be.
 WIDEST = 4.0
 #: Largest share of a root's message beyond its window.
@@ -47,7 +48,7 @@ MOST_BEYOND = 1e-9
 FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
 #: The same for leaves that others, mostly empty, pull so hard that they hardly resist.
 FARTHER = 540
-#: Such leaves break a bound with a probability above e^−28, and matter where they do so once in so many tables.
+#: Such leaves break a bound with a probability above e^−28; they matter where tables are broken more often than seldom.
 BREAKS = 28.0
 SELDOM = 1e-4
 #: Longest table of a leaf's weights, and most bytes of messages.
@@ -76,7 +77,8 @@ class Sampler:
     need: float = NEED
     need_inside: float = NEED_INSIDE
     workers: int | None = None
-    pulled: npt.NDArray[np.bool_] | None = None  # leaves whose bounds are kept also far from the truth; None: none
+    pulled: Bools | None = None  # outputs whose bounds are kept also far from the truth; None: none
+    slopes: npt.NDArray[np.float64] | None = None  # that totals are known to meet, for a better guess
     learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
     inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
 
@@ -105,11 +107,11 @@ class Sampler:
 
     @cached_property
     def _limits(self) -> Ints:
-        """For each measured law, how far from 0 bounds are kept: for leaves in general, and for those pulled hard."""
+        """For each measured law, how far from 0 bounds are kept: in general, and where a leaf is pulled hard."""
         laws, _ = self._laws
-        far = np.stack([(FAR_LAPLACE if laws.laplace else FAR_GAUSSIAN) / laws.slope] * 2)
-        if self.pulled is not None and laws.laplace:
-            far[1] = FARTHER / laws.slope
+        usual = FAR_LAPLACE if laws.laplace else FAR_GAUSSIAN
+        farther = FARTHER if laws.laplace and self.pulled is not None else usual
+        far = np.stack([usual / laws.slope, farther / laws.slope])
         if not (np.isfinite(far).all() and far.max() < LONGEST):
             raise Refused(TOO_WIDE)
         return np.asarray(np.ceil(far) + 2, dtype=np.int64)
@@ -139,7 +141,7 @@ class Sampler:
         if (self._law_of[self.forest.is_leaf & ~self.forest.exact] < 0).any():
             raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
         span = int(self._limits.max()) + 2
-        pulled = np.zeros(1, dtype=np.bool_) if self.pulled is None else self.pulled
+        pulled = np.zeros(0, dtype=np.bool_) if self.pulled is None else self.pulled
         key = _leaf_keys(
             self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, pulled, self._limits, span
         )
@@ -164,9 +166,7 @@ class Sampler:
     def _far_places(self) -> Ints:
         """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
         leaves, kind = self._kinds_of_leaves
-        places = self.pieces.leaves
-        low, high = leaves.low[kind[places]], leaves.high[kind[places]]
-        return np.flatnonzero((self.low[places] > low) | (self.high[places] < high))
+        return _left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
 
     @cached_property
     def _far(self) -> Ints:
@@ -174,39 +174,46 @@ class Sampler:
         return self.pieces.leaves[self._far_places]
 
     @cached_property
-    def _prospect(self) -> Prospect:
+    def _guessed(self) -> tuple[Prospect, Bools | None]:
+        """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self._kinds_of_leaves
         laws, _ = self._laws
 
         def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
             self._over(task, kinds, 1 << 14, None)
 
-        found = Prospect(self.pieces, leaves, laws, self.need, over)
-        if self.learn or (self.learn is None and found.is_rough):
-            return Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
+        found = Prospect(self.pieces, leaves, laws, self.need, over, self.slopes)
+        pulled = self._gives_way(found)
+        rough = self.learn is None and found.is_rough and pulled is None
+        if self.slopes is None and (self.learn or rough):
+            found = Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
+        return found, pulled
+
+    @property
+    def _prospect(self) -> Prospect:
+        found, _ = self._guessed
         return found
 
-    @cached_property
-    def _gives_way(self) -> npt.NDArray[np.bool_] | None:
+    def _gives_way(self, found: Prospect) -> Bools | None:
         """Leaves that are pulled so hard that bounds far away matter; None where none are."""
         laws, _ = self._laws
-        far, p = self._far, self.pieces
-        if self.pulled is not None or not far.size or not laws.laplace:
+        if self.pulled is not None or not laws.laplace or not self._far.size:
             return None
+        far, p = self._far, self.pieces
         chosen = np.ones(far.size, dtype=np.bool_)
-        if not self._prospect.is_rough:
+        if not found.is_rough:
             parcels = np.flatnonzero(p.left < 0)
             parcels = parcels[np.argsort(p.first[parcels])]
             piece = parcels[np.searchsorted(p.first[parcels], self._far_places, side="right") - 1]
-            law, slope = self._law_of[far], self._prospect.outlook.below[p.kind[piece]]
+            law, slope = self._law_of[far], found.outlook.below[p.kind[piece]]
             resists = np.full(far.size, np.inf)
             for bound, sign in ((-self.low[far], 1.0), (self.high[far], -1.0)):
                 # under a slope, noise falls off as e^−(rate ± slope)
                 left_out = (bound >= self._limits[0][law]) & (bound < LARGEST)
                 resists = np.where(left_out, np.minimum(resists, (laws.rate[law] + sign * slope) * bound), resists)
-            chosen = resists < BREAKS
             if np.exp(-np.maximum(resists, 0.0)).sum() < SELDOM:
                 return None
+            chosen = resists < BREAKS
         pulled = np.zeros(self.forest.n, dtype=np.bool_)
         pulled[far[chosen]] = True
         return pulled
@@ -286,6 +293,8 @@ class Sampler:
         p, g = self.pieces, self.guess
         heights = self._prospect.heights
         learns = self._prospect.is_rough if self.learn is None else self.learn
+        if not learns:
+            self._prospect.forget()
         lengths = g.high - g.low + 3
         self._check(int(lengths.sum()))
         blocks, slots, _ = self.blocks
@@ -319,6 +328,7 @@ class Sampler:
                     raise _TooNarrow
                 if sum(self._over(pairs if height else parcels, kinds, 512, progress)):
                     raise _TooNarrow
+        self._prospect.forget()
         for k in np.unique(p.kind[p.root == 1]):
             self._check_root(shelf, int(k))
         return shelf
@@ -357,7 +367,7 @@ class Sampler:
 
     def _many(self, size: int) -> Many | None:
         """Tables that serve many rows, if so many repay them."""
-        if not many.repays(size, self.forest.n) or self._gives_way is not None:
+        if not many.repays(size, self.forest.n) or self._guessed[1] is not None:
             return None
         kept: dict[str, Any] = self.__dict__
         tried: int
@@ -379,7 +389,10 @@ class Sampler:
     @cached_property
     def _ready(self) -> Sampler:
         """This law with windows wide enough for messages that can be summed; chosen before any random bit is drawn."""
-        sampler = self if self._gives_way is None else replace(self, pulled=self._gives_way)
+        sampler = self
+        found, pulled = self._guessed
+        if pulled is not None:
+            sampler = replace(self, pulled=pulled, slopes=found.usual_slopes if found.is_rough else None)
         while True:
             try:
                 _ = sampler.messages
@@ -549,14 +562,25 @@ def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
 
 
 @numba.njit(cache=True, nogil=True)
-def _leaf_keys(
-    is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any
-) -> Any:
+def _left_out(leaves: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
+    """Places of leaves whose bounds are nearer than those of their kind."""
+    found = np.empty(leaves.size, np.int64)
+    count = 0
+    for i in range(leaves.size):
+        v = leaves[i]
+        if low[v] > kind_low[kind[v]] or high[v] < kind_high[kind[v]]:
+            found[count] = i
+            count += 1
+    return found[:count].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any) -> Any:
     """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
     key = np.zeros(law.size, np.int64)
     for v in range(law.size):
         if is_leaf[v] and not exact[v]:
-            limit = limits[1 if pulled.size > 1 and pulled[v] else 0, max(law[v], 0)]
+            limit = limits[1 if pulled.size and pulled[v] else 0, max(law[v], 0)]
             below = -low[v] if low[v] > -limit else span - 1
             above = high[v] if high[v] < limit else span - 1
             key[v] = (law[v] * span + below) * span + above

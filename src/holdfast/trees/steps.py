@@ -357,6 +357,7 @@ def add_piece(
     first = f_lo
     last = f_hi
     good_lo, good_hi = hi + 1, lo - 1
+    previous = 0.0
     for s in range(lo, hi + 1, 4):
         t = min(s + 3, hi)
         start, stop = max(f_lo, s - g_hi), min(f_hi, t - g_lo)
@@ -413,11 +414,12 @@ def add_piece(
             worst = max(worst, left_out)
             longest = max(longest, last - first + 1)
             single = max(single, last - summed)
-        elif top < a:
+        elif a < previous:
             if good_lo <= good_hi:
                 break
         else:  # below the mode, where more is left out again: begin anew
             good_lo, good_hi = hi + 1, lo - 1
+        previous = top
         # leave out what will not count in the next group either
         limit = 0.05 * LEFT_OUT * top
         edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]
@@ -508,8 +510,8 @@ def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
 def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt: Any) -> Any:
     """Multiply by an output's own weight and a tilt, up to a factor, in place; return the relative error.
 
-    `rate` is 1/λ or 1/(2σ²). The error is infinite where doubles do not hold the weights. Values at the ends that
-    doubles do not hold become 0, and are cut off later.
+    `rate` is 1/λ or 1/(2σ²). The error is infinite where doubles do not hold the largest weights. Values at the ends
+    that they do not hold become 0, and are cut off later.
     """
     if law < 0 and tilt == 0.0:
         return 0.0

@@ -1,0 +1,96 @@
+"""How the engine reads files: by their names and headers alone, never by what the rows look like.
+
+A reader that guesses separators, quotes or the header from the rows would let one record change how all others are
+read, and would take a record for the names of columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import re
+import zlib
+from pathlib import Path
+
+#: Ends of the names of files of rows.
+PARQUET, CSV = ".parquet", (".csv", ".csv.gz")
+#: What can stand between the values of a CSV file; the header says which one does.
+SEPARATORS = ",;\t|"
+#: Characters of a header at most.
+LONGEST = 1 << 20
+
+
+class Unreadable(OSError):
+    """A file is not what its name says."""
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the file with this very name, or else those that the pattern means."""
+    return [path] if path.exists() else [Path(found) for found in sorted(glob.glob(str(path)))]
+
+
+def rows_of(path: Path, separator: str | None = None, options: str = "") -> str:
+    """Return the words that name the rows of a file, or of several alike, in a query; the values of CSV are texts."""
+    files = files_of(path)
+    listed = ", ".join(f"'{quoted_text(literal(file))}'" for file in files)
+    if path.name.endswith(PARQUET):
+        return f"read_parquet([{listed}])"
+    headers = {_header(file, separator) for file in files}
+    if len(headers) != 1:
+        raise Unreadable("the files do not have the same header")
+    between, names = headers.pop()
+    columns = ", ".join(f"'{quoted_text(name)}': 'VARCHAR'" for name in names)
+    dialect = f"auto_detect = false, header = true, delim = '{between}', quote = '\"', escape = '\"'"
+    return f"read_csv([{listed}], {dialect}, columns = {{{columns}}}{options})"
+
+
+def _header(file: Path, separator: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the separator of a CSV file and the names of its columns, each once whatever its case."""
+    try:
+        with gzip.open(file) if file.name.endswith(".gz") else file.open("rb") as content:
+            text = content.readline(LONGEST).decode("utf-8-sig")
+            while text.count('"') % 2 and (more := content.readline(LONGEST).decode()):
+                text += more
+        parts = {
+            each: next(csv.reader(text.splitlines(keepends=True), delimiter=each), [])
+            for each in separator or SEPARATORS
+        }
+    except (IsADirectoryError, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile, csv.Error):
+        raise Unreadable("the first line cannot be read") from None
+    between = max(parts, key=lambda each: len(parts[each]))
+    names: dict[str, str] = {}
+    for i, name in enumerate(parts[between]):
+        own = name or f"column{i}"
+        while own.lower() in names:
+            own += f"_{i}"
+        names[own.lower()] = own
+    if not names:
+        raise Unreadable("there is no header")
+    return between, tuple(names.values())
+
+
+def literal(path: Path) -> str:
+    """Return a path as a pattern that means this file alone."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def quoted_text(text: str) -> str:
+    """Return a text as it stands between single quotes."""
+    return text.replace("'", "''")
+
+
+def quoted_name(name: str) -> str:
+    """Return a name as the engine reads it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def as_text(column: str, kind: str) -> str:
+    """Write a column as names: whole numbers without a fraction, nothing for empty texts and missing numbers."""
+    if kind.startswith(("FLOAT", "DOUBLE")):
+        whole = f"CASE WHEN {column} = trunc({column}) AND abs({column}) < 1e18 THEN CAST({column}::BIGINT AS VARCHAR)"
+        return f"CASE WHEN isnan({column}) THEN NULL ELSE {whole} ELSE CAST({column} AS VARCHAR) END END"
+    if kind.startswith("DECIMAL"):
+        whole = f"CAST(CAST({column} AS HUGEINT) AS VARCHAR)"
+        return f"CASE WHEN {column} = trunc({column}) THEN {whole} ELSE CAST({column} AS VARCHAR) END"
+    return f"nullif(CAST({column} AS VARCHAR), '')"
