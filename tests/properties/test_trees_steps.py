@@ -311,11 +311,11 @@ def check_a_leaf(message, scale, b_lo, b_hi, out_lo, out_hi, step):
 def test_a_steep_tail_beyond_a_wide_message_counts_to_its_last_place(side):
     """The power that a bound takes off the tail is below all doubles at one end of the result and not at the other."""
     scale, n = 54.5, 354
-    values, steep = np.exp(-2 * np.arange(n) / scale), 0.04
+    values, steep = np.exp(-2 * np.arange(n) / scale), 0.03
     if side > 0:
-        assert check_a_leaf((values, 0, steep, 0.0), scale, 0, 226, -3, n - 6, 7) > 40
+        assert check_a_leaf((values, 0, steep, 0.0), scale, 0, 226, -3, n - 6, 1) > 300
     else:
-        assert check_a_leaf((values[::-1].copy(), 0, 0.0, steep), scale, -226, 0, 6, n + 3, 7) > 40
+        assert check_a_leaf((values[::-1].copy(), 0, 0.0, steep), scale, -226, 0, 5, n + 2, 1) > 300
 
 
 @pytest.mark.parametrize("side", [-1, 1])
@@ -325,16 +325,6 @@ def test_what_a_bound_cuts_off_is_seen_where_the_first_sums_are_no_doubles(side)
         assert check_a_leaf((f, 0, 0.6, 0.0), 0.4, -1, ENDLESS, -1500, 29, 31) > 30
     else:
         assert check_a_leaf((f, 0, 0.0, 0.6), 0.4, -ENDLESS, 1, 0, 1529, 31) > 30
-
-
-@pytest.mark.parametrize("scale", [1.6, 1.9, 2.2, 2.5])
-@pytest.mark.parametrize("side", [-1, 1])
-def test_recursions_that_end_below_all_doubles_do_not_hide_their_roundings(scale, side):
-    f, deep = np.ones(3), int(760 * scale)
-    if side < 0:
-        assert check_a_leaf((f, 0, 0.0, 0.0), scale, -ENDLESS, 0, -deep, 2, 37) > 20
-    else:
-        assert check_a_leaf((f, 0, 0.0, 0.0), scale, 0, ENDLESS, 0, deep, 37) > 20
 
 
 def test_sums_that_doubles_do_not_hold_are_refused():
