@@ -311,7 +311,7 @@ def check_a_leaf(message, scale, b_lo, b_hi, out_lo, out_hi, step):
 def test_a_steep_tail_beyond_a_wide_message_counts_to_its_last_place(side):
     """The power that a bound takes off the tail is below all doubles at one end of the result and not at the other."""
     scale, n = 54.5, 354
-    values, steep = np.exp(-2 * np.arange(n) / scale), 0.03
+    values, steep = np.exp(-3 * np.arange(n) / scale), 0.03
     if side > 0:
         assert check_a_leaf((values, 0, steep, 0.0), scale, 0, 226, -3, n - 6, 1) > 300
     else:

@@ -17,7 +17,9 @@ KILLS, INTERRUPTS = (50, 4), (7, 2)
 
 def ended(folder, way, points):
     paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    spilled = folder.with_name(f"{folder.name}-spilled")  # a killed process leaves its temporary folder behind
+    spilled.mkdir()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(spilled)}
     command = [sys.executable, str(HERE / "killing.py"), str(folder), way, *map(str, points)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=580)
     found = [json.loads(line) for line in done.stdout.splitlines()]

@@ -326,15 +326,18 @@ def test_the_temporary_folder_goes_with_its_process_and_no_other(tmp_path):
     code = (
         "import os, tempfile, sys\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
+        "from holdfast.release.reading import session\n"
         "from holdfast.release.tabulate import _started\n"
         "folder = _started(os.getpid())[1]\n"
+        "session().close()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    sys.exit(0)\n"
-        "os.waitpid(child, 0)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
         "assert folder.is_dir()\n"
     )
-    subprocess.run([sys.executable, "-W", "error::ResourceWarning", "-c", code], check=True, capture_output=True)
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", code]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
     assert not list(tmp_path.glob("holdfast-*"))
 
 

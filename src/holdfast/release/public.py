@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.release.places import Place
-from holdfast.release.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of
+from holdfast.release.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
 from holdfast.release.spec import Spec
 
 Texts = npt.NDArray[np.object_]
@@ -49,7 +49,7 @@ class PublicFiles:
             ) from None
         except OSError as error:
             raise self.spec.error(place, f"the file {file!r} cannot be read: {error.strerror}", found=file) from None
-        with duckdb.connect() as engine:
+        with session() as engine:
             try:
                 rows = rows_of(path)
                 kinds = {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {rows}").fetchall()}

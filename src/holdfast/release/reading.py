@@ -6,12 +6,18 @@ read, and would take a record for the names of columns.
 
 from __future__ import annotations
 
+import atexit
 import csv
+import ctypes
 import glob
 import gzip
+import os
 import re
 import zlib
+from functools import cache
 from pathlib import Path
+
+import duckdb
 
 #: Ends of the names of files of rows.
 PARQUET, CSV = ".parquet", (".csv", ".csv.gz")
@@ -23,6 +29,25 @@ LONGEST = 1 << 20
 
 class Unreadable(OSError):
     """A file is not what its name says."""
+
+
+def session() -> duckdb.DuckDBPyConnection:
+    """Return a new session of the engine that reads public and released files, in the order of their rows."""
+    return _started(os.getpid()).cursor()
+
+
+@cache
+def _started(process: int) -> duckdb.DuckDBPyConnection:
+    """Start the engine once per process: that takes longer than reading a file. What was read is not kept."""
+    engine = duckdb.connect(config={"enable_external_file_cache": False})
+    lasting(engine, process)
+    return engine
+
+
+def lasting(engine: duckdb.DuckDBPyConnection, process: int) -> None:
+    """Keep an engine until its process ends; a forked one leaves it alone, since the engine's threads are not there."""
+    os.register_at_fork(after_in_child=lambda: ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine)))
+    atexit.register(lambda: engine.close() if os.getpid() == process else None)
 
 
 def files_of(path: Path) -> list[Path]:

@@ -8,7 +8,7 @@ import duckdb
 
 from holdfast.arguments import Refused
 from holdfast.release.public import ENDS
-from holdfast.release.reading import Unreadable, quoted_name, rows_of
+from holdfast.release.reading import Unreadable, quoted_name, rows_of, session
 
 SPEC = """\
 # A spec for holdfast. `holdfast plan {file}` says what it promises and how wrong each figure will be, before any
@@ -86,7 +86,7 @@ def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool
         raise Refused(f"a domain file must end in {' or '.join(ENDS)}, found {path.name!r}")
     if not path.exists():
         raise Refused(f"there is no domain file {str(path)!r}")
-    with duckdb.connect() as engine:
+    with session() as engine:
         try:
             reader = rows_of(path)
             names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}").fetchall()]

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.release.files import sync_file
-from holdfast.release.reading import quoted_text, rows_of
+from holdfast.release.reading import quoted_text, rows_of, session
 
 #: The columns that follow the names of a row: the released value and its interval.
 FIGURES = ("value", "low", "high")
@@ -23,7 +22,7 @@ Columns = dict[str, npt.NDArray[Any]]
 
 def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Path | None = None) -> None:
     """Write columns of one length to Parquet, and to CSV if asked; durable when this returns."""
-    with duckdb.connect() as connection:
+    with session() as connection:
         # Texts are taken as texts, whatever they look like and however late the first one comes.
         connection.execute("SET pandas_analyze_sample = 0")
         connection.register("columns_of_table", dict(columns))
@@ -46,7 +45,7 @@ def read_csv(path: Path) -> Columns:
 
 
 def _read(path: Path, options: str) -> Columns:
-    with duckdb.connect() as connection:
+    with session() as connection:
         return dict(connection.execute(f"SELECT * FROM {rows_of(path, ',', options)}").fetchnumpy())
 
 

@@ -28,7 +28,7 @@ from holdfast.arguments import Refused
 from holdfast.progress import PAUSE, Progress
 from holdfast.release.job import Job, Table
 from holdfast.release.places import Place
-from holdfast.release.reading import CSV, Unreadable, as_text, quoted_name, quoted_text
+from holdfast.release.reading import CSV, Unreadable, as_text, lasting, quoted_name, quoted_text
 from holdfast.release.sources import closed, opened, unused
 
 #: Positions that stand for a missing value and for one outside the domain.
@@ -74,10 +74,10 @@ def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, Path]:
 
     def end() -> None:
         if os.getpid() == process:  # a forked process must leave the folder of its parent alone
-            engine.close()
             shutil.rmtree(folder, ignore_errors=True)
 
-    atexit.register(end)
+    atexit.register(end)  # runs after the engine is closed
+    lasting(engine, process)
     return engine, folder
 
 

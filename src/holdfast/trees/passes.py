@@ -336,7 +336,10 @@ def prefixes(
     leaf_low, leaf_high, leaf_law, rate, laplace = kit.leaf_low, kit.leaf_high, kit.leaf_law, kit.rate, kit.laplace
     law = leaf_law[kinds[0]]
     powers = kit.weights[law]
-    room = np.empty(0)
+    # room for `add_leaf` on any of the windows together
+    least = min(np.int64(np.floor(lows[base - 1 : count].min())), los[0], final_lo)
+    most = max(np.int64(np.ceil(highs[base - 1 : count].max())), his[0], final_hi)
+    room = np.empty(3 * (most - least + 12))
     lowest, highest = np.int64(0), np.int64(0)
     for _ in range(base):
         lowest = _plus(lowest, leaf_low[kinds[0]], -endless)
@@ -363,9 +366,10 @@ def prefixes(
         first, final = first - (1 if first > lowest else 0), final + (1 if final < highest else 0)
         if place + final - first + 1 > values.size:
             return step, base, False
+        if 3 * (max(hi, final + 1) - min(lo, first) + 1) > room.size:
+            room = np.empty(4 * (max(hi, final + 1) - min(lo, first) + 1))
         f = values[head : head + hi - lo + 1]
         out = values[place : place + final - first + 1]
-        room = _room(room, lo, hi, first, final)
         first, final, added = _leaf_onto(
             laplace, powers, leaf_low[q], leaf_high[q], f, lo, hi, r_lo, r_hi, hard, out, first, final, room
         )

@@ -30,7 +30,7 @@ MOST_ERROR = 1e-4
 #: Share of the total that one relative error in each of two numbers may move; above 2 for squares of errors.
 TWICE = 2.1
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
-CUT_OFF = 0.85
+CUT_OFF = 0.9
 HARDLY = 1e-17
 #: Numbers below this are not told from 0, since the smallest doubles have few digits.
 SMALLEST = 1e-290
@@ -284,14 +284,14 @@ def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: 
         mean = min(np.float64(n), 1 / (1 - q)) if q < 1.0 else np.float64(n)  # of the exponents of q, at most
         if abs(1 - q) > 1e-3 and top >= stop:
             last = q ** np.float64(n - (size - 1 - top))
-            whole = q / (1 - q)
+            whole, inverse = q / (1 - q), 1 / q
             share = 0.0
             i = top + 1
             power = 0.0
             while i > stop:
                 i -= 1
                 if i < top:  # a power that doubles did not hold at the last place may count further down
-                    last = last / q if last > SMALLEST else q ** np.float64(i + n - size + 1)
+                    last = last * inverse if last > SMALLEST else q ** np.float64(i + n - size + 1)
                 power = powers[size - 1 - i] * whole
                 term = edge * (power * (1 - last))
                 out[i] += term
