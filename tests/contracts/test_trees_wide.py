@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.trees import sampler as trees_sampler
+from samplers import NONE, sampler, sums_up
 
 
 @pytest.mark.parametrize("scale", [12, 20])
@@ -16,3 +18,44 @@ def test_many_unlike_pieces_with_wide_noise_are_drawn(scale):
         assert (tree.sum_up(table[tree.leaves]) == table).all()
     # noise of leaves that must add up is a little smaller than free noise, whose mean absolute value is about the scale
     assert 0.6 * scale < np.abs(tables[:, tree.leaves]).mean() < scale
+
+
+def test_parcels_of_wide_and_narrow_leaves_have_all_their_messages():
+    """Narrow leaves keep windows within doubles; the mean of many wide ones may lie beyond."""
+    made = sampler(
+        np.r_[-1, np.zeros(64, int)], "laplace", np.r_[500.0, np.full(63, 60.0), 0.4], np.r_[-NONE, [0] * 64]
+    )
+    _, slots, _ = made.blocks
+    kinds = made.pieces.leaf_kind[made.pieces.first[0] :][: made.pieces.count[0]]
+    alike = int((kinds == kinds[0]).argmin())
+    assert alike == 63
+    assert slots[kinds[0], alike] >= 0
+
+
+def test_a_far_bound_is_kept_where_one_parcel_pulls_hard(monkeypatch):
+    """A large leaf among empty ones, below a chain of outputs that hold their total: most noise would break it."""
+    monkeypatch.setattr(trees_sampler, "MOST_TRIES", 3)
+    usual = 1 + np.repeat(np.arange(40), 20)
+    parents = np.concatenate([[-1], np.zeros(40, int), usual, [0, 841, 842, 843], np.full(120, 844)])
+    is_leaf = ~np.isin(np.arange(parents.size), parents)
+    large = parents.size - 1
+    low = np.where(is_leaf, -30, -NONE)
+    low[845:] = 0
+    low[large] = -365
+    made = sampler(parents, "laplace", 8.0, low)
+    assert not made._prospect.is_rough
+    assert made._far.tolist() == [large]
+    kept = made._ready
+    assert np.flatnonzero(kept.pulled).tolist() == [large]
+    assert kept._far.size == 0
+    tables = made.draw(5, hf.seeded(1))
+    assert sums_up(parents, tables)
+    assert (tables >= low).all()
+
+
+def test_far_bounds_are_left_out_where_nothing_pulls():
+    parents = np.concatenate([[-1], np.zeros(40, int), 1 + np.repeat(np.arange(40), 20)])
+    low = np.where(np.arange(parents.size) < 41, -NONE, -1000)
+    made = sampler(parents, "laplace", 8.0, low)
+    assert made._ready.pulled is None
+    assert made._far.size == 800

@@ -282,3 +282,52 @@ def test_choices_that_are_made_are_right(message, scale, words, data):
                 )
                 if found != UNDECIDED:
                     assert found == place_of(zigzag(start, low, high), terms, whole, word)
+
+
+def check_a_leaf(message, scale, b_lo, b_hi, out_lo, out_hi, step):
+    """Compare a sum with balls at every so many places, where it is not too small to be kept; return how many."""
+    values, lo, r_lo, r_hi = message
+    hi = lo + values.size - 1
+    powers = powers_of(scale, 450)
+    out = np.empty(out_hi - out_lo + 1)
+    error = add_leaf(values, lo, hi, r_lo, r_hi, powers, b_lo, b_hi, out, out_lo, out_hi, np.empty(1 << 15))
+    checked = 0
+    with working_precision(BITS):
+        alpha = (-arb(1) / scale).exp()
+        for s in range(out_lo, out_hi + 1, step):
+            if out[s - out_lo] < 1e-280:
+                continue
+            true = arb(0)
+            for a in range(min(lo, s) - 80, max(hi, s) + 81):
+                if b_lo <= s - a <= b_hi:
+                    true += alpha ** abs(s - a) * at(message, a)
+            assert apart(out[s - out_lo], true) <= error
+            checked += 1
+    assert error < 1e-10
+    return checked
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_steep_tail_beyond_a_wide_message_counts_to_its_last_place(side):
+    """The power that a bound takes off the tail is below all doubles at one end of the result and not at the other."""
+    scale, n = 54.5, 354
+    values, steep = np.exp(-3 * np.arange(n) / scale), 0.03
+    if side > 0:
+        assert check_a_leaf((values, 0, steep, 0.0), scale, 0, 226, -3, n - 6, 1) > 300
+    else:
+        assert check_a_leaf((values[::-1].copy(), 0, 0.0, steep), scale, -226, 0, 5, n + 2, 1) > 300
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_what_a_bound_cuts_off_is_seen_where_the_first_sums_are_no_doubles(side):
+    f = np.ones(30)
+    if side < 0:
+        assert check_a_leaf((f, 0, 0.6, 0.0), 0.4, -1, ENDLESS, -1500, 29, 31) > 30
+    else:
+        assert check_a_leaf((f, 0, 0.0, 0.6), 0.4, -ENDLESS, 1, 0, 1529, 31) > 30
+
+
+def test_sums_that_doubles_do_not_hold_are_refused():
+    powers, out = powers_of(2.0, 450), np.empty(600)
+    for b_lo in (0, -3, -400):
+        assert not add_leaf(np.array([1.0, 5.0, 25.0]), 0, 2, 0.0, 5.0, powers, b_lo, 3, out, 0, 599, ROOM) < np.inf

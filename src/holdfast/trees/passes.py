@@ -202,8 +202,9 @@ def parcel_outlook(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need:
         while k < len(_SHARES) - 2 and share > _SHARES[k + 1]:
             k += 1
         part = min(max((share - _SHARES[k]) / (_SHARES[k + 1] - _SHARES[k]), 0.0), 1.0)
-        lows[j] = max(mean - downs[k] - part * (downs[k + 1] - downs[k]), -most)
-        highs[j] = min(mean + ups[k] + part * (ups[k + 1] - ups[k]), most)
+        # kept to what doubles hold, but never empty
+        lows[j] = mean - min(downs[k] + part * (downs[k + 1] - downs[k]), max(most + mean, 4.0))
+        highs[j] = mean + min(ups[k] + part * (ups[k + 1] - ups[k]), max(most - mean, 4.0))
     return base
 
 

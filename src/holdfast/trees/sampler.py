@@ -33,6 +33,7 @@ from holdfast.trees.steps import HIGH, LOW
 from holdfast.trees.undecided import Hand, Restart, Undecided
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 #: Totals are looked for where all but about e^−28 of the law lies, and inside parcels, which are quickly made again
 #: where that is not enough, all but e^−18.
@@ -45,8 +46,11 @@ MOST_BEYOND = 1e-9
 #: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
 #: probability below 1e-19 each) is drawn again as a whole, which is the same law.
 FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
-#: The same where many empty leaves pull others down, so that large ones hardly resist.
+#: The same for leaves that others, mostly empty, pull so hard that they hardly resist.
 FARTHER = 540
+#: Such leaves break a bound with a probability above e^−28; they matter where tables are broken more often than seldom.
+BREAKS = 28.0
+SELDOM = 1e-4
 #: Longest table of a leaf's weights, and most bytes of messages.
 LONGEST = 1 << 20
 MOST_BYTES = 5 << 29
@@ -73,7 +77,7 @@ class Sampler:
     need: float = NEED
     need_inside: float = NEED_INSIDE
     workers: int | None = None
-    far: bool = False  # whether bounds far from the truth are kept too
+    pulled: Bools | None = None  # outputs whose bounds are kept also far from the truth; None: none
     slopes: npt.NDArray[np.float64] | None = None  # that totals are known to meet, for a better guess
     learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
     inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
@@ -103,9 +107,11 @@ class Sampler:
 
     @cached_property
     def _limits(self) -> Ints:
-        """For each measured law, how far from 0 its weights matter."""
+        """For each measured law, how far from 0 bounds are kept: in general, and where a leaf is pulled hard."""
         laws, _ = self._laws
-        far = (FARTHER if self.far else FAR_LAPLACE) / laws.rate if laws.laplace else FAR_GAUSSIAN / laws.slope
+        usual = FAR_LAPLACE if laws.laplace else FAR_GAUSSIAN
+        farther = FARTHER if laws.laplace and self.pulled is not None else usual
+        far = np.stack([usual / laws.slope, farther / laws.slope])
         if not (np.isfinite(far).all() and far.max() < LONGEST):
             raise Refused(TOO_WIDE)
         return np.asarray(np.ceil(far) + 2, dtype=np.int64)
@@ -135,7 +141,10 @@ class Sampler:
         if (self._law_of[self.forest.is_leaf & ~self.forest.exact] < 0).any():
             raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
         span = int(self._limits.max()) + 2
-        key = _leaf_keys(self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, self._limits, span)
+        pulled = np.zeros(0, dtype=np.bool_) if self.pulled is None else self.pulled
+        key = _leaf_keys(
+            self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, pulled, self._limits, span
+        )
         largest = int(key.max(initial=0)) + 1
         if largest <= max(1 << 24, 8 * key.size):
             values, kind = _numbered(key, largest)
@@ -154,29 +163,60 @@ class Sampler:
         return cut(self.forest, self._law_of, self.low, self.high, kind, (leaves.low, leaves.high))
 
     @cached_property
-    def _far(self) -> Ints:
-        """Leaves with a bound that the messages leave out."""
+    def _far_places(self) -> Ints:
+        """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
         leaves, kind = self._kinds_of_leaves
         return _left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
 
     @cached_property
-    def _prospect(self) -> Prospect:
+    def _far(self) -> Ints:
+        """Leaves with a bound that the messages leave out."""
+        return self.pieces.leaves[self._far_places]
+
+    @cached_property
+    def _guessed(self) -> tuple[Prospect, Bools | None]:
+        """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self._kinds_of_leaves
         laws, _ = self._laws
 
         def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
             self._over(task, kinds, 1 << 14, None)
 
-        if self.slopes is not None:
-            return Prospect(self.pieces, leaves, laws, self.need, over, self.slopes)
-        found = Prospect(self.pieces, leaves, laws, self.need, over)
-        if self.learn or (self.learn is None and found.is_rough and not self._gives_way(found)):
-            return Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
+        found = Prospect(self.pieces, leaves, laws, self.need, over, self.slopes)
+        pulled = self._gives_way(found)
+        rough = self.learn is None and found.is_rough and pulled is None
+        if self.slopes is None and (self.learn or rough):
+            found = Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
+        return found, pulled
+
+    @property
+    def _prospect(self) -> Prospect:
+        found, _ = self._guessed
         return found
 
-    def _gives_way(self, found: Prospect) -> bool:
-        """Whether large leaves are pulled down so hard that bounds far away matter."""
-        return not self.far and found.is_rough and self._far.size > 0
+    def _gives_way(self, found: Prospect) -> Bools | None:
+        """Leaves that are pulled so hard that bounds far away matter; None where none are."""
+        laws, _ = self._laws
+        if self.pulled is not None or not laws.laplace or not self._far.size:
+            return None
+        far, p = self._far, self.pieces
+        chosen = np.ones(far.size, dtype=np.bool_)
+        if not found.is_rough:
+            parcels = np.flatnonzero(p.left < 0)
+            parcels = parcels[np.argsort(p.first[parcels])]
+            piece = parcels[np.searchsorted(p.first[parcels], self._far_places, side="right") - 1]
+            law, slope = self._law_of[far], found.outlook.below[p.kind[piece]]
+            resists = np.full(far.size, np.inf)
+            for bound, sign in ((-self.low[far], 1.0), (self.high[far], -1.0)):
+                # under a slope, noise falls off as e^−(rate ± slope)
+                left_out = (bound >= self._limits[0][law]) & (bound < LARGEST)
+                resists = np.where(left_out, np.minimum(resists, (laws.rate[law] + sign * slope) * bound), resists)
+            if np.exp(-np.maximum(resists, 0.0)).sum() < SELDOM:
+                return None
+            chosen = resists < BREAKS
+        pulled = np.zeros(self.forest.n, dtype=np.bool_)
+        pulled[far[chosen]] = True
+        return pulled
 
     @cached_property
     def guess(self) -> Outlook:
@@ -327,7 +367,7 @@ class Sampler:
 
     def _many(self, size: int) -> Many | None:
         """Tables that serve many rows, if so many repay them."""
-        if not many.repays(size, self.forest.n) or self._gives_way(self._prospect):
+        if not many.repays(size, self.forest.n) or self._guessed[1] is not None:
             return None
         kept: dict[str, Any] = self.__dict__
         tried: int
@@ -350,8 +390,9 @@ class Sampler:
     def _ready(self) -> Sampler:
         """This law with windows wide enough for messages that can be summed; chosen before any random bit is drawn."""
         sampler = self
-        if self._gives_way(self._prospect):
-            sampler = replace(self, far=True, slopes=self._prospect.usual_slopes)
+        found, pulled = self._guessed
+        if pulled is not None:
+            sampler = replace(self, pulled=pulled, slopes=found.usual_slopes if found.is_rough else None)
         while True:
             try:
                 _ = sampler.messages
@@ -521,26 +562,27 @@ def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
 
 
 @numba.njit(cache=True, nogil=True)
-def _left_out(places: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
-    """Places whose bounds are nearer than those of their kind."""
-    found = np.empty(places.size, np.int64)
+def _left_out(leaves: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
+    """Places of leaves whose bounds are nearer than those of their kind."""
+    found = np.empty(leaves.size, np.int64)
     count = 0
-    for v in places:
+    for i in range(leaves.size):
+        v = leaves[i]
         if low[v] > kind_low[kind[v]] or high[v] < kind_high[kind[v]]:
-            found[count] = v
+            found[count] = i
             count += 1
     return found[:count].copy()
 
 
 @numba.njit(cache=True, nogil=True)
-def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, limits: Any, span: Any) -> Any:
+def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any) -> Any:
     """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
     key = np.zeros(law.size, np.int64)
     for v in range(law.size):
         if is_leaf[v] and not exact[v]:
-            place = max(law[v], 0)
-            below = -low[v] if low[v] > -limits[place] else span - 1
-            above = high[v] if high[v] < limits[place] else span - 1
+            limit = limits[1 if pulled.size and pulled[v] else 0, max(law[v], 0)]
+            below = -low[v] if low[v] > -limit else span - 1
+            above = high[v] if high[v] < limit else span - 1
             key[v] = (law[v] * span + below) * span + above
     return key
 

@@ -164,6 +164,8 @@ def add_leaf(
     rising, falling, far_up, far_down = _runs(
         room, size, alpha, tail_up, tail_down, tail_up * q_lo / (1 - q_lo), tail_down * q_hi / (1 - q_hi)
     )
+    if not (rising < np.inf and falling < np.inf):
+        return np.inf  # doubles do not hold the sums
     # noise of 0 and more
     above = 0.0
     if b_hi == 0:
@@ -174,15 +176,16 @@ def add_leaf(
         if b_hi < ENDLESS and q_lo < 1.0:  # the share that the bound cuts off is largest at the last place
             end = top - b_hi - 1
             cut = powers[b_hi] * alpha * (room[size + end] if end >= 0 else tail_up * r_lo ** np.float64(-1 - end))
-            cut /= room[size + top]
+            whole = room[size + top]
+            cut = cut / whole if whole >= SMALLEST else 1.0
         if cut <= CUT_OFF:
             _put(out, count, room, size + shift)
-            above = _recursion(far_up, rising)
+            above = _recursion(far_up, rising, size + q_lo / (1 - q_lo))
             if cut > HARDLY:
                 factor = powers[b_hi] * alpha
                 start = min(max(b_hi + 1 - shift, 0), count)
                 _add(out, start, count, -factor, room, size + shift + start - b_hi - 1)
-                rest = factor * tail_up * r_lo ** np.float64(b_hi - shift - (start - 1))
+                rest = factor * (tail_up * r_lo ** np.float64(b_hi - shift - (start - 1)))
                 for i in range(start - 1, -1, -1):
                     out[i] -= rest
                     if rest <= HARDLY * out[i]:
@@ -205,15 +208,16 @@ def add_leaf(
         if n < ENDLESS and q_hi < 1.0:  # largest at the first place
             end = shift + 1 + n
             cut = powers[n] * (room[2 * size + end] if end < size else tail_down * r_hi ** np.float64(end - size))
-            cut /= room[2 * size + shift + 1]
+            whole = room[2 * size + shift + 1]
+            cut = cut / whole if whole >= SMALLEST else 1.0
         if cut <= CUT_OFF:
             _add(out, 0, count, alpha, room, 2 * size + shift + 1)
-            below = _recursion(far_down, falling)
+            below = _recursion(far_down, falling, size + q_hi / (1 - q_hi))
             if cut > HARDLY:
                 factor = powers[n] * alpha
                 stop = min(max(size - shift - 1 - n, 0), count)
                 _add(out, 0, stop, -factor, room, 2 * size + shift + 1 + n)
-                rest = factor * tail_down * r_hi ** np.float64(shift + 1 + n + stop - size)
+                rest = factor * (tail_down * r_hi ** np.float64(shift + 1 + n + stop - size))
                 for i in range(stop, count):
                     out[i] -= rest
                     if rest <= HARDLY * out[i]:
@@ -224,13 +228,17 @@ def add_leaf(
             return np.inf
         else:
             below = _window(room, shift, size, powers, n, r_hi, out, count)
-    return ROUNDING * (10.0 + (lo - first) + (final - hi) + max(above, below)) + 1e-15
+    # np.maximum: where one of them is not a number, neither is the error
+    return ROUNDING * (10.0 + (lo - first) + (final - hi) + np.maximum(above, below)) + 1e-15
 
 
 @numba.njit(**_INLINE)
-def _recursion(far: Any, run: Any) -> Any:
-    """Roundings of the last sum of a recursion: three for each time that a term was multiplied, on average."""
-    return 1.5 * far / run + 2.0 if run > 0.0 else 0.0
+def _recursion(far: Any, run: Any, most: Any) -> Any:
+    """Roundings of the last sum of a recursion: three for each time that a term was multiplied, on average.
+
+    `most` bounds that average; it serves where doubles do not hold the last sum.
+    """
+    return 1.5 * (far / run if run >= SMALLEST else most) + 2.0
 
 
 @numba.njit(**_CHAINS)
@@ -275,24 +283,25 @@ def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: 
         top = min(size, count) - 1
         mean = min(np.float64(n), 1 / (1 - q)) if q < 1.0 else np.float64(n)  # of the exponents of q, at most
         if abs(1 - q) > 1e-3 and top >= stop:
-            last = q ** (n - (size - 1 - top))
+            last = q ** np.float64(n - (size - 1 - top))
             whole, inverse = q / (1 - q), 1 / q
             share = 0.0
             i = top + 1
             power = 0.0
             while i > stop:
                 i -= 1
-                if i < top:
-                    last *= inverse
-                power = edge * powers[size - 1 - i] * whole
-                term = power * (1 - last)
+                if i < top:  # a power that doubles did not hold at the last place may count further down
+                    last = last * inverse if last > SMALLEST else q ** np.float64(i + n - size + 1)
+                power = powers[size - 1 - i] * whole
+                term = edge * (power * (1 - last))
                 out[i] += term
                 if i == top:
-                    share = term / out[i]
+                    share = term / out[i] if out[i] >= SMALLEST else 1.0
                 if term < 1e-18 * out[i]:
                     break
-            # the roundings of `last`, which count most at the lowest place
-            roundings += share * (2 * mean + 6.0) + (top - i + 3.0) * last * abs(power) / out[i]
+            # the roundings of `last`, which count most at the lowest place; |1 − q| > 0.001 bounds what they count for
+            counts = edge * (abs(power) * last) / out[i] if out[i] >= SMALLEST else 1.1e3
+            roundings += share * (2 * mean + 6.0) + (top - i + 3.0) * counts
         elif top >= stop:
             sums = np.empty(n + 1)
             sums[0] = 0.0
