@@ -421,17 +421,17 @@ def add_piece(
             good_lo, good_hi = hi + 1, lo - 1
         previous = top
         # leave out what will not count in the next group either
-        limit = 0.05 * LEFT_OUT * top
+        limit, least = 0.05 * LEFT_OUT * top, 0.1 * NEGLIGIBLE * top
         edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]
         while last > first:
             inner = f[last - 1 - f_lo] * mirrored[3 + g_hi - t + last - 1]
-            if 2 * edge * inner > limit * (inner - edge):
+            if edge > least or 2 * edge * inner > limit * (inner - edge):
                 break
             last, edge = last - 1, inner
         edge = f[first - f_lo] * mirrored[3 + g_hi - t + first]
         while first < last:
             inner = f[first + 1 - f_lo] * mirrored[3 + g_hi - t + first + 1]
-            if 2 * edge * inner > limit * (inner - edge):
+            if edge > least or 2 * edge * inner > limit * (inner - edge):
                 break
             first, edge = first + 1, inner
     return good_lo, good_hi, worst + ROUNDING / 2 * (_BLOCK + longest // _BLOCK + single + 56)
