@@ -237,6 +237,8 @@ class Mechanism:
         themselves before they leave.
         """
         statements = (self.guarantee, *self.guarantees[1:])
+        if self.condition is not None:
+            conditioning.forget(self.condition.system)
         checked = self._truth(truth)
         stream = _stream(rng)
         noisy = self._noisy(checked, 1, stream)
