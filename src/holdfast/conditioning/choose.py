@@ -162,12 +162,14 @@ def choose(problem: Problem, method: str | None = None) -> Plan:
 
 def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]]:
     """Split the outputs into independent shares; those in no row together form one share."""
+    if problem.system.branches:
+        return [(np.arange(problem.law.n), problem)]
     groups = independent_outputs(problem.system, problem.space.rows)
     if len(groups) == 1:
         return [(groups[0], problem)]
-    systems = split_system(problem.system, groups)
+    systems, tau = split_system(problem.system, groups), problem.tau / len(groups)
     return [
-        (outputs, Problem(problem.law.at(outputs), system, problem.unit))
+        (outputs, Problem(problem.law.at(outputs), system, problem.unit, tau))
         for outputs, system in zip(groups, systems, strict=True)
     ]
 

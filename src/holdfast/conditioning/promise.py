@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from holdfast.conditioning.evidence import TAU, Evidence
 from holdfast.conditioning.price import box_price, tree_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
@@ -28,23 +30,31 @@ NO_CLAIM = (
     "no privacy statement is known for integer Gaussian noise given these inequalities: "
     "use integer=False, Laplace noise, or onto()"
 )
-ONLY_NEAR = (
-    "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, "
-    "and no diagnostic proves it"
-)
 
 
-def promise(base: Additive, system: System, *, exact: bool = True) -> Promise:
+def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ()) -> Promise:
     """Return every statement that holds for the mechanism conditioned on the system.
 
-    `exact` says that draws have this very law; otherwise every statement is only estimated.
+    `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
     """
     found = _promise(base, system)
-    return found if exact else replace(found, statements=tuple(_estimated(each) for each in found.statements))
+    if not evidence:
+        return found
+    return Promise.of([_weaker(each, base, evidence) for each in found.statements], found.refusal)
 
 
-def _estimated(statement: Guarantee) -> Guarantee:
-    return replace(statement, status="estimated", exact=False, caveats=(*statement.caveats, ONLY_NEAR))
+def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    """What is left of a statement when draws only come near the law: (ε, δ + (1+e^ε)τ) (THEORY §2)."""
+    distance = sum((Fraction(each.distance) for each in evidence), Fraction(0))
+    if distance and statement.epsilon is None:
+        statement = statement.at_delta(base.target.delta if base.target else Fraction(TAU))
+    proved = all(each.proved for each in evidence)
+    return replace(
+        statement.weaker_by(distance),
+        status=statement.status if proved else "estimated",
+        exact=False,
+        caveats=(*statement.caveats, *(each.words for each in evidence)),
+    )
 
 
 def _promise(base: Additive, system: System) -> Promise:
