@@ -102,7 +102,7 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
     low, high = (bounds.tolist() for bounds in system.integer_bounds(problem.unit))
     # A branch of a union may not hold the truth: its right-hand sides are its own, but for the invariants.
     equal = system.invariants.A if in_branch else problem.space.rows
-    rows = [
+    rows: list[tuple[dict[int, int], int | Fraction, bool]] = [
         (dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), int((row @ truth)[0]), True)
         for row in (equal[[i]] for i in range(equal.shape[0]))
     ]

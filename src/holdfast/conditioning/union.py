@@ -114,23 +114,33 @@ class Weights:
 
 
 def refuse_overlap(problem: Problem) -> None:
-    """Refuse a union whose sides are not known to exclude each other for the values that this noise can reach.
+    """Refuse a union whose sides are not known to exclude each other for the values that this noise can reach."""
+    found = overlap(problem)
+    if found is not None:
+        raise Refused(found)
+
+
+def overlap(problem: Problem) -> str | None:
+    """The sentence that refuses sides which are not known to exclude each other, or None. Kept with the system.
 
     A contradiction over the reals is proved in exact arithmetic; for whole numbers, where there is none, branch and
     bound decides.
     """
-    system = problem.system
-    whole = problem.law.integer and problem.unit == 1
-    kept: dict[bool, tuple[System, System] | None] = system.__dict__.setdefault("_overlaps", {})
+    system, whole = problem.system, problem.law.integer and problem.unit == 1
+    kept: dict[bool, str | None] = system.__dict__.setdefault("_overlaps", {})
     if whole not in kept:
-        kept[whole] = next((pair for pair in combinations(system.branches, 2) if not _disjoint(*pair, whole)), None)
-    found = kept[whole]
-    if found is not None:
-        left, right = (str(Constraint(_structural(side))) for side in found)
-        raise Refused(
-            f"the sides of a union must be disjoint: ({left}) and ({right}) are not known to exclude each other for "
-            f"{'whole numbers' if whole else 'the values this noise can reach'}; leave a gap between them"
-        )
+        pairs = combinations(system.branches, 2)
+        kept[whole] = next((_overlapping(*pair, whole) for pair in pairs if not _disjoint(*pair, whole)), None)
+    return kept[whole]
+
+
+def _overlapping(left: System, right: System, whole: bool) -> str:
+    one, other = (Constraint(_structural(side)) for side in (left, right))
+    values = "whole numbers" if whole else "the values this noise can reach"
+    return (
+        f"the sides of a union must be disjoint: ({one}) and ({other}) are not known to exclude each other for "
+        f"{values}; leave a gap between them"
+    )
 
 
 def _structural(side: System) -> tuple[Part, ...]:
