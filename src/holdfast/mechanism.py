@@ -139,7 +139,7 @@ class Mechanism:
             return self._rescaled(target, lambda statement: statement.rho, "rho", scope)
         target = positive("epsilon", epsilon)
         if delta is None:
-            return self._rescaled(target, lambda each: each.epsilon if each.pure else None, "epsilon", scope)
+            return self._rescaled(target, _epsilon, "epsilon", scope)
         limit = probability("delta", delta)
         start = replace(self, base=replace(self.base, target=Target(target, limit)))
         return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta", scope)
@@ -151,8 +151,7 @@ class Mechanism:
         if self.condition is None:
             promise = Promise((self.base.statement(),), is_base=True)
         else:
-            exact = conditioning.is_exact(self.condition.method)
-            promise = conditioning.promise(self.base, self.condition.system, exact=exact)
+            promise = conditioning.promise(self.base, self.condition.system, self._evidence)
         for move in self.moves:
             promise = imaging.promise(self.base, promise, move.problem, new_invariants=move.new_invariants)
         return promise
@@ -237,8 +236,6 @@ class Mechanism:
         themselves before they leave.
         """
         statements = (self.guarantee, *self.guarantees[1:])
-        if self.condition is not None:
-            conditioning.forget(self.condition.system)
         checked = self._truth(truth)
         stream = _stream(rng)
         noisy = self._noisy(checked, 1, stream)
@@ -292,6 +289,14 @@ class Mechanism:
         assert self.condition is not None
         problem = conditioning.Problem(self.base.law, self.condition.system, self.base.unit)
         return conditioning.choose(problem, self.condition.method)
+
+    @property
+    def _evidence(self) -> tuple[conditioning.Evidence, ...]:
+        """How near draws come to their law; nothing where they have it, or where no way to draw is known."""
+        try:
+            return self._plan.evidence
+        except Refused:
+            return ()
 
     def _way(self, move: _Move) -> imaging.Way:
         return imaging.choose(move.problem, move.method)
@@ -414,6 +419,11 @@ class Mechanism:
             return at(factor_meeting(met, float(target), squared=what != "epsilon"))
         except OverflowError:
             raise Refused(f"this mechanism promises less {what} than asked at any scale: ask for less") from None
+
+
+def _epsilon(statement: Guarantee) -> float | None:
+    """The ε of a statement whose δ, if any, only pays for numerical error."""
+    return statement.epsilon if statement.delta == statement.numerical_delta and not statement.void else None
 
 
 def _constraint(value: Any) -> None:

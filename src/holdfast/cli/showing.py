@@ -156,7 +156,11 @@ def accounts(rows: list[dict[str, Any]]) -> None:
         spent = row["trouble"] or ("nothing" if row["spent"] is None else amount(row["spent"]))
         budget, left = (_numbers(row[key]) for key in ("budget", "remaining"))
         shown.add_row(escape(row["dataset"]), escape(row["unit"]), escape(spent), budget or "none set", left or "-")
-    _console().print(shown)
+    console = _console()
+    console.print(shown)
+    for row in rows:
+        for words in row["beside"]:
+            console.print(f"{escape(row['dataset'])}: {escape(words)}.")
 
 
 def amount(statement: dict[str, Any]) -> str:

@@ -12,8 +12,6 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from holdfast.arguments import Refused, one_of
 from holdfast.conditioning import (
@@ -27,9 +25,12 @@ from holdfast.conditioning import (
     metropolis,
     rejection,
     total,
+    union,
 )
+from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.improper import refuse_improper
 from holdfast.conditioning.problem import Problem, Truth
+from holdfast.constraints.blocks import independent_outputs, split_system
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
@@ -49,19 +50,35 @@ class Way(Protocol):
         """Errors known before data is seen; None where they depend on the data."""
 
 
-WAYS: tuple[ModuleType, ...] = (gaussian_tree, free, boxes, line, total, gaussian, hierarchy, enumeration, rejection)
+class Near(Way, Protocol):
+    """A way whose draws only come near the law."""
+
+    def evidence(self, problem: Problem) -> Evidence:
+        """How near, and how that is known; before any data is seen."""
+
+
+WAYS: tuple[ModuleType, ...] = (
+    gaussian_tree,
+    free,
+    boxes,
+    line,
+    total,
+    gaussian,
+    hierarchy,
+    union,
+    enumeration,
+    rejection,
+)
+#: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
+#: `evidence(problem)`, and draws within the problem's tau or refuses.
+NEAR: tuple[ModuleType, ...] = ()
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
 
 def ways() -> tuple[Way, ...]:
-    """All ways, best first, and then those that must be asked for."""
-    return cast("tuple[Way, ...]", WAYS + ASKED_FOR)
-
-
-def is_exact(method: str | None) -> bool:
-    """Whether what is drawn with this method has the law that was asked for, and not one near it."""
-    return method not in {name_of(way) for way in ways()[len(WAYS) :]}
+    """All ways, best first, then those that only come near the law, then those that must be asked for."""
+    return cast("tuple[Way, ...]", WAYS + NEAR + ASKED_FOR)
 
 
 def name_of(way: Way) -> str:
@@ -89,6 +106,13 @@ class Plan:
     def names(self) -> tuple[str, ...]:
         """The names of the ways in use."""
         return tuple(sorted({name_of(share.way) for share in self.shares}))
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """How near the draws of each share come to their law; nothing for shares that are drawn exactly."""
+        near = {name_of(way) for way in ways()[len(WAYS) :]}
+        shares = [share for share in self.shares if name_of(share.way) in near]
+        return tuple(cast("Near", share.way).evidence(share.problem) for share in shares)
 
     def draw(self, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
         """Draw noise for all outputs, (size, n)."""
@@ -130,12 +154,14 @@ class Plan:
 
 def choose(problem: Problem, method: str | None = None) -> Plan:
     """Return the best plan; `method` restricts it to one way. Refuse where no way is known."""
-    candidates = ways()[: len(WAYS)]
+    candidates = ways()[: len(WAYS + NEAR)]
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
     refuse_improper(problem)
-    whole = next((way for way in candidates if way is not rejection and way.accepts(problem)), None)
+    union.refuse_overlap(problem)
+    # Ways whose work grows with the number of outputs, or that are not exact, see independent shares only.
+    whole = next((way for way in candidates if way not in (rejection, *NEAR) and way.accepts(problem)), None)
     if whole is not None:
         return Plan(problem, (Share(np.arange(problem.law.n), problem, whole),))
     shares = []
@@ -149,27 +175,16 @@ def choose(problem: Problem, method: str | None = None) -> Plan:
 
 def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]]:
     """Split the outputs into independent shares; those in no row together form one share."""
-    system, n = problem.system, problem.law.n
-    everything = [(np.arange(n), problem)]
-    if system.branches:
-        return everything
-    rows = sparse.vstack([problem.space.rows, system.inequalities.A], format="csr")
-    single = np.diff(rows.indptr) <= 1
-    rows = rows[~single]
-    if rows.shape[0] == 0:
-        return everything
-    graph = sparse.block_array([[None, rows], [rows.T, None]], format="csr")
-    _, label = csgraph.connected_components(graph, directed=False)
-    label = label[rows.shape[0] :]
-    touched = np.zeros(n, dtype=bool)
-    touched[rows.indices] = True
-    label[~touched] = -1
-    names, member = np.unique(label, return_inverse=True)
-    if names.size == 1:
-        return everything
-    order = np.argsort(member, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(member[order])) + 1)
-    return [(outputs, Problem(problem.law.at(outputs), system.restricted(outputs), problem.unit)) for outputs in groups]
+    if problem.system.branches:
+        return [(np.arange(problem.law.n), problem)]
+    groups = independent_outputs(problem.system, problem.space.rows)
+    if len(groups) == 1:
+        return [(groups[0], problem)]
+    systems, tau = split_system(problem.system, groups), problem.tau / len(groups)
+    return [
+        (outputs, Problem(problem.law.at(outputs), system, problem.unit, tau))
+        for outputs, system in zip(groups, systems, strict=True)
+    ]
 
 
 def _no_way(problem: Problem, method: str | None) -> str:

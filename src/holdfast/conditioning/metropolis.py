@@ -15,11 +15,16 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, whole
 from holdfast.conditioning.chains import BATCH_WORDS, Chains, Floats, Target
+from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 from holdfast.trees import Forest
 
+ONLY_NEAR = (
+    "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, "
+    "and no diagnostic proves it"
+)
 #: Share of proposals accepted that the step is tuned to (Roberts, Gelman and Gilks 1997).
 ACCEPTANCE = 0.234
 #: Steps in which a chain tunes its step, and steps it takes afterwards, for each leaf that moves freely. On a city of
@@ -57,6 +62,12 @@ def refusal(problem: Problem) -> str:
 def accepts(problem: Problem) -> bool:
     """Whether the system is a hierarchy of moderate size and every free leaf is measured."""
     return not refusal(problem)
+
+
+def evidence(problem: Problem) -> Evidence:
+    """Nothing is known about the distance of the draws from the law."""
+    del problem
+    return Evidence(0.0, False, ONLY_NEAR)
 
 
 def target_of(problem: Problem, truth: Truth) -> Target:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.conditioning.evidence import TAU
 from holdfast.constraints import NullSpace, System
 from holdfast.noise import Independent
 
@@ -18,12 +19,14 @@ class Problem:
     """Draw noise U from `law` given that truth + U satisfies `system`.
 
     Equalities and invariants ask for A U = 0, since the truth satisfies them itself. Where there are only
-    equalities, the law of U does not depend on the truth. Truth and noise count in steps of `unit`.
+    equalities, the law of U does not depend on the truth. Truth and noise count in steps of `unit`. A way that is not
+    exact draws within total variation `tau` of the law.
     """
 
     law: Independent
     system: System
     unit: Fraction = Fraction(1)
+    tau: float = TAU
 
     @cached_property
     def space(self) -> NullSpace:

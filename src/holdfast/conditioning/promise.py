@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from holdfast.conditioning.evidence import TAU, Evidence
 from holdfast.conditioning.price import box_price, tree_price
+from holdfast.conditioning.union_price import union_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 
 #: Differences are tested for staying whole under projection up to so many cells.
@@ -23,28 +27,40 @@ EQUALITIES = {
     "THEORY §2); ε is converted from ρ",
 }
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
+UNION = (
+    "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
+    "(corrected TV Thm 12; docs/theory/unions.md)"
+)
 FREE = "Gaussian noise conditioned on a convex set keeps μ (THEORY H6: Prékopa; Gopi–Lee–Liu 2022)"
 NO_CLAIM = (
     "no privacy statement is known for integer Gaussian noise given these inequalities: "
     "use integer=False, Laplace noise, or onto()"
 )
-ONLY_NEAR = (
-    "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, "
-    "and no diagnostic proves it"
-)
 
 
-def promise(base: Additive, system: System, *, exact: bool = True) -> Promise:
+def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ()) -> Promise:
     """Return every statement that holds for the mechanism conditioned on the system.
 
-    `exact` says that draws have this very law; otherwise every statement is only estimated.
+    `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
     """
     found = _promise(base, system)
-    return found if exact else replace(found, statements=tuple(_estimated(each) for each in found.statements))
+    if not evidence:
+        return found
+    return Promise.of([_weaker(each, base, evidence) for each in found.statements], found.refusal)
 
 
-def _estimated(statement: Guarantee) -> Guarantee:
-    return replace(statement, status="estimated", exact=False, caveats=(*statement.caveats, ONLY_NEAR))
+def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    """What is left of a statement when draws only come near the law: (ε, δ + (1+e^ε)τ) (THEORY §2)."""
+    distance = sum((Fraction(each.distance) for each in evidence), Fraction(0))
+    if distance and statement.epsilon is None:
+        statement = statement.at_delta(base.target.delta if base.target else Fraction(TAU))
+    proved = all(each.proved for each in evidence)
+    return replace(
+        statement.weaker_by(distance),
+        status=statement.status if proved else "estimated",
+        exact=False,
+        caveats=(*statement.caveats, *(each.words for each in evidence)),
+    )
 
 
 def _promise(base: Additive, system: System) -> Promise:
@@ -131,9 +147,9 @@ def _stays_whole(base: Additive, system: System) -> bool:
 
 
 def _union(base: Additive, system: System) -> Promise:
-    """A disjoint union is one event: c_x′/c_x ≤ e^ε for pure ε, so at most 2ε (THEORY §2, Unions).
+    """A disjoint union is one event: c_x′/c_x ≤ e^ε for pure ε, so at most 2ε; less where c_x is known for all truths.
 
-    TV Thm 12 part 2 as printed does not hold: the weights of the branches depend on the data.
+    TV Thm 12 part 2 as printed does not hold: the weights of the branches depend on the data (docs/theory/unions.md).
     """
     if system.invariants.count:
         return Promise.of([], "no privacy statement is known for a union together with invariants: drop one of them")
@@ -141,6 +157,19 @@ def _union(base: Additive, system: System) -> Promise:
         return Promise.of([], "no privacy statement is known for Gaussian noise given a union: use Laplace noise")
     if not base.law.integer and any(branch.equalities.count for branch in system.branches):
         return Promise.of([], "a union of equalities has no defined weights under continuous noise: use integer=True")
-    return Promise.of(
-        [base.pure(2 * base.loss(base.everything()).value, because=TWICE, neighbours=base.neighbours, exact=False)]
-    )
+    outside = replace(system, branches=())
+    found = possible(base, outside)
+    if found is None:
+        return Promise.of([], NO_MOVE)
+    differences, unprotected = found
+    twice = 2 * base.loss(differences).value
+    price = union_price(base, system, differences.neighbours)
+    if price is None:
+        words = {"neighbours": differences.neighbours, "exact": False, "unprotected": unprotected}
+        return Promise.of([base.pure(twice, because=TWICE, **words)])
+    if price.loss is None:
+        return Promise.of([], NO_MOVE)
+    words = {"neighbours": price.neighbours, "exact": price.exact, "unprotected": price.unprotected}
+    if price.neighbours == differences.neighbours and outward(price.loss) > outward(twice):
+        return Promise.of([base.pure(twice, because=TWICE, **(words | {"exact": False}))])
+    return Promise.of([base.pure(price.loss, because=UNION, **words)])

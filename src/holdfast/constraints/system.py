@@ -318,6 +318,11 @@ def _missed(rows: Rows, columns: npt.NDArray[Any], equality: bool, step: Fractio
 def _whole_bounds(bounds: ExactVector, step: Fraction, none: int, rounded: Any) -> npt.NDArray[np.int64]:
     if bounds.dtype != object and step == 1:
         return bounds.astype(np.int64)
+    if bounds.dtype != object and step.numerator == 1:
+        open_end = bounds == none
+        largest = np.abs(bounds, where=~open_end, out=np.zeros_like(bounds)).max(initial=0)
+        if int(largest) * step.denominator < LARGEST:
+            return np.where(open_end, none, np.where(open_end, 0, bounds) * step.denominator)
     found = [none if value == none else rounded(Fraction(value) / step) for value in bounds.tolist()]
     if any(abs(value) > LARGEST for value in found):
         raise Refused("a bound divided by the scale must stay below 2**62 in size")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from holdfast.release.domain import Layout
 from holdfast.release.holding import Holding
 from holdfast.release.methods import Problem, made
 from holdfast.release.public import PublicFiles
+from holdfast.release.wording import in_words_of_the_spec
 
 #: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
 TABLES, NUMBERS = 2_000, 4_000_000
@@ -54,8 +56,7 @@ def errors(
         if guess is not None:
             drawn, basis = mechanism.simulate(guess, size, seeded(SEED)) - guess, GUESS
         else:
-            free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
-            drawn, basis = free.noise(size, seeded(SEED)), FAR
+            drawn, basis = _far_from_bounds(layout, problem, mechanism, method, size), FAR
     mean, width = [], []
     for level in range(len(layout.levels)):
         at_level = drawn[:, layout.level_of == level]
@@ -63,6 +64,18 @@ def errors(
         low, high = np.quantile(at_level, [0.025, 0.975])
         width.append(float(high - low))
     return Errors(tuple(mean), tuple(width), basis, size)
+
+
+def _far_from_bounds(
+    layout: Layout, problem: Problem, mechanism: Mechanism, method: str, size: int
+) -> npt.NDArray[Any]:
+    """Draw the noise without the bounds, which change nothing far from them."""
+    try:
+        free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
+        return free.noise(size, seeded(SEED))
+    except Refused:
+        sentence = "without a public guess of the counts nobody can tell how wrong the figures will be: add a guess"
+        raise layout.spec.error(layout.place("guess"), sentence) from None
 
 
 def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[np.int64] | None:
@@ -87,7 +100,8 @@ def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[n
     if found.all is not None:
         missed = found.all.system(layout.query.n).violation(answer)
         if missed is not None:
-            raise layout.spec.error(layout.place("guess"), f"the guess violates what must hold ({missed})")
+            words = in_words_of_the_spec(layout, missed)
+            raise layout.spec.error(layout.place("guess"), f"the guess violates what must hold ({words})")
     return np.asarray(answer, dtype=np.int64)
 
 
