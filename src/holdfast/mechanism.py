@@ -215,8 +215,7 @@ class Mechanism:
         if values.ndim != 2 or values.shape[1] != self.query.n:
             raise Refused(f"noisy must have shape ({self.query.n},) or (size, {self.query.n}), found {np.shape(noisy)}")
         for move in self.moves:
-            right = move.problem.system.right_hand_sides(self.base.unit)
-            values = self._way(move).image(move.problem, values, right)
+            values = self._way(move).image(move.problem, values, move.problem.right_hand_sides())
         result = self._in_units(values)
         return result[0] if np.ndim(noisy) == 1 else result
 
@@ -236,6 +235,8 @@ class Mechanism:
         themselves before they leave.
         """
         statements = (self.guarantee, *self.guarantees[1:])
+        if self.condition is not None:
+            conditioning.forget(self.condition.system)
         checked = self._truth(truth)
         stream = _stream(rng)
         noisy = self._noisy(checked, 1, stream)
@@ -305,7 +306,7 @@ class Mechanism:
     def _depends_on_data(self) -> bool:
         if self.condition is not None and self._plan.problem.depends_on_data:
             return True
-        return any(move.problem.system.has_inequalities for move in self.moves)
+        return any(move.problem.depends_on_data for move in self.moves)
 
     @cached_property
     def _spread(self) -> Spread | None:

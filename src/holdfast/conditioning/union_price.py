@@ -103,7 +103,8 @@ class Changes:
 
 def _by_tables(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
     """All tables of the union listed (Proposition 3)."""
-    tables = _tables(problem, relation.records)
+    largest = int(np.abs(base.query.columns.data).max(initial=0)) if base.query.n == 1 else 0
+    tables = _tables(problem, 2 * largest * max(relation.records, MOST_RECORDS))
     if tables is None:
         return None
     tables = tables[~np.asarray(base.query.consistency() @ tables.T).any(axis=0)]  # others are the answer of no data
@@ -158,10 +159,13 @@ def _listed_changes(base: Additive, tables: Ints, relation: Neighbours) -> Chang
     return Changes(losses, changed)
 
 
-def _tables(problem: Problem, records: int) -> Ints | None:
-    """All whole tables of the union, or enough of them where one output has no end; None where they are too many."""
+def _tables(problem: Problem, step: int) -> Ints | None:
+    """All whole tables of the union; None where they are too many.
+
+    One output may have no end: then its values are listed so far that no change by `step` or less loses more beyond.
+    """
     if problem.law.n == 1:
-        return _one_output(problem, records)
+        return _one_output(problem, step)
     whole = Independent((IntegerLaplace(Fraction(1)),), None, problem.law.n)
     listing = Problem(whole, problem.system)
     if not enumeration.accepts(listing):
@@ -173,11 +177,10 @@ def _tables(problem: Problem, records: int) -> Ints | None:
     return tables if len(tables) <= MOST_STATES else None
 
 
-def _one_output(problem: Problem, records: int) -> Ints | None:
-    """The whole numbers of a union of intervals, so far beyond all finite ends that no later pair loses more."""
+def _one_output(problem: Problem, step: int) -> Ints | None:
+    """The whole numbers of a union of intervals, up to `step` beyond all finite ends (Proposition 3)."""
     ends = [Fraction(end) for branch in problem.system.branches for end in _ends(branch) if abs(end) < LARGEST]
-    reach = max(records, MOST_RECORDS) + 2
-    first, last = math.floor(min(ends)) - reach, math.ceil(max(ends)) + reach  # sides that exclude each other have ends
+    first, last = math.floor(min(ends)) - step, math.ceil(max(ends)) + step  # sides that exclude each other have ends
     if last - first >= MOST_STATES:
         return None
     numbers = np.arange(first, last + 1, dtype=np.int64)[:, None]

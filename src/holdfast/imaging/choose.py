@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of
-from holdfast.imaging import bluedown, boxes, hierarchy, projection, topdown
+from holdfast.imaging import bluedown, boxes, hierarchy, projection, topdown, union
 from holdfast.imaging.problem import Problem
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
@@ -29,7 +29,7 @@ class Way(Protocol):
         """Errors known before data is seen; None where they depend on the data."""
 
 
-WAYS: tuple[ModuleType, ...] = (hierarchy, boxes, projection)
+WAYS: tuple[ModuleType, ...] = (hierarchy, boxes, projection, union)
 #: Baselines, used only when they are asked for by name.
 ASKED_FOR: tuple[ModuleType, ...] = (topdown, bluedown)
 
@@ -50,6 +50,8 @@ def choose(problem: Problem, method: str | None = None) -> Way:
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
+    if problem.system.branches:
+        candidates = tuple(way for way in candidates if name_of(way) == "union")
     found = next((way for way in candidates if way.accepts(problem)), None)
     if found is None:
         raise Refused(_no_way(problem, method))
@@ -65,7 +67,8 @@ def _no_way(problem: Problem, method: str | None) -> str:
             "other rows, norm='l2', and for each leaf a measurement of it or above it; otherwise leave method out"
         )
     if system.branches:
-        return f"{asked} noisy values onto a union: use given()"
+        why = " together with invariants" if system.invariants.count else ", because of one of its sides"
+        return f"{asked} noisy values onto a union{why}: use given()"
     if problem.forest is not None and method in (None, "hierarchy"):
         return f"{asked} noisy values onto a hierarchy that leaves unmeasured leaves open: measure them"
     if system.has_inequalities and problem.space.rank:
