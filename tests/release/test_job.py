@@ -1,10 +1,13 @@
 """Jobs: the total guarantee is the one asked for, whatever the method; what promises nothing is refused."""
 
+import json
+
 import pytest
 
 from holdfast.privacy import compose
 from holdfast.release.job import LISTS
 from holdfast.release.places import SpecError
+from holdfast.release.plan import plan
 from jobs import cube, job, tree
 
 EVERYTHING = "hold: [consistent, nonnegative]"
@@ -287,11 +290,14 @@ def test_a_level_without_a_share_is_told(tmp_path):
         assert not any("shares" in each for each in job(tmp_path, tree(table=table)).caveats)
 
 
-def test_an_error_that_nobody_can_tell_asks_for_a_guess(tmp_path):
+def test_an_error_that_nobody_can_tell_is_unknown_and_not_refused(tmp_path):
     text = tree(table="shares: {city: 0.5, borough: 0.5}", rest=f"{EVERYTHING}\nmethod: topdown")
-    with pytest.raises(SpecError, match="nobody can tell how wrong the figures will be: add a guess"):
-        _ = job(tmp_path, text).tables[0].errors
-    assert job(tmp_path, text.replace("root: city", "root: city, guess: 100")).tables[0].errors.score > 0
+    untold = job(tmp_path, text)
+    planned = plan(untold).as_mapping()["tables"][0]
+    assert [level["absolute_error"] for level in planned["levels"]] == [None] * 3
+    assert "nobody can tell them without a guess" in planned["errors_known"]
+    json.dumps(planned, allow_nan=False)
+    assert 0 < job(tmp_path, text.replace("root: city", "root: city, guess: 100")).tables[0].errors.score < 1000
 
 
 def test_persons_are_counted_under_the_name_that_the_records_use(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -52,7 +53,7 @@ class Compared:
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
-        found = self.errors
+        found = None if self.errors is None or math.isinf(self.errors.score) else self.errors
         return {
             "method": self.method,
             "noise": self.noise,
@@ -60,7 +61,7 @@ class Compared:
             "refused": self.refused,
             "expected_absolute_error": None if found is None else found.score,
             "per_level": None if found is None else list(found.absolute),
-            "basis": None if found is None else found.basis,
+            "basis": None if self.errors is None else self.errors.basis,
         }
 
 

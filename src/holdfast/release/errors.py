@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -27,10 +28,12 @@ LAW = "from the law of the noise, which does not depend on the data"
 GUESS = "at the public guess of the spec; the errors depend on the data"
 FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
 
+UNTOLD = "depend on the data, and nobody can tell them without a guess: add one to the table"
+
 
 @dataclass(frozen=True)
 class Errors:
-    """Expected errors per level or margin."""
+    """Expected errors per level or margin; infinite where nobody can tell them."""
 
     absolute: tuple[float, ...]
     width: tuple[float, ...]
@@ -56,7 +59,11 @@ def errors(
         if guess is not None:
             drawn, basis = mechanism.simulate(guess, size, seeded(SEED)) - guess, GUESS
         else:
-            drawn, basis = _far_from_bounds(layout, problem, mechanism, method, size), FAR
+            far = _far_from_bounds(problem, mechanism, method, size)
+            if far is None:
+                unknown = (math.inf,) * len(layout.levels)
+                return Errors(unknown, unknown, UNTOLD, 0)
+            drawn, basis = far, FAR
     mean, width = [], []
     for level in range(len(layout.levels)):
         at_level = drawn[:, layout.level_of == level]
@@ -66,16 +73,13 @@ def errors(
     return Errors(tuple(mean), tuple(width), basis, size)
 
 
-def _far_from_bounds(
-    layout: Layout, problem: Problem, mechanism: Mechanism, method: str, size: int
-) -> npt.NDArray[Any]:
-    """Draw the noise without the bounds, which change nothing far from them."""
+def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:
+    """Draw the noise without the bounds, which change nothing far from them; None where only bounds make it a law."""
     try:
         free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
         return free.noise(size, seeded(SEED))
     except Refused:
-        sentence = "without a public guess of the counts nobody can tell how wrong the figures will be: add a guess"
-        raise layout.spec.error(layout.place("guess"), sentence) from None
+        return None
 
 
 def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[np.int64] | None:

@@ -24,7 +24,9 @@ from holdfast.release.methods import MOVES, Problem, counted, lists_tables
 from holdfast.release.public import PublicFiles, Texts
 from holdfast.release.spec import Spec
 from holdfast.release.units import Unit
+from holdfast.release.unprotected import Unprotected, in_words, unprotected
 
+SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
 LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
@@ -93,6 +95,11 @@ class Table:
     def onto(self) -> bool:
         """Whether the values are a function of noisy measurements, which may then be published too."""
         return self.method in MOVES
+
+    @cached_property
+    def unprotected(self) -> tuple[Unprotected, ...]:
+        """Everything in the table that no statement protects."""
+        return unprotected(self)
 
     @cached_property
     def errors(self) -> Errors:
@@ -166,12 +173,19 @@ class Job:
         return _target(self.spec)
 
     @property
+    def unprotected(self) -> tuple[str, ...]:
+        """Everything that no statement protects, in words."""
+        return tuple(words for table in self.tables for words in in_words(table.name, table.unprotected))
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know about the records behind the tables, in sentences."""
         sentences = _caveats(self.spec, self.guarantee.scope, any(table.holding.exact for table in self.tables))
         sentences += [_not_measured(table) for table in self.tables if table.unmeasured]
         if any(lists_tables(table.mechanism) for table in self.tables):
             sentences.append(LISTS)
+        if any(" more (" in item for statement in self.guarantees for item in statement.unprotected):
+            sentences.append(SHORTENED)
         return tuple(sentences)
 
 
