@@ -1,4 +1,4 @@
-"""Samplers on small and large forests for tests, and windows made narrower than any sensible guess."""
+"""Samplers on small and large forests for tests, windows narrower than any sensible guess, and laws by enumeration."""
 
 from collections import Counter
 from contextlib import contextmanager
@@ -6,9 +6,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from scipy import stats
 
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.trees import undecided
+from holdfast.trees.decisions import Restart
 from holdfast.trees.forest import Forest
 from holdfast.trees.sampler import Sampler
 
@@ -61,7 +63,7 @@ def coins_counted():
         counts["coins"] += 1
         try:
             accept(*arguments)
-        except undecided.Restart:
+        except Restart:
             counts["restarts"] += 1
             raise
 
@@ -80,3 +82,34 @@ def sums_up(parents, draws):
     np.add.at(totals, parents[below], draws.T[below])
     inner = np.unique(parents[below])
     return bool(np.array_equal(totals[inner], draws.T[inner]))
+
+
+def enumerated(tree, kind, scales, leaves, constraint, reach, factor=1.0):
+    """Probabilities of every table of leaf values that lie within `reach` of the truth."""
+    axes = [np.arange(x - reach, x + reach + 1) for x in leaves]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(leaves))
+    nodes, truth = tree.sum_up(grid.T).T, tree.sum_up(leaves)
+    keep = np.ones(len(grid), dtype=bool)
+    if constraint is not None:
+        system = constraint.system(tree.n)
+        rows = system.invariants.A.toarray()
+        keep = np.asarray(system.holds(nodes)) & (rows @ nodes.T == (rows @ truth)[:, None]).all(axis=0)
+    logs = np.where(keep, 0.0, -np.inf)
+    for v, scale in enumerate(scales):
+        if np.isfinite(scale):
+            away = np.abs(nodes[:, v] - truth[v]) / (factor * scale)
+            logs = logs - (away if kind == "laplace" else away**2 / 2)
+    chances = np.exp(logs - logs.max())
+    return {tuple(g): p for g, p in zip(grid[keep].tolist(), (chances / chances.sum())[keep].tolist(), strict=True)}
+
+
+def pearson(draws, law, fewest):
+    """The p-value of tables drawn, those expected fewer times than `fewest` together."""
+    outputs, counts = np.unique(draws, axis=0, return_counts=True)
+    seen = dict(zip(map(tuple, outputs.tolist()), counts.tolist(), strict=True))
+    likely = {k: p * len(draws) for k, p in law.items() if p * len(draws) >= fewest}
+    observed = np.array([seen.get(k, 0) for k in likely] + [len(draws) - sum(seen.get(k, 0) for k in likely)])
+    wanted = np.array([*likely.values(), max(len(draws) - sum(likely.values()), 1e-9)])
+    if wanted[-1] < 5:
+        observed, wanted = observed[:-1], wanted[:-1]
+    return stats.chi2.sf(((observed - wanted) ** 2 / wanted).sum(), max(len(wanted) - 1, 1))

@@ -199,8 +199,8 @@ def test_coins_of_a_chain_make_up_its_weight(parents, monkeypatch):
     k, shelf = int(made.pieces.kind[root]), made.messages
     chances = []
 
-    def recorded(made, stream, stated, true):
-        exact = made.undecided(128)
+    def recorded(law, stream, stated, true):
+        exact = law(128)
         chances.append(float(true(exact) / stated(exact)))
 
     monkeypatch.setattr(undecided, "accept", recorded)

@@ -10,10 +10,10 @@ from flint import arb
 import holdfast as hf
 from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys
-from holdfast.trees import many, undecided
+from holdfast.trees import many
+from holdfast.trees.decisions import Digits, Open, decided
 from holdfast.trees.enclosures import Enclosures
 from holdfast.trees.many import ROWS as CHUNK
-from holdfast.trees.undecided import Digits, decided
 from samplers import NONE, sampler, sums_up
 
 CITY = np.array([-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)])
@@ -153,7 +153,7 @@ def test_precision_does_not_change_a_division(kind):
             found = wide.part(k, s, had, digits)
             parts.add(found)
             for bits in (24, 40, 80):
-                with suppress(undecided._Open):
+                with suppress(Open):
                     assert enclosures_at(made, bits).part(k, s, had, digits) == found
                     settled += 1
     assert len(parts) > 8

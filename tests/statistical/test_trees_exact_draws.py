@@ -6,12 +6,11 @@ see the rejection that a sensible window hardly ever needs.
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import holdfast as hf
 from holdfast.trees.forest import Forest
 from holdfast.trees.sampler import Sampler
-from samplers import coins_counted, narrowed, noise, sampler, sums_up
+from samplers import coins_counted, enumerated, narrowed, noise, pearson, sampler, sums_up
 
 ALARM = 1e-7
 DRAWS = 1_200
@@ -37,38 +36,6 @@ CASES = {
 }
 
 
-def enumerated(tree, kind, scales, leaves, constraint, factor=1.0):
-    """Probabilities of every table of leaf values in a wide window."""
-    reach = 24
-    axes = [np.arange(x - reach, x + reach + 1) for x in leaves]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(leaves))
-    nodes, truth = tree.sum_up(grid.T).T, tree.sum_up(leaves)
-    keep = np.ones(len(grid), dtype=bool)
-    if constraint is not None:
-        system = constraint.system(tree.n)
-        rows = system.invariants.A.toarray()
-        keep = np.asarray(system.holds(nodes)) & (rows @ nodes.T == (rows @ truth)[:, None]).all(axis=0)
-    logs = np.where(keep, 0.0, -np.inf)
-    for v, scale in enumerate(scales):
-        if np.isfinite(scale):
-            away = np.abs(nodes[:, v] - truth[v]) / (factor * scale)
-            logs = logs - (away if kind == "laplace" else away**2 / 2)
-    chances = np.exp(logs - logs.max())
-    return {tuple(g): p for g, p in zip(grid[keep].tolist(), (chances / chances.sum())[keep].tolist(), strict=True)}
-
-
-def pearson(draws, law):
-    """The p-value of tables drawn, those expected fewer than ten times together."""
-    outputs, counts = np.unique(draws, axis=0, return_counts=True)
-    seen = dict(zip(map(tuple, outputs.tolist()), counts.tolist(), strict=True))
-    likely = {k: p * len(draws) for k, p in law.items() if p * len(draws) >= 10}
-    observed = np.array([seen.get(k, 0) for k in likely] + [len(draws) - sum(seen.get(k, 0) for k in likely)])
-    wanted = np.array([*likely.values(), max(len(draws) - sum(likely.values()), 1e-9)])
-    if wanted[-1] < 5:
-        observed, wanted = observed[:-1], wanted[:-1]
-    return stats.chi2.sf(((observed - wanted) ** 2 / wanted).sum(), max(len(wanted) - 1, 1))
-
-
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", CASES)
 def test_totals_beyond_narrow_windows_have_the_exact_law(kind, name):
@@ -83,10 +50,10 @@ def test_totals_beyond_narrow_windows_have_the_exact_law(kind, name):
     if kind == "gaussian":  # Laplace tails are nearly geometric, so few are rejected
         assert counts["restarts"] > 5
     assert np.array_equal(values, tree.sum_up(values[:, tree.leaves].T).T)
-    assert pearson(values[:, tree.leaves], enumerated(tree, kind, scales, leaves, extra)) > ALARM
+    assert pearson(values[:, tree.leaves], enumerated(tree, kind, scales, leaves, extra, 24), 10) > ALARM
     # the figures that noise 30 % wider would have: rejected
     sizes = np.abs(values - truth).astype(float)
-    wider = enumerated(tree, kind, scales, leaves, extra, factor=1.3)
+    wider = enumerated(tree, kind, scales, leaves, extra, 24, factor=1.3)
     nodes = np.abs(tree.sum_up(np.array(list(wider)).T).T - truth)
     chances = np.array(list(wider.values()))
     strayed = (sizes.sum(axis=1).mean() - chances @ nodes.sum(axis=1)) / (sizes.sum(axis=1).std() / DRAWS**0.5)

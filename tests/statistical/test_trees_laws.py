@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import holdfast as hf
+from samplers import enumerated, pearson
 
 ALARM = 1e-6
 DRAWS = 40_000
@@ -29,39 +29,6 @@ CASES = {
 }
 
 
-def enumerated(tree, kind, scales, leaves, constraint, factor=1.0):
-    """Probabilities of every table of leaf values in a wide window."""
-    reach = 16
-    axes = [np.arange(x - reach, x + reach + 1) for x in leaves]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(leaves))
-    nodes = tree.sum_up(grid.T).T
-    truth = tree.sum_up(leaves)
-    keep = np.ones(len(grid), dtype=bool)
-    if constraint is not None:
-        system = constraint.system(tree.n)
-        keep = np.asarray(system.holds(nodes))
-        rows = system.invariants.A.toarray()
-        keep &= (rows @ nodes.T == (rows @ truth)[:, None]).all(axis=0)
-    logs = np.where(keep, 0.0, -np.inf)
-    for v, scale in enumerate(scales):
-        if np.isfinite(scale):
-            away = np.abs(nodes[:, v] - truth[v]) / (factor * scale)
-            logs = logs - (away if kind == "laplace" else away**2 / 2)
-    chances = np.exp(logs - logs.max())
-    return {tuple(g): p for g, p in zip(grid[keep].tolist(), (chances / chances.sum())[keep].tolist(), strict=True)}
-
-
-def pearson(leaf_draws, law):
-    outputs, counts = np.unique(leaf_draws, axis=0, return_counts=True)
-    seen = dict(zip(map(tuple, outputs.tolist()), counts.tolist(), strict=True))
-    likely = {k: p * len(leaf_draws) for k, p in law.items() if p * len(leaf_draws) >= 20}
-    observed = np.array([seen.get(k, 0) for k in likely] + [len(leaf_draws) - sum(seen.get(k, 0) for k in likely)])
-    wanted = np.array([*likely.values(), max(len(leaf_draws) - sum(likely.values()), 1e-9)])
-    if wanted[-1] < 5:
-        observed, wanted = observed[:-1], wanted[:-1]
-    return stats.chi2.sf(((observed - wanted) ** 2 / wanted).sum(), max(len(wanted) - 1, 1))
-
-
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", CASES)
 def test_given_on_a_hierarchy_draws_the_exact_law(kind, name):
@@ -71,9 +38,9 @@ def test_given_on_a_hierarchy_draws_the_exact_law(kind, name):
     mechanism = make(hf.counts(tree), scale=scales).given(must, method="hierarchy")
     draws = mechanism.simulate(tree.sum_up(leaves), DRAWS, rng=hf.seeded(21))
     assert np.array_equal(draws, tree.sum_up(draws[:, tree.leaves].T).T)
-    law = enumerated(tree, kind, scales, leaves, extra)
-    assert pearson(draws[:, tree.leaves], law) > ALARM
-    assert pearson(draws[:, tree.leaves], enumerated(tree, kind, scales, leaves, extra, factor=1.3)) < ALARM
+    law = enumerated(tree, kind, scales, leaves, extra, 16)
+    assert pearson(draws[:, tree.leaves], law, 20) > ALARM
+    assert pearson(draws[:, tree.leaves], enumerated(tree, kind, scales, leaves, extra, 16, factor=1.3), 20) < ALARM
 
 
 def test_categories_are_independent_trees():
@@ -122,7 +89,7 @@ def test_errors_come_from_the_messages(kind, name):
     make = hf.laplace if kind == "laplace" else hf.gaussian
     must = hf.consistent(tree) if extra is None else hf.consistent(tree) & extra
     mechanism = make(hf.counts(tree), scale=scales).given(must, method="hierarchy")
-    law = enumerated(tree, kind, scales, leaves, extra)
+    law = enumerated(tree, kind, scales, leaves, extra, 16)
     chances = np.array(list(law.values()))
     nodes = tree.sum_up(np.array(list(law)).T).T - tree.sum_up(leaves)
     assert mechanism.standard_error() ** 2 == pytest.approx(chances @ nodes**2, rel=2e-4, abs=1e-12)

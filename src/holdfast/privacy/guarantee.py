@@ -149,28 +149,6 @@ class Guarantee:
             self.records,
         )
 
-    def better_than(self, other: Guarantee) -> bool:
-        """Say whether this statement is to be preferred.
-
-        Not void before void, proved before estimated, the wider scope first; then, for the same neighbours,
-        no number may be larger and one must be smaller. Statements that trade ε against δ are not
-        comparable.
-        """
-        mine, theirs = self.rank[:3], other.rank[:3]
-        if mine != theirs:
-            return bool(mine < theirs)
-        if self.neighbours != other.neighbours:
-            return False
-        if self.epsilon is not None and other.epsilon is not None:
-            pairs = [(self.epsilon, other.epsilon), (self.delta, other.delta)]
-        elif self.mu is not None and other.mu is not None:
-            pairs = [(self.mu, other.mu)]
-        elif self.rho is not None and other.rho is not None and self.orders == other.orders:
-            pairs = [(self.rho, other.rho)]
-        else:
-            return False
-        return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
-
     def at_delta(self, delta: Any) -> Guarantee:
         """Return the same statement with its smallest proved ε at this δ.
 

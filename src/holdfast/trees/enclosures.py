@@ -18,8 +18,8 @@ from flint import arb, arb_poly
 
 from holdfast.noise import IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import ball
+from holdfast.trees.decisions import Digits, chosen
 from holdfast.trees.halves import Kind
-from holdfast.trees.undecided import Digits, chosen
 
 Law = IntegerLaplace | IntegerGaussian
 

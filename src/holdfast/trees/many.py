@@ -19,9 +19,9 @@ from holdfast.noise.precision import working_precision
 from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
 from holdfast.trees import tickets
+from holdfast.trees.decisions import Digits, decided
 from holdfast.trees.enclosures import Enclosures, Law, Message, reach
 from holdfast.trees.halves import Halves
-from holdfast.trees.undecided import Digits, decided
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.trees.contexts import Contexts, find_contexts
 from holdfast.trees.forest import Ints
+from holdfast.trees.leaf_kinds import TOO_WIDE
 from holdfast.trees.outside import Found, Ways, visit, walk
-from holdfast.trees.sampler import TOO_WIDE, Sampler
+from holdfast.trees.sampler import Sampler
 
 Reals = npt.NDArray[np.float64]
 

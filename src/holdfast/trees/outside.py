@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.trees.forest import Ints
-from holdfast.trees.passes import Reals, prefixes
+from holdfast.trees.parcels import Reals, prefixes
 from holdfast.trees.steps import HIGH, LOW, four_dots, retilted, weigh
 
 #: Terms of a sum, and ends of a law, are left out below these shares of the sum and of the largest probability.

@@ -20,20 +20,20 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
-from holdfast.noise.precision import ball, double, working_precision
 from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
-from holdfast.trees import many, passes
-from holdfast.trees.forest import Forest
+from holdfast.trees import leaf_kinds, many, passes
+from holdfast.trees.decisions import Restart
+from holdfast.trees.forest import Forest, Ints
 from holdfast.trees.halves import cut as cut_in_halves
+from holdfast.trees.leaf_kinds import TOO_WIDE, Bools
 from holdfast.trees.many import Many
-from holdfast.trees.outlook import Laws, Leaves, Outlook, Prospect
+from holdfast.trees.outlook import Outlook, Prospect
+from holdfast.trees.parcels import Kit, Shelf, block_windows, empty_shelf, make_blocks, prefixes
 from holdfast.trees.pieces import MOST_LEAVES, Pieces, cut
+from holdfast.trees.responses import Laws, Leaves
 from holdfast.trees.steps import HIGH, LOW
-from holdfast.trees.undecided import Hand, Restart, Undecided
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from holdfast.trees.undecided import Hand, Undecided
 
 #: Totals are looked for where all but about e^−28 of the law lies, and inside parcels, which are quickly made again
 #: where that is not enough, all but e^−18.
@@ -43,23 +43,17 @@ NEED_INSIDE = 18.0
 WIDEST = 4.0
 #: Largest share of a root's message beyond its window.
 MOST_BEYOND = 1e-9
-#: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
-#: probability below 1e-19 each) is drawn again as a whole, which is the same law.
-FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
-#: The same for leaves that others, mostly empty, pull so hard that they hardly resist.
-FARTHER = 540
-#: Such leaves break a bound with a probability above e^−28; they matter where tables are broken more often than seldom.
+#: Leaves that are pulled hard break a far bound with a probability above e^−28; they matter where tables are broken
+#: more often than seldom.
 BREAKS = 28.0
 SELDOM = 1e-4
-#: Longest table of a leaf's weights, and most bytes of messages.
-LONGEST = 1 << 20
+#: Most bytes of messages.
 MOST_BYTES = 5 << 29
 #: Most totals and leaves drawn in one go.
 CHUNK = 1 << 24
 #: Whole tables drawn again before giving up; one is nearly always enough.
 MOST_TRIES = 1_000
 DOES_NOT_END = "the bounds are too narrow for this noise: drawing did not end; use onto() or less noise"
-TOO_WIDE = "the noise is too wide for exact draws on this hierarchy: use onto(..., integer=False) or a larger epsilon"
 
 
 class _TooNarrow(Exception):
@@ -87,16 +81,7 @@ class Sampler:
     @cached_property
     def _laws(self) -> tuple[Laws, list[int]]:
         """The measured laws, and for each law of the noise its place among them; −1: not measured."""
-        measured = [law for law in self.law.laws if law is not None]
-        places: list[int] = []
-        rates: list[float] = []
-        for law in self.law.laws:
-            places.append(-1 if law is None else len(rates))
-            if isinstance(law, IntegerLaplace):
-                rates.append(float(1 / law.scale))
-            elif isinstance(law, IntegerGaussian):
-                rates.append(float(1 / (2 * law.sigma2)))
-        return Laws(isinstance(measured[0], IntegerLaplace), np.array(rates)), places
+        return leaf_kinds.measured_laws(self.law)
 
     @cached_property
     def _law_of(self) -> Ints:
@@ -109,52 +94,12 @@ class Sampler:
     def _limits(self) -> Ints:
         """For each measured law, how far from 0 bounds are kept: in general, and where a leaf is pulled hard."""
         laws, _ = self._laws
-        usual = FAR_LAPLACE if laws.laplace else FAR_GAUSSIAN
-        farther = FARTHER if laws.laplace and self.pulled is not None else usual
-        far = np.stack([usual / laws.slope, farther / laws.slope])
-        if not (np.isfinite(far).all() and far.max() < LONGEST):
-            raise Refused(TOO_WIDE)
-        return np.asarray(np.ceil(far) + 2, dtype=np.int64)
-
-    @cached_property
-    def _weights(self) -> npt.NDArray[np.float64]:
-        """The weights of 0, 1, 2, … under each measured law, each within an ulp or so."""
-        longest = int(self._limits.max())
-        rows = []
-        with working_precision(96):
-            for law in self.law.laws:
-                if isinstance(law, IntegerLaplace):
-                    ratio = (-ball(1 / law.scale)).exp()
-                    row, power = [], ball(1)
-                    for _ in range(longest + 1):
-                        row.append(double(power))
-                        power = power * ratio
-                    rows.append(row)
-                elif isinstance(law, IntegerGaussian):
-                    rate = ball(1 / (2 * law.sigma2))
-                    rows.append([double((-rate * (b * b)).exp()) for b in range(longest + 1)])
-        return np.array(rows)
+        return leaf_kinds.limits(laws, self.pulled)
 
     @cached_property
     def _kinds_of_leaves(self) -> tuple[Leaves, Ints]:
         """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
-        if (self._law_of[self.forest.is_leaf & ~self.forest.exact] < 0).any():
-            raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
-        span = int(self._limits.max()) + 2
-        pulled = np.zeros(0, dtype=np.bool_) if self.pulled is None else self.pulled
-        key = _leaf_keys(
-            self.forest.is_leaf, self.forest.exact, self._law_of, self.low, self.high, pulled, self._limits, span
-        )
-        largest = int(key.max(initial=0)) + 1
-        if largest <= max(1 << 24, 8 * key.size):
-            values, kind = _numbered(key, largest)
-        else:
-            values, kind = np.unique(key, return_inverse=True)
-        rest, key_high = np.divmod(values, span)
-        kind_law, key_low = np.divmod(rest, span)
-        kind_low = np.where(key_low == span - 1, -LARGEST, -key_low)
-        kind_high = np.where(key_high == span - 1, LARGEST, key_high)
-        return Leaves(kind_law, kind_low, kind_high), np.asarray(kind, dtype=np.int64)
+        return leaf_kinds.kinds_of_leaves(self.forest, self._law_of, self.low, self.high, self.pulled, self._limits)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -166,7 +111,7 @@ class Sampler:
     def _far_places(self) -> Ints:
         """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
         leaves, kind = self._kinds_of_leaves
-        return _left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
+        return leaf_kinds.left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
 
     @cached_property
     def _far(self) -> Ints:
@@ -225,14 +170,14 @@ class Sampler:
         return self._prospect.outlook
 
     @cached_property
-    def kit(self) -> passes.Kit:
+    def kit(self) -> Kit:
         """Laws and leaves as compiled code wants them."""
         leaves, _ = self._kinds_of_leaves
         laws, _ = self._laws
         g = self.guess
-        return passes.Kit(
-            self._weights, laws.laplace, laws.rate, leaves.law, leaves.low, leaves.high,
-            g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_steep,
+        return Kit(
+            leaf_kinds.weights(self.law, int(self._limits.max())), laws.laplace, laws.rate, leaves.law, leaves.low,
+            leaves.high, g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_steep,
         )  # fmt: skip
 
     # --- the up-pass ---------------------------------------------------------------------------------------------
@@ -257,13 +202,13 @@ class Sampler:
             return list(pool.map(counted, slices))
 
     @cached_property
-    def blocks(self) -> tuple[passes.Shelf, Ints, int]:
+    def blocks(self) -> tuple[Shelf, Ints, int]:
         """Messages of 1, 2, … alike leaves; where each (kind, count) stands; the widest window inside a parcel."""
         p, g = self.pieces, self.guess
         kinds = self.kit.leaf_law.size
         lo = np.full((kinds, MOST_LEAVES + 1), LARGEST, dtype=np.int64)
         hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
-        widest = passes.block_windows(
+        widest = block_windows(
             self.kit, p.first, p.count, p.leaf_kind, p.example, self._prospect.heights[0],
             g.below, g.rest, g.hold, self.need_inside, lo, hi, LARGEST,
         )  # fmt: skip
@@ -272,9 +217,9 @@ class Sampler:
         slots[asked] = np.arange(int(asked.sum()))
         lengths = (hi - lo)[asked] + 3
         self._check(int(lengths.sum()))
-        shelf = passes.shelf(lengths)
+        shelf = empty_shelf(lengths)
         for q in np.flatnonzero(asked.any(axis=1)):
-            if not passes.make_blocks(self.kit, q, lo, hi, slots, shelf, LARGEST):
+            if not make_blocks(self.kit, q, lo, hi, slots, shelf, LARGEST):
                 raise _TooNarrow
         return shelf, slots, int(widest) + int(lengths.max(initial=0)) + 16
 
@@ -282,14 +227,14 @@ class Sampler:
         if places * 8 > MOST_BYTES:
             raise Refused(TOO_WIDE)
 
-    def _scratch(self) -> passes.Shelf:
+    def _scratch(self) -> Shelf:
         """Room for the messages inside one parcel."""
         _, _, widest = self.blocks
-        made = passes.shelf(np.zeros(MOST_LEAVES + 2, dtype=np.int64))
+        made = empty_shelf(np.zeros(MOST_LEAVES + 2, dtype=np.int64))
         return made._replace(values=np.empty((MOST_LEAVES + 2) * widest))
 
     @cached_property
-    def messages(self) -> passes.Shelf:
+    def messages(self) -> Shelf:
         """The messages of all kinds of pieces."""
         p, g = self.pieces, self.guess
         heights = self._prospect.heights
@@ -301,7 +246,7 @@ class Sampler:
         blocks, slots, _ = self.blocks
         # what is learned may widen windows; memory that is not used is not taken
         places = int(lengths.sum()) + (2 * int(lengths[p.height > 0].sum()) if learns else 0)
-        shelf = passes.shelf(np.zeros(p.kinds, dtype=np.int64))._replace(values=np.empty(places))
+        shelf = empty_shelf(np.zeros(p.kinds, dtype=np.int64))._replace(values=np.empty(places))
 
         def parcels(kinds: Ints) -> int:
             return passes.parcel_messages(
@@ -334,7 +279,7 @@ class Sampler:
             self._check_root(shelf, int(k))
         return shelf
 
-    def _check_root(self, shelf: passes.Shelf, k: int) -> None:
+    def _check_root(self, shelf: Shelf, k: int) -> None:
         """A root's message must have a sum, and hardly any of it beyond its window."""
         window = shelf.values[shelf.offset[k] : shelf.offset[k] + shelf.hi[k] - shelf.lo[k] + 1]
         values = window * np.exp(-shelf.tilt[k] * (np.arange(window.size) - window.size // 2))
@@ -521,7 +466,7 @@ class Sampler:
         found: Undecided = kept["_undecided"]
         return found
 
-    def prefixes_of(self, k: int) -> tuple[passes.Shelf, Ints, int]:
+    def prefixes_of(self, k: int) -> tuple[Shelf, Ints, int]:
         """The messages inside a parcel of some kind, its kinds of leaves, and how many stand in the first block.
 
         Kept until another kind is asked for.
@@ -529,17 +474,17 @@ class Sampler:
         kept: dict[str, Any] = self.__dict__
         if "_prefixes" not in kept or kept["_prefixes"][0] != k:
             kept["_prefixes"] = (k, self._make_prefixes(k))
-        found: tuple[passes.Shelf, Ints, int] = kept["_prefixes"][1]
+        found: tuple[Shelf, Ints, int] = kept["_prefixes"][1]
         return found
 
-    def _make_prefixes(self, k: int) -> tuple[passes.Shelf, Ints, int]:
+    def _make_prefixes(self, k: int) -> tuple[Shelf, Ints, int]:
         p, g = self.pieces, self.guess
         blocks, slots, _ = self.blocks
         example = p.example[k]
         kinds = p.leaf_kind[p.first[example] : p.first[example] + p.count[example]]
         scratch = self._scratch()
         lo, hi = g.low[k] - (g.low[k] > p.lowest[k]), g.high[k] + (g.high[k] < p.highest[k])
-        _, base, _ = passes.prefixes(
+        _, base, _ = prefixes(
             self.kit, kinds, g.below[k], g.rest[k], g.hold[k], self.need_inside, lo, hi, blocks, slots, scratch, LARGEST
         )
         return scratch, kinds, int(base)
@@ -562,55 +507,6 @@ def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
         openings = np.empty((most + 1, 2), dtype=np.int64)
         found = task(some, openings)
     return openings[:found]
-
-
-@numba.njit(cache=True, nogil=True)
-def _left_out(leaves: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
-    """Places of leaves whose bounds are nearer than those of their kind."""
-    found = np.empty(leaves.size, np.int64)
-    count = 0
-    for i in range(leaves.size):
-        v = leaves[i]
-        if low[v] > kind_low[kind[v]] or high[v] < kind_high[kind[v]]:
-            found[count] = i
-            count += 1
-    return found[:count].copy()
-
-
-@numba.njit(cache=True, nogil=True)
-def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any) -> Any:
-    """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
-    key = np.zeros(law.size, np.int64)
-    for v in range(law.size):
-        if is_leaf[v] and not exact[v]:
-            limit = limits[1 if pulled.size and pulled[v] else 0, max(law[v], 0)]
-            below = -low[v] if low[v] > -limit else span - 1
-            above = high[v] if high[v] < limit else span - 1
-            key[v] = (law[v] * span + below) * span + above
-    return key
-
-
-@numba.njit(cache=True, nogil=True)
-def _numbered(key: Any, largest: Any) -> Any:
-    """The distinct keys in order, and the place of each key among them."""
-    place = np.zeros(largest, np.int64)
-    for i in range(key.size):
-        place[key[i]] = 1
-    count = 0
-    for value in range(largest):
-        if place[value]:
-            place[value] = count
-            count += 1
-        else:
-            place[value] = -1
-    values = np.empty(count, np.int64)
-    for value in range(largest):
-        if place[value] >= 0:
-            values[place[value]] = value
-    kind = np.empty(key.size, np.int64)
-    for i in range(key.size):
-        kind[i] = place[key[i]]
-    return values, kind
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,11 +1,12 @@
-"""Compiled steps on messages in doubles, with proved bounds on the relative error.
+"""Compiled steps that join two messages, weigh them and choose their tails, with proved bounds on the relative error.
 
 A message is a positive log-concave function on the whole numbers. It is stored on a window lo, …, hi, and beyond an end
 it *is* geometric: M(hi)·r^d, with r between the function's own next ratio and its last one. So every stored message is
 again log-concave, it bounds from above what was computed from the messages below it, and inside its window the two are
 equal. Draws from such messages are proposals; one is rejected, with the right probability, only if it leaves a window.
 Windows thus cost time when they are badly chosen, never exactness. An end is *hard* where the function is 0 beyond it.
-Every step adds positive terms only, so rounding is a small relative error. Proofs: docs/theory/exact-trees.md.
+Every step adds positive terms only, so rounding is a small relative error. Adding one leaf to a message: leaf_steps.py;
+drawing from messages: choices.py. Proofs: docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -25,21 +26,16 @@ LEFT_OUT = 1e-12
 FAINT = 1e-140
 #: Most places that are given up so that a tail ratio can be chosen freely.
 GIVE_UP = 24
+#: How often some places are cut off an end of a message that would lean on a tail known inexactly.
+TRIMS = 12
 #: Messages with a larger relative error are refused: bounds hold room for the square of an error up to this.
 MOST_ERROR = 1e-4
 #: Share of the total that one relative error in each of two numbers may move; above 2 for squares of errors.
 TWICE = 2.1
-#: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
-CUT_OFF = 0.9
-HARDLY = 1e-17
 #: Numbers below this are not told from 0, since the smallest doubles have few digits.
 SMALLEST = 1e-290
 #: Weights that reach further above that in the middle of a window are refused.
 LARGEST_FACTOR = 1e280
-#: No bound on a leaf.
-ENDLESS = 2**62
-#: What a draw returns that the error bounds do not decide.
-UNDECIDED = np.iinfo(np.int64).min
 #: Codes of hard ends, and of ends whose ratio is by definition the true last ratio of the window.
 LOW, HIGH = 1, 2
 
@@ -47,7 +43,6 @@ LOW, HIGH = 1, 2
 _BLOCK = 64
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 _INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
-_CHAINS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 _SUMS: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
@@ -92,229 +87,8 @@ def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
     return last, True
 
 
-@numba.njit(**_CHAINS)
-def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any, far_up: Any, far_down: Any) -> Any:
-    """With x = room[:size], put Σ α^j·x[i−j] over j ≥ 0 into room[size + i], Σ α^j·x[i+j] into room[2·size + i].
-
-    Given are these sums beyond the ends; `far` is the sum of the terms times j at the last place.
-    """
-    down = np.uint64(size)
-    for i in range(np.uint64(size)):  # unsigned: signed places are checked
-        down -= np.uint64(1)
-        far_up = alpha * (far_up + rising)
-        rising = rising * alpha + room[i]
-        room[np.uint64(size) + i] = rising
-        far_down = alpha * (far_down + falling)
-        falling = falling * alpha + room[down]
-        room[np.uint64(2 * size) + down] = falling
-    return rising, falling, far_up, far_down
-
-
-@numba.njit(**_CHAINS)
-def _put(out: Any, count: Any, x: Any, start: Any) -> None:
-    """out = x from a place on."""
-    for i in range(np.uint64(count)):
-        out[i] = x[np.uint64(start) + i]
-
-
-@numba.njit(**_CHAINS)
-def _add(out: Any, first: Any, last: Any, factor: Any, x: Any, start: Any) -> None:
-    """Add factor times x, from a place on, to out[first:last]."""
-    for i in range(np.uint64(max(last - first, 0))):
-        out[np.uint64(first) + i] += factor * x[np.uint64(start) + i]
-
-
 @numba.njit(**_OPTIONS)
-def add_leaf(
-    f: Any,
-    lo: Any,
-    hi: Any,
-    r_lo: Any,
-    r_hi: Any,
-    powers: Any,
-    b_lo: Any,
-    b_hi: Any,
-    out: Any,
-    out_lo: Any,
-    out_hi: Any,
-    room: Any,
-) -> Any:
-    """out(s) = Σ α^{|b|}·f(s−b) over b_lo ≤ b ≤ b_hi (b_lo ≤ 0 ≤ b_hi, ∓2**62: no bound); return the relative error.
-
-    Noise of 0 and more comes from totals at and below s, noise below 0 from those above: one recursion each, which the
-    geometric tails start. What a bound cuts off is taken away again where it is at most `CUT_OFF` of the whole; where
-    it is more, sums over 1, 2, 4, … places make up the sum over a window (THEORY H2: nothing is subtracted).
-    `room` holds three times the places of both windows together, and three more.
-    """
-    alpha = powers[1]
-    # the window and that of the result together, tails written out; one place more above, for noise below 0
-    first, final = min(lo, out_lo), max(hi, out_hi + 1)
-    size = final - first + 1
-    count, shift = out_hi - out_lo + 1, out_lo - first
-    for i in range(np.uint64(hi - lo + 1)):
-        room[np.uint64(lo - first) + i] = f[i]
-    for i in range(lo - first - 1, -1, -1):
-        room[i] = room[i + 1] * r_lo
-    for i in range(hi + 1 - first, size):
-        room[i] = room[i - 1] * r_hi
-    q_lo, q_hi = alpha * r_lo, alpha * r_hi
-    # sums over all noise of 0 and more, and of 0 and less, beyond the ends and then at every place
-    tail_up = room[0] * (r_lo / (1 - q_lo)) if q_lo < 1.0 else 0.0
-    tail_down = room[size - 1] * (r_hi / (1 - q_hi)) if q_hi < 1.0 else 0.0
-    rising, falling, far_up, far_down = _runs(
-        room, size, alpha, tail_up, tail_down, tail_up * q_lo / (1 - q_lo), tail_down * q_hi / (1 - q_hi)
-    )
-    if not (rising < np.inf and falling < np.inf):
-        return np.inf  # doubles do not hold the sums
-    # noise of 0 and more
-    above = 0.0
-    if b_hi == 0:
-        _put(out, count, room, shift)
-    else:
-        top = shift + count - 1
-        cut = 0.0 if q_lo < 1.0 else 1.0
-        if b_hi < ENDLESS and q_lo < 1.0:  # the share that the bound cuts off is largest at the last place
-            end = top - b_hi - 1
-            cut = powers[b_hi] * alpha * (room[size + end] if end >= 0 else tail_up * r_lo ** np.float64(-1 - end))
-            whole = room[size + top]
-            cut = cut / whole if whole >= SMALLEST else 1.0
-        if cut <= CUT_OFF:
-            _put(out, count, room, size + shift)
-            above = _recursion(far_up, rising, size + q_lo / (1 - q_lo))
-            if cut > HARDLY:
-                factor = powers[b_hi] * alpha
-                start = min(max(b_hi + 1 - shift, 0), count)
-                _add(out, start, count, -factor, room, size + shift + start - b_hi - 1)
-                rest = factor * (tail_up * r_lo ** np.float64(b_hi - shift - (start - 1)))
-                for i in range(start - 1, -1, -1):
-                    out[i] -= rest
-                    if rest <= HARDLY * out[i]:
-                        break
-                    rest *= r_lo
-                above = (above + (b_hi + 8) * cut) * (1 + cut) / (1 - cut)
-        elif b_hi == ENDLESS:
-            return np.inf  # the sum has no end
-        else:
-            mirrored = np.empty(3 * (top + 1))
-            mirrored[: top + 1] = room[: top + 1][::-1]
-            summed = mirrored[:count].copy()
-            above = _window(mirrored, 0, top + 1, powers, b_hi, r_lo, summed, count)
-            out[:count] = summed[::-1]
-    # noise below 0
-    below = 0.0
-    if b_lo < 0:
-        n = -b_lo
-        cut = 0.0 if q_hi < 1.0 else 1.0
-        if n < ENDLESS and q_hi < 1.0:  # largest at the first place
-            end = shift + 1 + n
-            cut = powers[n] * (room[2 * size + end] if end < size else tail_down * r_hi ** np.float64(end - size))
-            whole = room[2 * size + shift + 1]
-            cut = cut / whole if whole >= SMALLEST else 1.0
-        if cut <= CUT_OFF:
-            _add(out, 0, count, alpha, room, 2 * size + shift + 1)
-            below = _recursion(far_down, falling, size + q_hi / (1 - q_hi))
-            if cut > HARDLY:
-                factor = powers[n] * alpha
-                stop = min(max(size - shift - 1 - n, 0), count)
-                _add(out, 0, stop, -factor, room, 2 * size + shift + 1 + n)
-                rest = factor * (tail_down * r_hi ** np.float64(shift + 1 + n + stop - size))
-                for i in range(stop, count):
-                    out[i] -= rest
-                    if rest <= HARDLY * out[i]:
-                        break
-                    rest *= r_hi
-                below = (below + (n + 8) * cut) * (1 + cut) / (1 - cut)
-        elif n == ENDLESS:
-            return np.inf
-        else:
-            below = _window(room, shift, size, powers, n, r_hi, out, count)
-    # np.maximum: where one of them is not a number, neither is the error
-    return ROUNDING * (10.0 + (lo - first) + (final - hi) + np.maximum(above, below)) + 1e-15
-
-
-@numba.njit(**_INLINE)
-def _recursion(far: Any, run: Any, most: Any) -> Any:
-    """Roundings of the last sum of a recursion: three for each time that a term was multiplied, on average.
-
-    `most` bounds that average; it serves where doubles do not hold the last sum.
-    """
-    return 1.5 * (far / run if run >= SMALLEST else most) + 2.0
-
-
-@numba.njit(**_CHAINS)
-def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> None:
-    """room[to + i] = room[x + i] + factor·room[y + i]."""
-    to, x, y = np.uint64(to), np.uint64(x), np.uint64(y)
-    for i in range(np.uint64(count)):
-        room[to + i] = room[x + i] + factor * room[y + i]
-
-
-@numba.njit(**_OPTIONS)
-def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> Any:
-    """With f = room[start:size], add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count; f is geometric beyond its end.
-
-    Sums over 1, 2, 4, … places are doubled, in what follows in `room`, and the sum over n places is put together from
-    them: all terms are positive, and each takes part in few additions. What lies beyond the end counts most at the last
-    place. Return the roundings.
-    """
-    alpha = powers[1]
-    now, other, both = start, size, 3 * size
-    edge = room[size - 1]
-    size -= start
-    length, done, left = 1, 1, n  # `now` sums over `length` places; places up to `done` − 1 are already added
-    while done < size:
-        whole = length >= size
-        if left & 1 or whole:
-            _add(out, 0, min(count, size - done), powers[done], room, now + done)
-            done += length
-        left >>= 1
-        if left == 0 or whole:
-            break
-        _put_sum(room, other, now, powers[length], now + length, size - length)
-        for i in range(size - length, size):
-            room[other + i] = room[now + i]
-        now, other = other, both - other
-        length *= 2
-    roundings = 4.0 * np.log2(n + 2.0)
-    if r > 0.0:
-        # beyond the end: α^{size−1−i}·f[size−1]·(q + q² + … + q^m), q = α·r, m = i + n − size + 1
-        q = alpha * r
-        stop = max(size - n, 0)
-        top = min(size, count) - 1
-        mean = min(np.float64(n), 1 / (1 - q)) if q < 1.0 else np.float64(n)  # of the exponents of q, at most
-        if abs(1 - q) > 1e-3 and top >= stop:
-            last = q ** np.float64(n - (size - 1 - top))
-            whole, inverse = q / (1 - q), 1 / q
-            share = 0.0
-            i = top + 1
-            power = 0.0
-            while i > stop:
-                i -= 1
-                if i < top:  # a power that doubles did not hold at the last place may count further down
-                    last = last * inverse if last > SMALLEST else q ** np.float64(i + n - size + 1)
-                power = powers[size - 1 - i] * whole
-                term = edge * (power * (1 - last))
-                out[i] += term
-                if i == top:
-                    share = term / out[i] if out[i] >= SMALLEST else 1.0
-                if term < 1e-18 * out[i]:
-                    break
-            # the roundings of `last`, which count most at the lowest place; |1 − q| > 0.001 bounds what they count for
-            counts = edge * (abs(power) * last) / out[i] if out[i] >= SMALLEST else 1.1e3
-            roundings += share * (2 * mean + 6.0) + (top - i + 3.0) * counts
-        elif top >= stop:
-            sums = np.empty(n + 1)
-            sums[0] = 0.0
-            for m in range(1, n + 1):
-                sums[m] = (sums[m - 1] + 1.0) * q
-            for i in range(top, stop - 1, -1):
-                out[i] += edge * powers[size - 1 - i] * sums[i + n - size + 1]
-            roundings += 2 * mean + 6.0
-    return roundings
-
-
-@numba.njit(**_OPTIONS)
-def _beyond(end: Any, before: Any) -> Any:
+def beyond(end: Any, before: Any) -> Any:
     """Bound the sum of log-concave terms beyond an end by a geometric series from the last two terms."""
     if end < 1e-290:
         return 1e-280
@@ -396,19 +170,19 @@ def add_piece(
         if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
             end = max(first, s - g_hi)
             before = f[end + 1 - f_lo] * mirrored[3 + g_hi - s + end + 1] if end < last else 0.0
-            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
         if not ((last == f_hi and f_hard & HIGH) or (last == t - g_lo and g_hard & LOW)):
             end = min(last, t - g_lo)
             before = f[end - 1 - f_lo] * mirrored[3 + g_hi - t + end - 1] if first < end else 0.0
-            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
+            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
         end = t - g_hi
         if first < end <= last and not g_hard & HIGH:
             before = f[end + 1 - f_lo] * mirrored[3 + g_hi - t + end + 1] if end < last else 0.0
-            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
+            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
         end = s - g_lo
         if first <= end < last and not g_hard & LOW:
             before = f[end - 1 - f_lo] * mirrored[3 + g_hi - s + end - 1] if first < end else 0.0
-            left_out += _beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
         if a > 1e-250 and top > 1e-250 and left_out < LEFT_OUT:
             good_lo, good_hi = min(good_lo, s), t
             worst = max(worst, left_out)
@@ -452,38 +226,6 @@ def excess(
         far_f += term * max(f_first - a, a - f_last, 0)
         far_g += term * max(g_first - (s - a), (s - a) - g_last, 0)
     return far_f, far_g
-
-
-@numba.njit(**_OPTIONS)
-def leaf_excess(
-    f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
-) -> Any:
-    """As `excess`, for the upper or lower tail of f and one leaf; a bound."""
-    longest = powers.size - 1
-    far, previous = 0.0, 0.0
-    term = f[hi - lo] if up else f[0]
-    away = s - hi if up else lo - s  # noise that leads to the end of the window, counted outwards
-    least, most = (b_lo, b_hi) if up else (-b_hi, -b_lo)
-    d = 0
-    while True:
-        d += 1
-        term *= r
-        b = away - d
-        if b < least or (b < -longest and not laplace):
-            return 1.01 * far
-        if b > most or (b > longest and not laplace):
-            continue
-        more = d * term * (powers[abs(b)] if abs(b) <= longest else powers[1] ** np.float64(abs(b)))
-        far += more
-        if not far < np.inf or d > 1 << 22:
-            return np.inf
-        # terms are log-concave in d: beyond, they fall at least as fast as here
-        ratio = more / previous if previous > 0.0 else 1.0
-        if ratio < 1.0 and more * ratio < 1e-2 * far * (1 - ratio):
-            return 1.05 * far
-        if more == 0.0 and far > 0.0:
-            return 1.05 * far
-        previous = more
 
 
 @numba.njit(**_OPTIONS)
@@ -635,116 +377,3 @@ def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -
         r_hi, plain = tail_ratio(values[hi - lo], values[hi - lo - 1], values[hi - lo - 2], error)
         defined |= HIGH if plain else 0
     return first, last, r_lo, r_hi, hard, defined, 1.0
-
-
-@numba.njit(**_OPTIONS)
-def choose_leaf(
-    f: Any, lo: Any, powers: Any, low: Any, high: Any, s: Any, start: Any, total: Any, word: Any, slack: Any
-) -> Any:
-    """Draw a leaf's noise b with weight powers[|b|]·f(s−b), in the order start, start+1, start−1, … from low to high.
-
-    `total` is the sum of all weights; it and all partial sums are known up to the share `slack` of it. Return
-    UNDECIDED where that does not tell on which side of a partial sum the random word lies, or beyond the window.
-    """
-    if low > high:
-        return UNDECIDED
-    goal = np.float64(word) * 5.421010862427522e-20 * total
-    before = 0.0
-    running = f[s - start - lo] * powers[abs(start)]
-    if running > goal:
-        return start if running - goal > total * (slack + ROUNDING * 17) else UNDECIDED
-    turn = min(high - start, start - low)
-    b = start
-    for d in range(1, turn + 1):
-        b = start + d
-        before = running
-        running += f[s - b - lo] * powers[abs(b)]
-        if running > goal:
-            break
-        b = start - d
-        before = running
-        running += f[s - b - lo] * powers[abs(b)]
-        if running > goal:
-            break
-    if not running > goal:
-        side = 1 if high - start > start - low else -1
-        for d in range(turn + 1, max(high - start, start - low) + 1):
-            b = start + side * d
-            before = running
-            running += f[s - b - lo] * powers[abs(b)]
-            if running > goal:
-                break
-    margin = total * (slack + ROUNDING * (2 * abs(b - start) + 17))
-    if running - goal > margin and goal - before > margin:
-        return b
-    return UNDECIDED
-
-
-@numba.njit(**_OPTIONS)
-def choose_part(
-    f: Any, f_lo: Any, f_hi: Any, f_hard: Any, g: Any, g_lo: Any, g_hi: Any, g_hard: Any, tilt: Any,
-    s: Any, start: Any, word: Any, slack: Any, terms: Any,
-) -> Any:  # fmt: skip
-    """Draw f's part a of a total s with weight f(a)·g(s−a)·e^{tilt·a}, in the order start, start+1, start−1, …"""
-    low, high = max(f_lo, s - g_hi), min(f_hi, s - g_lo)
-    if low > high or start < low or start > high:
-        return UNDECIDED
-    up, down = np.exp(tilt), np.exp(-tilt)
-    # terms around the start until they do not count; those left out are bounded as in `add_piece`
-    total = f[start - f_lo] * g[s - start - g_lo]
-    terms[start - low] = total
-    largest = total
-    factor = 1.0
-    last = start
-    while last < high:
-        last += 1
-        factor *= up
-        term = f[last - f_lo] * g[s - last - g_lo] * factor
-        terms[last - low] = term
-        total += term
-        largest = max(largest, term)
-        if term < 0.01 * NEGLIGIBLE * largest:
-            break
-    factor = 1.0
-    first = start
-    while first > low:
-        first -= 1
-        factor *= down
-        term = f[first - f_lo] * g[s - first - g_lo] * factor
-        terms[first - low] = term
-        total += term
-        largest = max(largest, term)
-        if term < 0.01 * NEGLIGIBLE * largest:
-            break
-    left_out = 0.0
-    if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
-        left_out += _beyond(terms[first - low], terms[first + 1 - low] if first < last else 0.0)
-    if not ((last == f_hi and f_hard & HIGH) or (last == s - g_lo and g_hard & LOW)):
-        left_out += _beyond(terms[last - low], terms[last - 1 - low] if first < last else 0.0)
-    if not (total > 1e-250 and left_out < 0.1 * total):
-        return UNDECIDED
-    slack += left_out / total + ROUNDING * (1 + abs(tilt)) * 2 * (last - first + 16)
-    goal = np.float64(word) * 5.421010862427522e-20 * total
-    running = 0.0
-    turn = 2 * min(last - start, start - first) + 1
-    side = 1 if last - start > start - first else -1
-    for k in range(last - first + 1):
-        if k < turn:
-            a = start + (k + 1) // 2 if k & 1 else start - k // 2
-        else:
-            a = start + side * (k - turn // 2)
-        before = running
-        running += terms[a - low]
-        if running > goal:
-            margin = total * (slack + ROUNDING * (k + 16))
-            if running - goal <= margin or (k > 0 and goal - before <= margin):
-                return UNDECIDED
-            return a
-    return UNDECIDED
-
-
-@numba.njit(**_OPTIONS)
-def choose_total(f: Any, lo: Any, hi: Any, hard: Any, tilt: Any, start: Any, word: Any, slack: Any, terms: Any) -> Any:
-    """Draw a total with weight f(s)·e^{−tilt·s}, in the order start, start+1, start−1, …"""
-    ones = np.ones(hi - lo + 1)
-    return choose_part(f, lo, hi, hard, ones, -hi, -lo, 0, -tilt, np.int64(0), start, word, slack, terms)

@@ -1,46 +1,30 @@
 """Draws that doubles leave open, decided in ball arithmetic by the same rules.
 
-The messages are those of steps.py, read from their definition: the windows and tail ratios that the compiled passes
+The messages are those of the compiled passes, read from their definition: the windows and tail ratios that the passes
 chose, the values in balls. A choice goes through the places in the same order and compares the same random bits, with
-more bits and more precision until it is decided. A total beyond a window is a proposal that is accepted with the
-probability by which the message overstates it there; otherwise the whole table is drawn again.
+more bits and more precision until it is decided (decisions.py). A total beyond a window is a proposal that is accepted
+with the probability by which the message overstates it there; otherwise the whole table is drawn again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-from flint import arb, arb_poly, fmpz
+from flint import arb, arb_poly
 
 from holdfast.arguments import LARGEST
 from holdfast.noise import IntegerLaplace
-from holdfast.noise.precision import MOST_BITS, ball, working_precision
+from holdfast.noise.precision import ball
 from holdfast.randomness import Stream
 from holdfast.trees import passes
+from holdfast.trees.decisions import Digits, Open, accept, chosen, decided, places
+from holdfast.trees.parcels import Shelf
 from holdfast.trees.steps import HIGH, LOW
 
 if TYPE_CHECKING:
     from holdfast.trees.sampler import Sampler
-
-Ints = npt.NDArray[np.int64]
-
-#: Precision of the first attempt.
-FIRST_BITS = 128
-
-
-Exact = TypeVar("Exact")
-
-
-class Restart(Exception):
-    """A proposal was rejected; the whole table is drawn again."""
-
-
-class _Open(Exception):
-    """More precision or more random bits are needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +87,7 @@ def _sum_beyond(end: arb, before: arb) -> arb:
         return arb(0)
     ratio = end / before
     if not ratio < arb(1):
-        raise _Open
+        raise Open
     bound = (end * ratio / (1 - ratio)).upper()
     return arb(0, bound) if bound > 0 else arb(0)
 
@@ -111,14 +95,14 @@ def _sum_beyond(end: arb, before: arb) -> arb:
 def _certain(ratio: arb) -> arb:
     """A ratio that is known to be positive."""
     if not ratio > 0:
-        raise _Open
+        raise Open
     return ratio
 
 
 def _geometric(end: arb, ratio: arb) -> arb:
     """The sum of a geometric tail beyond an end."""
     if not ratio < 1:
-        raise _Open
+        raise Open
     return end * ratio / (1 - ratio)
 
 
@@ -146,7 +130,7 @@ class Undecided:
         """How many places a geometric series with ratio q needs until it does not count."""
         slope = -float(q.log().mid())
         if not slope > 1e-6:
-            raise _Open
+            raise Open
         return min(int(0.7 * (self.bits + 40) / slope) + 2, 200_000)
 
     def product(self, one: Law, other: Law, lo: int, hi: int) -> list[arb]:
@@ -173,7 +157,7 @@ class Undecided:
                 )
             for is_open, b, inner in ((other.open_lo, other.lo, 1), (other.open_hi, other.hi, -1)):
                 if is_open and (s - b < one.lo if inner > 0 else s - b > one.hi):
-                    raise _Open  # the terms may not fall yet: look further out
+                    raise Open  # the terms may not fall yet: look further out
                 if is_open:
                     value = value + _sum_beyond(
                         one.at(s - b) * other.at(b), one.at(s - b - inner) * other.at(b + inner)
@@ -196,7 +180,7 @@ class Undecided:
             not kit.laplace and lo > low, not kit.laplace and hi < high,
         )  # fmt: skip
 
-    def _law(self, lo: int, values: list[arb], shelf: passes.Shelf, i: int) -> Law:
+    def _law(self, lo: int, values: list[arb], shelf: Shelf, i: int) -> Law:
         """Attach the tails that the compiled pass chose."""
         hard, defined = int(shelf.hard[i]), int(shelf.defined[i])
         r_lo, r_hi = arb(float(shelf.r_lo[i])), arb(float(shelf.r_hi[i]))
@@ -288,95 +272,6 @@ class Undecided:
                 lo, hi = int(shelf.lo[now]), int(shelf.hi[now])
                 self._laws["kind", now] = self._law(lo, self.weighed(now, lo, hi), shelf, now)
         return self._laws["kind", k]
-
-
-@dataclass(eq=False)
-class Digits:
-    """A uniform number, known by its first binary digits; more are drawn when they are needed."""
-
-    value: int
-    count: int
-    stream: Callable[[], Stream]
-    _more: Stream | None = None
-
-    def more(self) -> None:
-        """Draw 64 more digits."""
-        if self._more is None:
-            self._more = self.stream()
-        self.value = self.value << 64 | self._more.bits(64)
-        self.count += 64
-
-    def times(self, total: arb) -> tuple[arb, arb]:
-        """Bounds on the number times a positive total."""
-        unit = arb(2) ** -self.count
-        return arb(fmpz(self.value)) * unit * total, arb(fmpz(self.value + 1)) * unit * total
-
-
-def places(start: int, low: int, high: int, lowest: int | None, highest: int | None) -> Iterator[int]:
-    """The order of a choice: from the start to both sides within low … high, then what lies beyond, nearest first."""
-    turn = min(high - start, start - low)
-    yield start
-    for k in range(1, turn + 1):
-        yield start + k
-        yield start - k
-    side = 1 if high - start > start - low else -1
-    for k in range(turn + 1, max(high - start, start - low) + 1):
-        yield start + side * k
-    d = 1
-    while True:
-        if highest is None or high + d <= highest:
-            yield high + d
-        if lowest is None or low - d >= lowest:
-            yield low - d
-        if highest is not None and lowest is not None and high + d > highest and low - d < lowest:
-            return
-        d += 1
-
-
-def chosen(term: Callable[[int], arb], total: arb, order: Iterator[int], digits: Digits) -> int:
-    """Return the place whose partial sums enclose the number times the total."""
-    least, most = digits.times(total)
-    running = arb(0)
-    for tried, place in enumerate(order):
-        running = running + term(place)
-        if running > most:
-            return place
-        if not running <= least or tried > 1_000_000:
-            raise _Open
-    raise _Open
-
-
-def decided(
-    exact: Callable[[int], Exact], digits: Digits, attempt: Callable[[Exact, Digits], int], bits: int = FIRST_BITS
-) -> int:
-    """Repeat an attempt with more precision and digits until it is decided; `exact` gives the law to so many bits."""
-    while bits <= MOST_BITS:
-        with working_precision(bits):
-            try:
-                return attempt(exact(bits), digits)
-            except _Open:
-                digits.more()
-                bits += 64
-    raise ArithmeticError("a draw stayed undecided at the largest precision")
-
-
-def accept(
-    sampler: Sampler, stream: Stream, stated: Callable[[Undecided], arb], true: Callable[[Undecided], arb]
-) -> None:
-    """Keep a total beyond a window with probability true/stated ≤ 1, or raise Restart."""
-    digits = Digits(stream.bits(64), 64, lambda: stream)
-
-    def attempt(exact: Undecided, number: Digits) -> int:
-        least, most = number.times(stated(exact))
-        value = true(exact)
-        if value >= most:
-            return 1
-        if value <= least:
-            return 0
-        raise _Open
-
-    if not decided(sampler.undecided, digits, attempt):
-        raise Restart
 
 
 @dataclass(eq=False)
@@ -493,7 +388,7 @@ class Hand:
         self, inside: bool, slot: int, stated: Callable[[Undecided], arb], true: Callable[[Undecided], arb]
     ) -> None:
         if not inside:
-            accept(self.sampler, self.stream("coin", slot), stated, true)
+            accept(self.sampler.undecided, self.stream("coin", slot), stated, true)
 
     def accept_piece(self, p: int, s: int) -> None:
         """Keep the total of a piece, and of those that must have the same total, or raise Restart.
