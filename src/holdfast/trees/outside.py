@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.trees.forest import Ints
 from holdfast.trees.parcels import Reals, prefixes
-from holdfast.trees.steps import HIGH, LOW, four_dots, retilted, weigh
+from holdfast.trees.steps import HIGH, LOW, four_dots, last_of, one_more, put_four, retilted, weigh
 
 #: Terms of a sum, and ends of a law, are left out below these shares of the sum and of the largest probability.
 NEGLIGIBLE = 1e-16
@@ -76,22 +76,13 @@ def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
         last = max(min(last + 4, stop), first)
         j = 3 + first - u - g_lo  # the place of g(first − u); that of g(first − u − d) is d before it
         a, b, c, d = four_dots(f, first - f_lo, padded, j - 3, last - first + 1)
-        top = a if t == u else (b if t == u + 1 else (c if t == u + 2 else d))
+        top = last_of(t - u + 1, a, b, c, d)
         while last < stop and f[last - f_lo] * padded[3 + last - t - g_lo] > NEGLIGIBLE * top:
             last += 1
             term, m = f[last - f_lo], 3 + last - u - g_lo
-            a += term * padded[m]
-            b += term * padded[m - 1]
-            c += term * padded[m - 2]
-            d += term * padded[m - 3]
-            top = a if t == u else (b if t == u + 1 else (c if t == u + 2 else d))
-        out[u - lo] = a
-        if t > u:
-            out[u + 1 - lo] = b
-        if t > u + 1:
-            out[u + 2 - lo] = c
-        if t > u + 2:
-            out[u + 3 - lo] = d
+            a, b, c, d = one_more(term, padded, m, a, b, c, d)
+            top = last_of(t - u + 1, a, b, c, d)
+        put_four(out, u - lo, t - u + 1, a, b, c, d)
         # leave out what will not count in the next group either
         limit = 0.1 * NEGLIGIBLE * top
         while last > first and f[last - f_lo] * padded[3 + last - t - g_lo] < limit:

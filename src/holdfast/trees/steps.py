@@ -78,6 +78,30 @@ def four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
 
 
 @numba.njit(**_INLINE)
+def one_more(term: Any, y: Any, m: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The four sums of `four_dots` with one term more; m is the place of its factor in the first sum."""
+    return a + term * y[m], b + term * y[m - 1], c + term * y[m - 2], d + term * y[m - 3]
+
+
+@numba.njit(**_INLINE)
+def last_of(count: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The last of the first 1, 2, 3 or 4 of four numbers."""
+    return a if count == 1 else (b if count == 2 else (c if count == 3 else d))
+
+
+@numba.njit(**_INLINE)
+def put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    """Put the first 1, 2, 3 or 4 of four numbers into `out`, from place i on."""
+    out[i] = a
+    if count > 1:
+        out[i + 1] = b
+    if count > 2:
+        out[i + 2] = c
+    if count > 3:
+        out[i + 3] = d
+
+
+@numba.njit(**_INLINE)
 def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
     """The ratio beyond an end, and whether it is defined as the true last ratio (no room between the two)."""
     last, upcoming = edge / before, following / edge
@@ -144,7 +168,7 @@ def add_piece(
         # the place of g(s − first) in the mirrored array; that of g(s + d − first) is d before it
         j = 3 + g_hi - s + first
         a, b, c, d = four_dots(f, first - f_lo, mirrored, j - 3, last - first + 1)
-        top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
+        top = last_of(t - s + 1, a, b, c, d)
         summed = last
         edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]
         inner = f[last - 1 - f_lo] * mirrored[3 + g_hi - t + last - 1] if first < last else edge
@@ -152,18 +176,9 @@ def add_piece(
             last += 1
             inner, edge = edge, f[last - f_lo] * mirrored[3 + g_hi - t + last]
             term, m = f[last - f_lo], 3 + g_hi - s + last
-            a += term * mirrored[m]
-            b += term * mirrored[m - 1]
-            c += term * mirrored[m - 2]
-            d += term * mirrored[m - 3]
-            top = a if t == s else (b if t == s + 1 else (c if t == s + 2 else d))
-        out[s - lo] = a
-        if t > s:
-            out[s + 1 - lo] = b
-        if t > s + 1:
-            out[s + 2 - lo] = c
-        if t > s + 2:
-            out[s + 3 - lo] = d
+            a, b, c, d = one_more(term, mirrored, m, a, b, c, d)
+            top = last_of(t - s + 1, a, b, c, d)
+        put_four(out, s - lo, t - s + 1, a, b, c, d)
         # what the sums hold is first … last; what they leave out is below `first` at s and above `last` at t, and
         # where g's own ends are reached, also below at t and above at s
         left_out = 0.0
