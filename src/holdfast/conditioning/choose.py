@@ -20,6 +20,7 @@ from holdfast.conditioning import (
     free,
     gaussian,
     gaussian_tree,
+    gibbs,
     hierarchy,
     line,
     metropolis,
@@ -71,7 +72,7 @@ WAYS: tuple[ModuleType, ...] = (
 )
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = ()
+NEAR: tuple[ModuleType, ...] = (gibbs,)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
