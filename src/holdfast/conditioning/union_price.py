@@ -26,6 +26,7 @@ from holdfast.conditioning.price import PRECISION, box_price
 from holdfast.conditioning.problem import Problem
 from holdfast.conditioning.segments import whole_solution
 from holdfast.conditioning.union import Weights, overlap, sides
+from holdfast.conditioning.union_boxes import kept_apart, one_record, sides_as_intervals
 from holdfast.constraints import System
 from holdfast.noise import Independent, IntegerLaplace
 from holdfast.noise.precision import ball, working_precision
@@ -57,7 +58,7 @@ class Price:
 def union_price(base: Additive, system: System, relation: Neighbours) -> Price | None:
     """The price of a union of sides that exclude each other; None where none is proved.
 
-    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 5).
+    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 6).
     """
     problem = Problem(base.law, system, base.unit)
     if base.query.cells is None or not base.query.integer or base.query.grid is not None:
@@ -69,6 +70,7 @@ def union_price(base: Additive, system: System, relation: Neighbours) -> Price |
             _by_sides(base, problem, relation)
             or _by_tables(base, problem, relation)
             or _by_product(base, problem, relation)
+            or _by_boxes(base, problem, relation)
         )
 
 
@@ -254,6 +256,20 @@ def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price
     if boxes is None and not found.losses:
         return Price(None, relation)
     return Price(worst, relation, False, _left(base, apart, system, tables, found))
+
+
+def _by_boxes(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
+    """Boxes that no allowed change leads out of (Proposition 6)."""
+    found = sides_as_intervals(problem)
+    records = relation.records if relation.adds else 2 * relation.records  # one goes and one comes
+    if found is None or not base.query.identity or not kept_apart(found, records):
+        return None
+    each = one_record(found)
+    if each is None:
+        return Price(None, relation)
+    outputs = list(zip(*found, strict=True))
+    frozen = [not any(each.changes for each in output) and len(set(output)) > 1 for output in outputs]
+    return Price(each * records, relation, False, (*frozen_words(base, np.flatnonzero(frozen)), ONE_SIDE))
 
 
 def _shared(system: System) -> npt.NDArray[np.bool_]:
