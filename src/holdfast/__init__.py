@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ordered,
     )
     from holdfast.domains import Cube, Hierarchy
+    from holdfast.extension import extend
     from holdfast.mechanism import Mechanism, gaussian, laplace
     from holdfast.privacy import Guarantee, compose
     from holdfast.published import Release
@@ -48,6 +49,7 @@ _ROOMS = {
         "ordered",
     ),
     "domains": ("Cube", "Hierarchy"),
+    "extension": ("extend",),
     "mechanism": ("Mechanism", "gaussian", "laplace"),
     "privacy": ("Guarantee", "compose"),
     "published": ("Release",),
@@ -82,6 +84,7 @@ __all__ = [
     "equals",
     "exact_margins",
     "exact_nodes",
+    "extend",
     "fixed",
     "gaussian",
     "histogram",
