@@ -180,6 +180,15 @@ def test_boxes_too_many_to_list_are_never_charged_less_than_listed_ones(union, k
     assert any("which side" in words for words in bounded.unprotected)
 
 
+def test_differences_too_many_to_list_are_never_charged_less_than_listed_ones(monkeypatch):
+    for name in ("totals", "three totals", "lines", "fixed values"):
+        listed = mechanism_of(name).guarantee
+        with monkeypatch.context() as patch:
+            patch.setattr(union_price, "MOST_ENTRIES", 0)
+            bounded = mechanism_of(name).guarantee
+        assert listed.epsilon <= bounded.epsilon <= 2 * mechanism_of(name).base.statement().epsilon
+
+
 def test_a_union_of_boxes_on_many_outputs_costs_what_one_box_costs():
     """The other box weighs next to nothing when all of 40 outputs would have to move."""
     base = hf.laplace(hf.histogram(40), scale=1)

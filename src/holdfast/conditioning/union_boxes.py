@@ -7,6 +7,7 @@ most 1/λ_j + log((R + ρ_m·e^{1/λ_j})/(1 + ρ_m)). Proof: docs/theory/unions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -100,8 +101,13 @@ def sides_as_intervals(problem: Problem) -> list[list[Interval]] | None:
         box = Boxes.of(Problem(law, branch, problem.unit))
         if box is None:
             return None
-        ends = zip(which, *box.ends, strict=True)
-        found.append([Interval(rates[at], low, high, law.integer) for at, low, high in ends])
+        kept: dict[tuple[int, End, End], Interval] = {}  # many outputs share few intervals
+        found.append(
+            [
+                kept.setdefault(key, Interval(rates[key[0]], key[1], key[2], law.integer))
+                for key in zip(which, *box.ends, strict=True)
+            ]
+        )
     return [
         side for side in found if all(each.low is None or each.high is None or each.low <= each.high for each in side)
     ]
@@ -109,8 +115,8 @@ def sides_as_intervals(problem: Problem) -> list[list[Interval]] | None:
 
 def kept_apart(boxes: list[list[Interval]], records: int) -> bool:
     """Whether so many records added or removed never lead from one box to another."""
-    pairs = ((one, other) for k, one in enumerate(boxes) for other in boxes[:k])
-    return all(sum(map(Interval.gap, one, other)) > records for one, other in pairs)
+    pairs = (Counter(zip(one, other, strict=True)) for k, one in enumerate(boxes) for other in boxes[:k])
+    return all(sum(one.gap(other) * count for (one, other), count in pair.items()) > records for pair in pairs)
 
 
 def one_record(boxes: list[list[Interval]]) -> arb | None:
@@ -121,8 +127,8 @@ def one_record(boxes: list[list[Interval]]) -> arb | None:
         for k, side in enumerate(boxes):
             if k != m:
                 share = arb(1)
-                for here, there in zip(own, side, strict=True):
-                    share = share * here.beside(there)
+                for (here, there), count in Counter(zip(own, side, strict=True)).items():
+                    share = share * here.beside(there) ** count
                 others = others + share
         for interval in {each for each in own if each.changes}:
             most = ball(interval.rate).exp()

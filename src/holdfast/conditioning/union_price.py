@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -37,6 +37,8 @@ from holdfast.queries import Neighbours, histogram
 #: States of the truth whose weights are computed at most, and pairs of states that are looked at.
 MOST_STATES = 600
 MOST_PAIRS = 400_000
+#: Entries of differences that are followed from side to side at most.
+MOST_ENTRIES = 1_000_000
 
 ONE_SIDE = "which side of the union holds (no allowed change leads from one side to another)"
 Ints = npt.NDArray[np.int64]
@@ -211,9 +213,9 @@ def _by_sides(base: Additive, problem: Problem, relation: Neighbours) -> Price |
         try:
             differences = base.query.differences(wider)
         except Refused:
-            return None
-        if len(points) * len(differences) > MOST_PAIRS:
-            return None
+            return _any_side(base, wider, _weights(problem, points))
+        if len(points) * differences.size > MOST_ENTRIES:
+            return _any_side(base, wider, _weights(problem, points))
         losses: dict[tuple[int, int], Fraction] = {}
         changed = np.zeros(base.query.n, dtype=bool)
         steps = np.asarray(rows.A @ differences.T).T
@@ -228,6 +230,14 @@ def _by_sides(base: Additive, problem: Problem, relation: Neighbours) -> Price |
             left = _left(base, np.arange(base.query.n), problem.system, points, found)
             return Price(found.largest(_weights(problem, points)), wider, False, left)
     return Price(None, relation)
+
+
+def _any_side(base: Additive, relation: Neighbours, weights: list[arb]) -> Price:
+    """Differences too many to be listed: each may lead from any side to any other."""
+    every = replace(base, neighbours=relation).everything()
+    loss = base.loss(every).value
+    pairs = {(a, b): loss for a in range(len(weights)) for b in range(len(weights))}
+    return Price(Changes(pairs, np.ones(base.query.n, dtype=bool)).largest(weights), relation)
 
 
 def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
