@@ -40,11 +40,21 @@ def windows(scale: float, gaussian: bool, cells: Ints) -> Ints:
     return np.ceil(((target + np.multiply.outer(cells, moments)) / tilts).min(axis=1)).astype(np.int64)
 
 
-def window_sizes(scale: float, gaussian: bool, rows: int, columns: int) -> tuple[int, int, Ints]:
-    """Windows of a cell, of sums in a column, and of the sums of columns j … of a row."""
-    place = np.arange(columns + 1)
-    reach, depth = windows(scale, gaussian, np.array([1, rows // 2])).tolist()
-    return reach, max(reach, depth), windows(scale, gaussian, np.maximum(1, np.minimum(place, columns - place)))
+class Windows(NamedTuple):
+    """How far cells are drawn, and how far the messages of columns and the sums of columns j … of a row reach."""
+
+    core: int
+    reach: int
+    depth: int
+    widths: Ints
+
+    @classmethod
+    def of(cls, scale: float, gaussian: bool, rows: int, columns: int) -> Windows:
+        """Windows for the largest scale; messages reach further than draws, so that they are right where it matters."""
+        place = np.arange(columns + 1)
+        core, half = windows(scale, gaussian, np.array([1, max(1, rows // 2)])).tolist()
+        widths = windows(scale, gaussian, np.maximum(1, np.minimum(place, columns - place)))
+        return cls(core, core + half, core + 2 * half, widths)
 
 
 class Table(NamedTuple):
@@ -54,15 +64,16 @@ class Table(NamedTuple):
     below: Floats  # (rows + 1, classes, 2·depth + 1): weight with which rows r … sum to −depth … depth
     which: Ints  # (columns,): class of each column
     widths: Ints  # (columns + 1,): sums of columns j … of a row are followed from −widths[j] to widths[j]
+    core: int  # noise of −core … core is drawn; core ≤ reach
 
 
-def prepared(weights: Floats, which: Ints, depth: int, widths: Ints) -> Table:
+def prepared(weights: Floats, which: Ints, sizes: Windows) -> Table:
     """Convolve the weights of each column from the last row upwards; each message is scaled to a largest entry of 1."""
     rows, classes, _ = weights.shape
-    below = np.zeros((rows + 1, classes, 2 * depth + 1))
-    below[rows, :, depth] = 1.0
+    below = np.zeros((rows + 1, classes, 2 * sizes.depth + 1))
+    below[rows, :, sizes.depth] = 1.0
     _fill(weights, below)
-    return Table(weights, below, which, widths)
+    return Table(weights, below, which, sizes.widths, min(sizes.core, weights.shape[2] // 2))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -118,19 +129,21 @@ def _messages(table: Table, r: int, needed: Ints, shares: Floats, sums: Floats) 
         sums[j] = 0.0
         old, new = table.widths[j + 1], table.widths[j]
         source, target = sums[j + 1, width - old : width + old + 1], sums[j, width - new : width + new + 1]
-        _convolve(shares[j], -reach, source, -old, target, -new)
+        _convolve(shares[j, reach - table.core : reach + table.core + 1], -table.core, source, -old, target, -new)
     return sums[0, width]
 
 
 @numba.njit(cache=True, nogil=True)
-def _draw_row(words: Words, place: int, shares: Floats, sums: Floats, row: Ints) -> None:  # pragma: no cover (compiled)
+def _draw_row(
+    words: Words, place: int, core: int, shares: Floats, sums: Floats, row: Ints
+) -> None:  # pragma: no cover (compiled)
     """Draw the cells of a row that sums to 0, one word for each."""
     reach, width = shares.shape[1] // 2, sums.shape[1] // 2
     left = 0
     for j in range(row.size):
         goal = (np.float64(words[place + j] >> np.uint64(11)) + 0.5) * 2.0**-53 * sums[j, left + width]
         total, found = 0.0, 0
-        for u in range(max(-reach, left - width), min(reach, left + width) + 1):
+        for u in range(max(-core, left - width), min(core, left + width) + 1):
             term = shares[j, u + reach] * sums[j + 1, left - u + width]
             if term > 0:
                 found = u
@@ -164,7 +177,7 @@ def propose(
             if coin * limits[r] >= probability:
                 return r, -np.inf
         log_weight += np.log(probability)
-        _draw_row(words, place, shares, sums, noise[r])
+        _draw_row(words, place, table.core, shares, sums, noise[r])
         for j in range(columns):
             needed[j] -= noise[r, j]
     for j in range(columns):

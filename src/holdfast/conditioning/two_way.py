@@ -27,11 +27,11 @@ from holdfast.conditioning.rows_in_turn import (
     Floats,
     Ints,
     Table,
+    Windows,
     Words,
     largest,
     prepared,
     propose,
-    window_sizes,
 )
 from holdfast.noise.spread import Spread, simulated_quantiles, simulated_spread
 from holdfast.randomness import Stream, seeded
@@ -42,8 +42,8 @@ LARGEST_SCALE = 40.0
 MOST_CELLS = 10_000
 #: Least share of proposals that must be accepted, by the product of the ratios that are known beforehand.
 LEAST_SHARE = 1e-3
-#: What is added to the limits, so that rounding never makes a row more likely than its limit.
-SLACK = 1e-9
+#: What is added to the limits, so that rounding and windows never make a row more likely than its limit.
+SLACK = 1e-4
 #: Cells that errors are measured on where all have one law, and tables where not.
 POOLED, STUDY = 40_000, 2_000
 #: Draws on which errors were measured before, and how many of these are kept.
@@ -83,11 +83,11 @@ class Layout:
     def table(self) -> Table:
         """The weights, written out for the compiled draws."""
         rows, columns = self.cells.shape
-        reach, depth, widths = window_sizes(float(max(self.scales)), self.gaussian, rows, columns)
-        sizes = np.abs(np.arange(-reach, reach + 1)).astype(np.float64)
+        windows = Windows.of(float(max(self.scales)), self.gaussian, rows, columns)
+        sizes = np.abs(np.arange(-windows.reach, windows.reach + 1)).astype(np.float64)
         exponents = [sizes**2 / (2 * float(s)) if self.gaussian else sizes / float(s) for s in self.scales]
         weights = np.repeat(np.exp(-np.array(exponents))[None], rows, axis=0)
-        return prepared(weights, self.which, depth, widths)
+        return prepared(weights, self.which, windows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +177,9 @@ def evidence(problem: Problem) -> Evidence:
     found = _proposals(problem)
     assert found is not None
     rows, columns = found.layout.cells.shape
-    terms = found.table.weights.shape[2] + 2 * int(found.table.widths.max()) + 8
+    terms = found.table.below.shape[2] + 2 * int(found.table.widths.max()) + 100
     return Evidence(
-        8 * rows * columns**2 * terms * 2.0**-53 + 4 * rows * columns * TAIL,
+        rows * columns * (16 * terms * 2.0**-53 + 4 * TAIL),
         True,
         "the draws are made in doubles: their distance from the law is bounded by the number of operations, and this "
         "delta pays for it",

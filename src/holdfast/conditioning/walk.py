@@ -25,7 +25,7 @@ from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.moves import found_moves
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.conditioning.rows_in_turn import window_sizes
+from holdfast.conditioning.rows_in_turn import Windows
 from holdfast.conditioning.walk_rows import RowChain, tightened, tilted
 from holdfast.conditioning.walk_steps import FAR, Floats, Ints, Moves, walk, walk_coupled
 from holdfast.noise.spread import Spread, simulated_spread
@@ -158,13 +158,13 @@ def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
     rates, gaussian = _rates(problem)[cells], problem.law.kind == "gaussian"
     rows, columns = cells.shape
     widest = float(1 / rates.min())
-    reach, depth, widths = window_sizes(widest / 2 if gaussian else widest, gaussian, rows, columns)
-    reach = min(reach, int(max(np.abs(low).max(), np.abs(high).max())))
+    sizes = Windows.of(widest / 2 if gaussian else widest, gaussian, rows, columns)
+    reach = min(sizes.core, int(max(np.abs(low).max(), np.abs(high).max())))
     places = np.arange(-reach, reach + 1)
-    sizes = places**2 if gaussian else np.abs(places)
+    energies = rates[:, :, None] * (places**2 if gaussian else np.abs(places))
     inside = (places >= low[:, :, None]) & (places <= high[:, :, None])
-    weights = np.where(inside, np.exp(-rates[:, :, None] * sizes), 0.0)
-    return RowChain(tilted(weights, depth, widths, 2 / math.sqrt(widest) if gaussian else 2 / widest))
+    weights = np.where(inside, np.exp(-energies), 0.0)
+    return RowChain(tilted(weights, sizes, 2 / math.sqrt(widest) if gaussian else 2 / widest))
 
 
 def _row_steps(problem: Problem, cells: Ints) -> int:

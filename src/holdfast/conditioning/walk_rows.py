@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.conditioning.rows_in_turn import Floats, Ints, Table, Words, prepared, propose
+from holdfast.conditioning.rows_in_turn import Floats, Ints, Table, Windows, Words, prepared, propose
 from holdfast.randomness import Stream
 
 #: Rounds in which the tilts of the rows are improved.
@@ -56,13 +56,13 @@ def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (co
     return means, variances
 
 
-def tilted(weights: Floats, depth: int, widths: Ints, steepest: float) -> Table:
+def tilted(weights: Floats, sizes: Windows, steepest: float) -> Table:
     """The table whose rows sum to 0 in the mean when columns are independent; tilts are at most so steep."""
     rows, columns, span = weights.shape
     which = np.arange(columns)
     places = np.arange(span) - span // 2
     tilts = np.zeros(rows)
-    table = prepared(weights, which, depth, widths)
+    table = prepared(weights, which, sizes)
     for _ in range(ROUNDS):
         means, variances = _row_moments(table)
         if np.abs(means).max() < 0.05 * np.sqrt(variances.mean()):
@@ -71,7 +71,7 @@ def tilted(weights: Floats, depth: int, widths: Ints, steepest: float) -> Table:
         tilts = np.clip(tilts, -steepest, steepest)
         leaned = np.log(np.where(weights > 0, weights, 1.0)) + tilts[:, None, None] * places
         leaned = np.where(weights > 0, leaned, -np.inf)
-        table = prepared(np.exp(leaned - leaned.max(axis=2, keepdims=True)), which, depth, widths)
+        table = prepared(np.exp(leaned - leaned.max(axis=2, keepdims=True)), which, sizes)
     return table
 
 
