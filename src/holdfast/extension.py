@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, positive, probability, reals
+from holdfast.arguments import Refused, one_of, positive, probability, reals
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.mechanism import Mechanism
 from holdfast.noise import Gaussian, Independent, Laplace
@@ -20,7 +20,7 @@ from holdfast.privacy import Additive, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import one_budget
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream
-from holdfast.subspace import GAUSSIAN, Evidence, SubspaceLaw, choose, promise
+from holdfast.subspace import GAUSSIAN, LAWS, Evidence, SubspaceLaw, choose, promise
 
 NO_VERBS = (
     "noise made for its constraint cannot be conditioned or moved again: give extend() all equalities at once, or use "
@@ -163,6 +163,7 @@ def _equalities(query: Query, constraint: Any) -> System:
 
 def _budget(law: str, epsilon: Any, delta: Any, rho: Any) -> tuple[Target | None, Fraction]:
     """Read the budget: the target, and μ² (Gaussian laws) or ε."""
+    one_of("law", law, LAWS)
     if law not in GAUSSIAN:
         if delta is not None or rho is not None:
             raise Refused(f"law={law!r} promises pure epsilon: give epsilon alone")
