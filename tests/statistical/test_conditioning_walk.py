@@ -99,6 +99,23 @@ def test_rows_of_inequalities_are_respected():
     assert pearson(draws, *law(0.9)) < ALARM
 
 
+def test_tables_that_moves_within_bounds_do_not_connect_are_reached():
+    """The positive part of a move of degree 6: no shorter move leaves it within bounds (Diaconis and Sturmfels 1998)."""
+    first, shifted = np.eye(3, dtype=np.int64), np.roll(np.eye(3, dtype=np.int64), 1, axis=1)
+    truth, other = np.stack([first, shifted]).ravel(), np.stack([shifted, first]).ravel()
+    asked = problem((2, 3, 3), ALL_PAIRS, "laplace", 6, True)
+    moves = found_moves(asked).toarray()
+    assert len(moves) > 4
+    for sign in (-1, 1):
+        assert ((truth + sign * moves) < 0).any(axis=1).all()  # a walk that keeps to the bounds never leaves the truth
+    draws = walk.draw(asked, truth, 1_500, hf.seeded(10))
+    basis = asked.space.lattice_basis().toarray()
+    noise, chances = listed(basis, "laplace", 6, 4, -truth)
+    assert {tuple(row) for row in noise.tolist()} == {(0,) * 18, tuple((other - truth).tolist())}
+    assert pearson(draws, noise, chances) > ALARM
+    assert pearson(0 * draws, noise, chances) < ALARM
+
+
 def test_a_coupled_walk_has_the_law_of_a_walk():
     """Each copy by itself: after three coupled steps the copy behind is compared with plain steps from its start."""
     asked = problem((3, 3), CROSSED, "laplace", 1, False)
