@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from holdfast.arguments import Refused
     from holdfast.constraints import (
         Constraint,
+        Disclosure,
         at_least,
         between,
         consistent,
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
         invariant,
         nonnegative,
         ordered,
+        pinned,
     )
     from holdfast.domains import Cube, Hierarchy
+    from holdfast.extension import extend
     from holdfast.mechanism import Mechanism, gaussian, laplace
+    from holdfast.mixtures import Mixture, mixture
     from holdfast.privacy import Guarantee, compose
+    from holdfast.projection import Projected, project
     from holdfast.published import Release
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
@@ -36,6 +41,7 @@ _ROOMS = {
     "arguments": ("Refused",),
     "constraints": (
         "Constraint",
+        "Disclosure",
         "at_least",
         "between",
         "consistent",
@@ -46,10 +52,14 @@ _ROOMS = {
         "invariant",
         "nonnegative",
         "ordered",
+        "pinned",
     ),
     "domains": ("Cube", "Hierarchy"),
+    "extension": ("extend",),
     "mechanism": ("Mechanism", "gaussian", "laplace"),
+    "mixtures": ("Mixture", "mixture"),
     "privacy": ("Guarantee", "compose"),
+    "projection": ("Projected", "project"),
     "published": ("Release",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
@@ -61,12 +71,15 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
     "Constraint",
     "Cube",
+    "Disclosure",
     "Guarantee",
     "Hierarchy",
     "Keys",
     "LinearRefinement",
     "Mechanism",
+    "Mixture",
     "Neighbours",
+    "Projected",
     "Query",
     "Refused",
     "Release",
@@ -82,6 +95,7 @@ __all__ = [
     "equals",
     "exact_margins",
     "exact_nodes",
+    "extend",
     "fixed",
     "gaussian",
     "histogram",
@@ -89,8 +103,11 @@ __all__ = [
     "laplace",
     "load",
     "margins",
+    "mixture",
     "nonnegative",
     "ordered",
+    "pinned",
+    "project",
     "query",
     "refine",
     "refinement_loss",
