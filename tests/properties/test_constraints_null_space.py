@@ -56,7 +56,6 @@ def test_rank_and_projection_are_those_of_dense_linear_algebra(A: np.ndarray) ->
     assert space.rank == flint.fmpz_mat(A.tolist()).rank()
     assert space.dimension == n - space.rank
     assert space.is_zero == (space.rank == n)
-    assert space.is_everything == (not A.any())
     dense = np.eye(n) - np.linalg.pinv(A.astype(float)) @ A
     np.testing.assert_allclose(space.project(np.eye(n)), dense, atol=1e-12)
     vector = np.arange(1.0, n + 1)
@@ -135,7 +134,6 @@ def test_whole_projections_are_recognised_exactly(A: np.ndarray) -> None:
     pinned = space.pinned_coordinates()
     dense = np.eye(n) - np.linalg.pinv(A.astype(float)) @ A
     np.testing.assert_array_equal(pinned, np.abs(np.diag(dense)) < 1e-9)
-    assert [space.spans(i) for i in range(n)] == pinned.tolist()
 
 
 def test_projecting_many_columns_to_whole_numbers_finds_the_one_that_fails() -> None:
@@ -235,7 +233,7 @@ def test_rows_beyond_doubles_keep_their_rank() -> None:
 
 def test_extreme_null_spaces() -> None:
     everything = nonempty = fixed(0, 1).system(3).null_space(structural=False)
-    assert everything.is_everything
+    assert everything.rank == 0
     assert nonempty.lattice_basis().toarray().tolist() == np.eye(3, dtype=int).tolist()
     assert not everything.pinned_coordinates().any()
     assert everything.projects_integers(np.eye(3, dtype=int))

@@ -88,11 +88,6 @@ class NullSpace:
         return self.n - self.rank
 
     @property
-    def is_everything(self) -> bool:
-        """Whether N is all of Rⁿ."""
-        return self.rank == 0
-
-    @property
     def is_zero(self) -> bool:
         """Whether N holds the zero vector only."""
         return self.rank == self.n
@@ -264,7 +259,3 @@ class NullSpace:
         if self.rank == 0:
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
-
-    def spans(self, position: int) -> bool:
-        """Tell whether the rows alone determine the coordinate at this position."""
-        return bool(self.pinned_coordinates()[position])
