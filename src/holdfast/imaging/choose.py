@@ -1,35 +1,24 @@
-"""The ways to compute `onto`, best first, and the choice among them. A new way is one new file and one line here."""
+"""The ways to compute `onto`, best first, and the choice among them.
+
+Formulas for the whole table come first. Otherwise outputs that no row connects are moved by themselves, each group by
+the first way that accepts it. The choice looks at what must hold, the norm and the weights, never at the data. A new
+way is one new file and one line here.
+"""
 
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, Protocol, cast
-
-import numpy.typing as npt
+from typing import cast
 
 from holdfast.arguments import Refused, one_of
-from holdfast.imaging import bluedown, boxes, hierarchy, projection, topdown
+from holdfast.constraints.blocks import independent_outputs
+from holdfast.imaging import bluedown, boxes, hierarchy, network, one_sum, orders, program, projection, topdown
+from holdfast.imaging.plan import Plan, Share, Way
 from holdfast.imaging.problem import Problem
-from holdfast.noise import Independent
-from holdfast.noise.spread import Spread
 
-
-class Way(Protocol):
-    """One way to find the nearest point."""
-
-    __name__: str
-
-    def accepts(self, problem: Problem) -> bool:
-        """Whether this way finds the nearest point for this problem."""
-
-    def image(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-
-    def spread(self, problem: Problem, law: Independent) -> Spread | None:
-        """Errors known before data is seen; None where they depend on the data."""
-
-
-WAYS: tuple[ModuleType, ...] = (hierarchy, boxes, projection)
+#: Ways that take the whole table at once, whether or not it falls apart.
+WHOLE: tuple[ModuleType, ...] = (hierarchy, boxes, projection)
+WAYS: tuple[ModuleType, ...] = (*WHOLE, orders, one_sum, network, program)
 #: Baselines, used only when they are asked for by name.
 ASKED_FOR: tuple[ModuleType, ...] = (topdown, bluedown)
 
@@ -45,15 +34,39 @@ def name_of(way: Way) -> str:
 
 
 def choose(problem: Problem, method: str | None = None) -> Way:
-    """Return the first way that accepts the problem; `method` asks for one by name. Refuse where none is known."""
+    """Return the best way; `method` asks for one by name. Refuse where none is known. Made once per problem."""
+    kept: dict[str | None, Way] = problem.__dict__.setdefault("_ways", {})
+    if method not in kept:
+        kept[method] = _chosen(problem, method)
+    return kept[method]
+
+
+def _chosen(problem: Problem, method: str | None) -> Way:
     candidates = ways()[: len(WAYS)]
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
-    found = next((way for way in candidates if way.accepts(problem)), None)
-    if found is None:
+    apart = tuple(way for way in candidates if way not in WHOLE + ASKED_FOR)
+    found = next((way for way in candidates if way not in apart and way.accepts(problem)), None)
+    if found is not None:
+        return found
+    if problem.system.branches or not apart:
         raise Refused(_no_way(problem, method))
-    return found
+    groups = independent_outputs(problem.system, problem.space.rows)
+    if len(groups) == 1:
+        found = next((way for way in apart if way.accepts(problem)), None)
+        if found is None:
+            raise Refused(_no_way(problem, method))
+        return found
+    shares, taken = [], {}
+    for outputs, (part, rows) in zip(groups, problem.parts(groups), strict=True):
+        if id(part) not in taken:
+            way = next((way for way in (boxes, *apart) if way.accepts(part)), None)
+            if way is None:
+                raise Refused(_no_way(part, method))
+            taken[id(part)] = way
+        shares.append(Share(outputs, part, rows, taken[id(part)]))
+    return Plan(tuple(shares))
 
 
 def _no_way(problem: Problem, method: str | None) -> str:
