@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.published import Release
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
+    from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
     from holdfast.release.load import load
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
@@ -52,6 +53,7 @@ _ROOMS = {
     "published": ("Release",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
+    "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
     "release.load": ("load",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -62,6 +64,7 @@ __all__ = [
     "Guarantee",
     "Hierarchy",
     "Keys",
+    "LinearRefinement",
     "Mechanism",
     "Neighbours",
     "Query",
@@ -72,6 +75,7 @@ __all__ = [
     "at_least",
     "beliefs",
     "between",
+    "calibrate_refinement",
     "compose",
     "consistent",
     "counts",
@@ -88,6 +92,8 @@ __all__ = [
     "nonnegative",
     "ordered",
     "query",
+    "refine",
+    "refinement_loss",
     "seeded",
     "workload",
 ]

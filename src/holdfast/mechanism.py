@@ -215,8 +215,7 @@ class Mechanism:
         if values.ndim != 2 or values.shape[1] != self.query.n:
             raise Refused(f"noisy must have shape ({self.query.n},) or (size, {self.query.n}), found {np.shape(noisy)}")
         for move in self.moves:
-            right = move.problem.system.right_hand_sides(self.base.unit)
-            values = self._way(move).image(move.problem, values, right)
+            values = self._way(move).image(move.problem, values, move.problem.right_hand_sides())
         result = self._in_units(values)
         return result[0] if np.ndim(noisy) == 1 else result
 
@@ -236,17 +235,20 @@ class Mechanism:
         themselves before they leave.
         """
         statements = (self.guarantee, *self.guarantees[1:])
+        if self.condition is not None:
+            conditioning.forget(self.condition.system)
         checked = self._truth(truth)
         stream = _stream(rng)
         noisy = self._noisy(checked, 1, stream)
         # A move may work in place, and what it was given is published beside it where that is free.
         measurements = noisy[0].copy() if self._measurements_are_free else None
-        values = self._moved(noisy, checked)[0]
-        self._check(values, checked)
+        values, evidence = self._moved_with_evidence(noisy, checked)
+        self._check(values, checked, evidence)
         if stream.reproducible:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
         kept = None if measurements is None else self._in_units(measurements)
-        return Release(self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
+        shown = (self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
+        return Release(*shown, evidence if self._measurements_are_free else None)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -305,7 +307,7 @@ class Mechanism:
     def _depends_on_data(self) -> bool:
         if self.condition is not None and self._plan.problem.depends_on_data:
             return True
-        return any(move.problem.system.has_inequalities for move in self.moves)
+        return any(move.problem.depends_on_data for move in self.moves)
 
     @cached_property
     def _spread(self) -> Spread | None:
@@ -365,6 +367,17 @@ class Mechanism:
             values = way.image(move.problem, values, move.problem.space.rows @ truth)
         return values
 
+    def _moved_with_evidence(
+        self, noisy: npt.NDArray[Any], truth: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], imaging.Evidence | None]:
+        """One moved table (n,), and what the last way can show for it."""
+        values, evidence = noisy[0], None
+        for move in self.moves:
+            right = move.problem.space.rows @ truth
+            answer = imaging.certified(self._way(move), move.problem, values, right)
+            values, evidence = answer.values, answer.evidence
+        return values, evidence
+
     @property
     def _measurements_are_free(self) -> bool:
         """Whether the noisy answer may be published beside the table: it is the input of a move and nothing else.
@@ -375,12 +388,19 @@ class Mechanism:
         subspace = any(statement.scope == "subspace" for statement in self.guarantees)
         return self.condition is None and bool(self.moves) and not subspace
 
-    def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
-        """Test on the values themselves that everything asked for holds; exact for whole numbers."""
+    def _check(
+        self, values: npt.NDArray[Any], truth: npt.NDArray[Any], evidence: imaging.Evidence | None = None
+    ) -> None:
+        """Test on the values themselves that everything asked for holds; exactly for whole numbers or on a grid."""
         last = self.moves[-1].problem.system if self.moves else self.condition.system if self.condition else None
         if last is None:
             return
-        missed = last.violation(values, self.base.unit)
+        unit = self.base.unit
+        if evidence is not None and evidence.exact and not self.moves[-1].problem.integer:
+            known = evidence.steps(truth)
+            if known is not None:  # doubles stand for multiples of the grid: these are tested, in whole numbers
+                values, truth, unit = evidence.nearest_steps(values), known, unit * evidence.grid
+        missed = last.violation(values, unit)
         if missed is None and last.invariants.count:
             change = values - truth
             kept = last.null_space(structural=False).contains(

@@ -94,7 +94,10 @@ CASES = {
         "measure them",
     ),
     "equalities and bounds": (lambda: BASE.onto(TOTAL & hf.nonnegative()).simulate([1, 1, 1], 1), "together"),
-    "onto a union": (lambda: BASE.onto(hf.between(0, 1) | hf.between(3, 4)).simulate([0, 0, 0], 1), "union"),
+    "onto a union and an invariant": (
+        lambda: BASE.onto((hf.between(0, 1) | hf.between(3, 4)) & TOTAL).simulate([0, 0, 0], 1),
+        "a union together with invariants",
+    ),
     "calibrated to nothing": (lambda: BASE.calibrated(), "exactly one way"),
     "calibrated to what it has not": (lambda: BASE.calibrated(rho=1), "promises no rho"),
     # draws

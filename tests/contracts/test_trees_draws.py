@@ -111,6 +111,16 @@ def test_thousands_of_zero_siblings(kind):
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_alike_parcels_in_unlike_places(kind):
+    # 63 empty leaves beside large ones, and 63 beside as many empty ones: one kind of piece, pulled very unlike
+    parents = np.array([-1, 0, 0] + [1] * 127 + [2] * 126)
+    low = counts_to_bounds(parents, np.repeat([0, 300, 0], [83, 44, 126]))
+    tables = sampler(parents, kind, 6, low).draw(20, hf.seeded(3))
+    assert (tables >= low).all()
+    assert sums_up(parents, tables)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_boxes_hold(kind):
     parents = nation(20_000)
     rng = np.random.default_rng(6)

@@ -62,7 +62,7 @@ def test_the_fields_of_the_registry_are_filled_in(tmp_path):
     assert deployment["product"]["name"] == "Trips"
     assert deployment["dp_flavor"]["name"] == "Pure DP"
     assert deployment["dp_flavor"]["input_metric"] == "change-one distance"
-    assert "city / F, city / M (published exactly)" in deployment["dp_flavor"]["unprotected_quantities"]
+    assert deployment["dp_flavor"]["unprotected_quantities"] == "table: published exactly: city (all 2 figures)"
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": job.guarantee.epsilon}
     assert deployment["privacy_loss"]["privacy_parameters_description"] == str(job.guarantee)
 

@@ -168,6 +168,7 @@ def test_budgets_are_set_by_the_command(folder):
             "budget": {"epsilon": 0.3},
             "remaining": {"epsilon": pytest.approx(0.3)},
             "trouble": None,
+            "beside": [],
         }
     ]
 

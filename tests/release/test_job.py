@@ -1,10 +1,13 @@
 """Jobs: the total guarantee is the one asked for, whatever the method; what promises nothing is refused."""
 
+import json
+
 import pytest
 
 from holdfast.privacy import compose
 from holdfast.release.job import LISTS
 from holdfast.release.places import SpecError
+from holdfast.release.plan import plan
 from jobs import cube, job, tree
 
 EVERYTHING = "hold: [consistent, nonnegative]"
@@ -131,7 +134,7 @@ def test_auto_compares_laws_for_epsilon_and_delta(tmp_path):
 def test_what_holds_nothing_is_refused_with_reasons(tmp_path):
     with pytest.raises(SpecError, match=r"no method holds everything.*given: .*onto: .*numbers: real") as caught:
         job(tmp_path, cube(table="margins: [[sex, age], [sex]]", rest="hold: [consistent, {exact: [age]}]"))
-    assert caught.value.line == 5
+    assert (caught.value.line, caught.value.key) == (6, "hold")
     with pytest.raises(SpecError, match="noise alone holds nothing"):
         job(tmp_path, tree(rest="hold: [consistent]\nmethod: noise"))
     with pytest.raises(SpecError, match="given-then-onto needs"):
@@ -143,6 +146,10 @@ def test_a_job_without_a_statement_is_refused(tmp_path):
     with pytest.raises(SpecError) as caught:
         job(tmp_path, tree(rest="hold: [consistent, {exact: [zone]}]\nmethod: given"))
     assert caught.value.key == "method"
+    with pytest.raises(SpecError, match="no change of a few records keeps these equalities") as caught:
+        job(tmp_path, tree(rest="hold: [consistent, {exact: [zone]}]"))
+    assert caught.value.key == "hold"
+    assert str(caught.value).count("no change of a few records") == 1
     with pytest.raises(SpecError, match="no privacy statement is known for integer Gaussian"):
         job(tmp_path, cube(privacy="rho: 1", rest="hold: [nonnegative, {exact: [sex]}]\nmethod: given"))
 
@@ -237,7 +244,9 @@ def test_a_budget_that_leaves_no_noise_is_refused_before_anything_is_charged(tmp
 
 
 def test_another_name_for_a_column_that_no_table_has_is_refused(tmp_path):
-    with pytest.raises(SpecError, match=r"no table has a column 'zon'.*did you mean 'zone'") as caught:
+    with pytest.raises(
+        SpecError, match=r"neither a table nor privacy.unit has a column 'zon'.*did you mean 'zone'"
+    ) as caught:
         job(tmp_path, tree("columns: {zon: PULocationID}"))
     assert caught.value.key == "data.columns.zon"
 
@@ -247,3 +256,52 @@ def test_refused_methods_name_the_remedy_as_a_spec_does(tmp_path):
     refused = [each.refused for each in made.tables[0].comparison if each.refused]
     assert refused
     assert all("numbers: real" in sentence and "integer=False" not in sentence for sentence in refused)
+
+
+def test_refusals_call_figures_by_their_names(tmp_path):
+    cannot = {
+        "hold: [consistent, {between: {low: 5, at: [N1]}}, {impossible: [N1]}]": (
+            "impossible: 'city / North / N1'; between 5 and inf at 'city / North / N1'"
+        ),
+        "hold: [consistent, {between: {high: 5, at: [North]}}, {between: {low: 9, at: [N1]}}, nonnegative]": (
+            "consistent; between −inf and 5 at 'city / North'; between 9 and inf at 'city / North / N1'; nonnegative"
+        ),
+    }
+    for rest, words in cannot.items():
+        with pytest.raises(SpecError) as caught:
+            job(tmp_path, tree(rest=rest))
+        assert str(caught.value).endswith(f"cannot hold together: {words}")
+    with pytest.raises(SpecError, match=r"\(between −inf and 5 at 'city / North' \(at 'city / North'\)\)"):
+        job(tmp_path, tree(table="guess: 3", rest="hold: [consistent, {between: {high: 5, at: [North]}}]"))
+    unmeasured = "shares: {city: 0.5, borough: 0.5}"
+    with pytest.raises(SpecError, match="where 'city / North / N1' has a bound but is not measured"):
+        job(tmp_path, tree(table=unmeasured, rest=f"{EVERYTHING}\nmethod: given"))
+    with pytest.raises(SpecError, match="how 'city / South / S2' and 'city / South / S3' share their sum"):
+        job(tmp_path, tree(table=unmeasured, rest="hold: [consistent]\nmethod: given"))
+
+
+def test_a_level_without_a_share_is_told(tmp_path):
+    for shares in ("{borough: 0.5, zone: 0.5}", "{city: 0, borough: 0.5, zone: 0.5}"):
+        told = job(tmp_path, tree(table=f"shares: {shares}")).caveats
+        assert any(
+            "no noisy answer is taken at the level 'city', to which shares give nothing" in each for each in told
+        )
+    for table in ("shares: {city: 0.2, borough: 0.3, zone: 0.5}", ""):
+        assert not any("shares" in each for each in job(tmp_path, tree(table=table)).caveats)
+
+
+def test_an_error_that_nobody_can_tell_is_unknown_and_not_refused(tmp_path):
+    text = tree(table="shares: {city: 0.5, borough: 0.5}", rest=f"{EVERYTHING}\nmethod: topdown")
+    untold = job(tmp_path, text)
+    planned = plan(untold).as_mapping()["tables"][0]
+    assert [level["absolute_error"] for level in planned["levels"]] == [None] * 3
+    assert "nobody can tell them without a guess" in planned["errors_known"]
+    json.dumps(planned, allow_nan=False)
+    assert 0 < job(tmp_path, text.replace("root: city", "root: city, guess: 100")).tables[0].errors.score < 1000
+
+
+def test_persons_are_counted_under_the_name_that_the_records_use(tmp_path):
+    privacy = "epsilon: 1, unit: {column: rider, max_records: 5}"
+    plain, renamed = (job(tmp_path, tree(data, privacy)) for data in ("", "columns: {rider: who}"))
+    assert plain.unit == "column rider, at most 5 records"
+    assert renamed.unit == "column who, at most 5 records"

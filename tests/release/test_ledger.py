@@ -14,6 +14,7 @@ from holdfast.arguments import Refused
 from holdfast.release import ledger as ledger_module
 from holdfast.release.accounts import Account, Budget
 from holdfast.release.ledger import Ledger, Overspent
+from holdfast.release.units import Unit
 
 QUERY = hf.histogram(4)
 DATA = ("trips", "record")
@@ -77,12 +78,101 @@ def test_a_release_larger_than_what_is_left_is_refused_and_a_smaller_one_is_not(
 def test_datasets_and_units_have_accounts_of_their_own(ledger):
     ledger.set_budget("a", "record", epsilon=1)
     charge(ledger, pure(1), where=("a", "record"))
-    charge(ledger, pure(3), where=("a", "rider"))
+    charge(ledger, pure(3), where=("a", "column rider, at most 1 record"))
     charge(ledger, pure(5), where=("b", "record"))
-    assert ledger.datasets() == [("a", "record"), ("a", "rider"), ("b", "record")]
+    assert ledger.datasets() == [("a", "record"), ("a", "column rider"), ("b", "record")]
     assert [ledger.spent(*where).epsilon for where in ledger.datasets()] == [1.0, 3.0, 5.0]
     assert [len(ledger.entries(*where)) for where in ledger.datasets()] == [1, 1, 1]
     assert ledger.budget("b", "record") is None
+
+
+def per_person(epsilon, kept, persons=1, kind="add-remove"):
+    relation = hf.Neighbours(kind, records=kept * persons)
+    return hf.laplace(QUERY, epsilon=epsilon, neighbours=relation).guarantees
+
+
+def rider(kept):
+    return "trips", f"column rider, at most {kept} record{'s' if kept > 1 else ''}"
+
+
+def test_a_person_has_one_account_whatever_number_of_records_each_release_keeps(ledger):
+    ledger.set_budget("trips", "column rider", epsilon=2)
+    charge(ledger, per_person(1, 5), where=rider(5))
+    charge(ledger, per_person(0.5, 3), where=rider(3))
+    assert ledger.datasets() == [("trips", "column rider")]
+    for unit in ("column rider", "column rider, at most 5 records", "column rider, at most 99 records"):
+        assert ledger.spent("trips", unit).epsilon == 1.5
+        assert ledger.remaining("trips", unit) == {"epsilon": 0.5}
+    # What is stated holds for as many records as every release keeps.
+    assert ledger.spent(*rider(5)).records == 3
+    assert "covers one person, of whom the releases keep at most 3 or 5 records" in ledger.spent(*rider(5)).because
+    with pytest.raises(Overspent, match=r"per column rider is ε = 2 and ε = 0\.5 is left"):
+        charge(ledger, per_person(0.6, 1), where=rider(1))
+    charge(ledger, per_person(0.5, 1), where=rider(1))
+    assert ledger.remaining(*rider(2)) == {"epsilon": 0.0}
+
+
+def test_persons_who_change_two_at_a_time_are_not_taken_for_one(ledger):
+    # Two persons with three records each: not one person with six.
+    charge(ledger, per_person(1, 3, persons=2), where=rider(3))
+    charge(ledger, per_person(0.25, 6), where=rider(6))
+    assert ledger.spent(*rider(3)).epsilon == 1 + 2 * 0.25
+    assert ledger.spent(*rider(3)).records == 2 * 3
+
+
+def test_replaced_persons_count_as_one_who_leaves_and_one_who_comes(ledger):
+    charge(ledger, per_person(0.5, 4), where=rider(4))
+    charge(ledger, per_person(0.25, 1, kind="replace-one"), where=rider(1))
+    assert ledger.spent(*rider(1)).epsilon == 2 * 0.5 + 0.25
+
+
+def test_a_statement_about_fewer_records_than_a_person_has_is_not_added_up(ledger):
+    charge(ledger, pure(1), where=rider(2))
+    with pytest.raises(hf.Refused, match="a statement about 1 records does not cover a person with 2"):
+        ledger.spent(*rider(2))
+
+
+def test_a_ledger_with_budgets_per_number_of_records_is_read_as_one_account(ledger):
+    ledger.set_budget(*rider(5), epsilon=3)
+    charge(ledger, per_person(1, 2), where=rider(2))
+    assert ledger.remaining("trips", "column rider") == {"epsilon": 2.0}
+    ledger.set_budget("trips", "column rider", epsilon=1)
+    assert ledger.remaining(*rider(5)) == {"epsilon": 0.0}
+
+
+def test_charges_of_other_accounts_on_the_same_dataset_are_told(ledger):
+    charge(ledger, pure(1))
+    charge(ledger, pure(1))
+    charge(ledger, per_person(1, 5), where=rider(5))
+    charge(ledger, pure(1), where=("others", "record"))
+    (of_records,) = ledger.beside("trips", "record")
+    (of_persons,) = ledger.beside("trips", "column rider")
+    assert of_records.startswith("1 charge per column rider is not in the sum per record: ")
+    assert of_persons.startswith("2 charges per record are not in the sum per column rider: ")
+    assert of_persons.endswith("nothing for somebody with many")
+    assert ledger.beside("others", "record") == ()
+
+
+@pytest.mark.parametrize("column", ["rider", "a, at most 3 records", "at most", "1", "record", "x\ny"])
+@pytest.mark.parametrize("kept", [None, 1, 12])
+def test_units_are_read_as_they_are_written(column, kept):
+    unit = Unit(column, kept)
+    if kept is not None or ", at most" not in column:
+        assert Unit.read(str(unit)) == unit
+    assert Unit(column, 7).who == f"column {column}"
+
+
+@pytest.mark.parametrize("unit", ["rider", "", "column", "column ", "records", None, 3, "column  "])
+def test_other_units_are_refused(ledger, unit):
+    with pytest.raises(hf.Refused, match="unit must be 'record' or 'column NAME'"):
+        ledger.set_budget("trips", unit, epsilon=1)
+    assert not ledger.exists
+
+
+def test_a_charge_per_person_says_how_many_records_are_kept(ledger):
+    with pytest.raises(hf.Refused, match="says how many records are kept"):
+        charge(ledger, pure(1), where=("trips", "column rider"))
+    assert not ledger.exists
 
 
 @settings(max_examples=50, deadline=None)
@@ -298,6 +388,32 @@ def test_other_files_are_not_taken_for_a_ledger(tmp_path):
     connection.close()
     with pytest.raises(hf.Refused, match="has version 2"):
         newer.entries()
+
+
+def test_an_emptied_ledger_is_not_taken_for_a_new_one(ledger):
+    charge(ledger, pure(1))
+    ledger.path.write_bytes(b"")
+    for use in (lambda: charge(ledger, pure(1)), lambda: ledger.entries(), lambda: ledger.set_budget(*DATA, epsilon=1)):
+        with pytest.raises(hf.Refused, match="is empty, and holdfast never makes an empty one: restore it from a copy"):
+            use()
+    assert ledger.path.read_bytes() == b""
+
+
+def test_what_a_killed_maker_left_does_not_stand_in_the_way(ledger):
+    draft = ledger.path.with_name(".ledger.sqlite.partial")
+    draft.write_bytes(b"half a ledger")
+    draft.with_name(".ledger.sqlite.partial-journal").write_bytes(b"half a journal")
+    charge(ledger, pure(1))
+    assert len(ledger.entries()) == 1
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["ledger.sqlite"]
+
+
+def test_a_link_that_leads_nowhere_is_not_replaced_by_a_new_ledger(tmp_path):
+    link = tmp_path / "ledger.sqlite"
+    link.symlink_to(tmp_path / "not mounted" / "ledger.sqlite")
+    with pytest.raises(hf.Refused, match="a link that leads nowhere"):
+        charge(Ledger(link), pure(1))
+    assert link.is_symlink()
 
 
 def test_a_ledger_in_no_folder_cannot_be_written(tmp_path):

@@ -168,6 +168,20 @@ def test_a_person_counts_with_at_most_max_records(tmp_path):
             assert tabulate(made, data)[0].sum() == min(2, len(data))
 
 
+def test_the_column_of_persons_can_have_another_name(tmp_path):
+    renamed = PERSONS.replace("domain: zones.csv", "domain: zones.csv, columns: {rider: who}")
+    assert renamed != PERSONS
+    data = riders(1, range(40))
+    before = tabulate(job(tmp_path, PERSONS), data)[0]
+    other = job(tmp_path, renamed)
+    assert tabulate(other, data.rename({"rider": "who"}))[0].sum() == before.sum() < len(data)
+    with pytest.raises(Refused, match=r"data.columns.rider: the records have no column 'who'"):
+        tabulate(other, data)
+    nobody = data.rename({"rider": "who"}).with_columns(who=pl.lit(None, pl.String))
+    with pytest.raises(Refused, match="some record has no 'who'"):
+        tabulate(other, nobody)
+
+
 def test_the_choice_for_one_person_does_not_depend_on_others(tmp_path):
     made = job(tmp_path, PERSONS)
     alone = riders(2, range(5, 6))

@@ -110,7 +110,7 @@ GIVEN = {
         [1, 1],
         hf.between(0, 1) | hf.between(3, 4),
         lambda z: {*z} <= {0, 1} or {*z} <= {3, 4},
-        "enumeration",
+        "enumeration, union",
     ),
     "an open union": (
         hf.histogram(2),

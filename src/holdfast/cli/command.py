@@ -148,7 +148,7 @@ def ledger_remaining(
 @books.command("budget")
 def ledger_budget(
     dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
-    unit: Annotated[str, typer.Option(help="The unit, as the ledger names it.")] = "record",
+    unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
     epsilon: Annotated[str | None, typer.Option(help="Total epsilon.")] = None,
     delta: Annotated[str | None, typer.Option(help="Total delta, beside epsilon.")] = None,
     rho: Annotated[str | None, typer.Option(help="Total rho, instead of epsilon.")] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,7 +72,8 @@ def plan(found: Any) -> None:
     for table in found.tables:
         console.print(f"\n{escape(table.name)}: {table.kind}, method {table.method}, computed by {table.ways}")
         console.print(_levels(table))
-        console.print(f"  Errors {escape(table.basis)}; measured on {table.simulated} simulated tables.")
+        measured = f"; measured on {table.simulated} simulated tables" if table.simulated else ""
+        console.print(f"  Errors {escape(table.basis)}{measured}.")
         if len(table.comparison) > 1:
             console.print(_comparison(table))
     console.print("\n[bold]What it promises[/bold]")
@@ -124,6 +126,8 @@ def _comparison(table: Any) -> Table:
 
 
 def _short(number: float) -> str:
+    if math.isinf(number):
+        return "unknown"
     return f"{number:,.3g}" if number < 1000 else f"{number:,.0f}"
 
 
@@ -156,7 +160,11 @@ def accounts(rows: list[dict[str, Any]]) -> None:
         spent = row["trouble"] or ("nothing" if row["spent"] is None else amount(row["spent"]))
         budget, left = (_numbers(row[key]) for key in ("budget", "remaining"))
         shown.add_row(escape(row["dataset"]), escape(row["unit"]), escape(spent), budget or "none set", left or "-")
-    _console().print(shown)
+    console = _console()
+    console.print(shown)
+    for row in rows:
+        for words in row["beside"]:
+            console.print(f"{escape(row['dataset'])}: {escape(words)}.")
 
 
 def amount(statement: dict[str, Any]) -> str:

@@ -133,15 +133,15 @@ def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
     for name, unit in ledger.datasets():
         if dataset in (None, name):
             account = ledger.account(name, unit)
-            spent = None if account.trouble or not account.spent else account.spent[0]
             rows.append(
                 {
                     "dataset": name,
                     "unit": unit,
-                    "spent": None if spent is None else spent.as_mapping(),
-                    "budget": ledger.budget(name, unit),
-                    "remaining": ledger.remaining(name, unit),
+                    "spent": account.spent[0].as_mapping() if account.spent else None,
+                    "budget": account.allowed,
+                    "remaining": account.left,
                     "trouble": account.trouble,
+                    "beside": list(ledger.beside(name, unit)),
                 }
             )
     if json:

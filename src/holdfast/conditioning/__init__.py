@@ -2,7 +2,8 @@
 
 from holdfast.conditioning.choose import Plan, Way, choose, name_of, ways
 from holdfast.conditioning.evidence import Evidence
+from holdfast.conditioning.price import forget
 from holdfast.conditioning.problem import Problem
 from holdfast.conditioning.promise import promise
 
-__all__ = ["Evidence", "Plan", "Problem", "Way", "choose", "name_of", "promise", "ways"]
+__all__ = ["Evidence", "Plan", "Problem", "Way", "choose", "forget", "name_of", "promise", "ways"]

@@ -25,6 +25,7 @@ from holdfast.conditioning import (
     metropolis,
     rejection,
     total,
+    union,
 )
 from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.improper import refuse_improper
@@ -56,7 +57,18 @@ class Near(Way, Protocol):
         """How near, and how that is known; before any data is seen."""
 
 
-WAYS: tuple[ModuleType, ...] = (gaussian_tree, free, boxes, line, total, gaussian, hierarchy, enumeration, rejection)
+WAYS: tuple[ModuleType, ...] = (
+    gaussian_tree,
+    free,
+    boxes,
+    line,
+    total,
+    gaussian,
+    hierarchy,
+    union,
+    enumeration,
+    rejection,
+)
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
 NEAR: tuple[ModuleType, ...] = ()
@@ -147,6 +159,7 @@ def choose(problem: Problem, method: str | None = None) -> Plan:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
     refuse_improper(problem)
+    union.refuse_overlap(problem)
     # Ways whose work grows with the number of outputs, or that are not exact, see independent shares only.
     whole = next((way for way in candidates if way not in (rejection, *NEAR) and way.accepts(problem)), None)
     if whole is not None:

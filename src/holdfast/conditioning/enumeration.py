@@ -100,19 +100,14 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
     """Depth first over outputs; a row's remaining range tells whether it can still be met."""
     system, n = problem.system, problem.law.n
     low, high = (bounds.tolist() for bounds in system.integer_bounds(problem.unit))
-    equal = problem.space.rows
-    # A branch of a union may not hold the truth: its right-hand sides are its own.
+    # A branch of a union may not hold the truth: its right-hand sides are its own, but for the invariants.
+    equal = system.invariants.A if in_branch else problem.space.rows
+    rows: list[tuple[dict[int, int], int | Fraction, bool]] = [
+        (dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), int((row @ truth)[0]), True)
+        for row in (equal[[i]] for i in range(equal.shape[0]))
+    ]
     if in_branch:
-        rows = [(*_row(system.equalities, i, problem.unit), True) for i in range(system.equalities.count)]
-    else:
-        rows = [
-            (
-                dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)),
-                int((row @ truth)[0]),
-                True,
-            )
-            for row in (equal[[i]] for i in range(equal.shape[0]))
-        ]
+        rows += [(*_row(system.equalities, i, problem.unit), True) for i in range(system.equalities.count)]
     rows += [(*_row(system.inequalities, i, problem.unit), False) for i in range(system.inequalities.count)]
     _tighten(rows, low, high)
     by_output = [[row for row in rows if j in row[0]] for j in range(n)]
@@ -213,7 +208,7 @@ class Choice:
     def _partial(self) -> list[arb]:
         bits = int(ctx.prec)
         if bits not in self._sums:
-            exponents = self._exponents()
+            exponents = self.exponents()
             least = min(exponents)
             running, sums = arb(0), []
             for exponent in exponents:
@@ -222,7 +217,8 @@ class Choice:
             self._sums[bits] = sums
         return self._sums[bits]
 
-    def _exponents(self) -> list[Fraction]:
+    def exponents(self) -> list[Fraction]:
+        """Σ|u_i|/λ_i or Σu_i²/2σ_i² of each vector."""
         law = self.problem.law
         which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
         power, factor = (1, Fraction(1)) if law.kind == "laplace" else (2, Fraction(1, 2))

@@ -1,18 +1,23 @@
 """Continuous Gaussian noise given equalities, in closed form (THEORY §2).
 
-Law: N(0, Q(QᵀΣ⁻¹Q)⁻¹Qᵀ) on N. With every output measured the draw is U − ΣAᵀ(AΣAᵀ)⁻¹AU, one sparse solve; with
-outputs that are not measured the precision on a dense basis Q of N is used.
+Law: N(0, Q(QᵀΣ⁻¹Q)⁻¹Qᵀ) on N. With every output measured the draw is U − ΣAᵀ(AΣAᵀ)⁻¹AU: means are subtracted where the
+rows are margins of a cube, otherwise one sparse factorisation serves all draws. With outputs that are not measured the
+precision on a dense basis Q of N is used.
 """
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
+from holdfast.conditioning.normals import make_normals
 from holdfast.conditioning.problem import Problem, Truth
+from holdfast.conditioning.projections import projection
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
@@ -20,6 +25,8 @@ from holdfast.randomness import Stream
 LARGEST_DENSE = 3_000
 #: Entries of dense work arrays kept at once while variances are computed.
 CHUNK = 1 << 22
+#: Numbers that one thread handles at once; they stay in its processor's cache.
+BATCH = 1 << 16
 
 
 def accepts(problem: Problem) -> bool:
@@ -49,11 +56,27 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     """Draw Gaussian noise that satisfies every equality, (size, n)."""
     del truth  # the law does not depend on it
     if _measured(problem):
-        noise = problem.law.draw(size, stream)
-        return np.ascontiguousarray(problem.space.project_weighted(noise.T, problem.law.variances).T)
+        return _projected(problem, size, stream)
     root = _dense_root(problem)
     assert root is not None
     return np.asarray(stream.normals(size * root.shape[1]).reshape(size, -1) @ root.T)
+
+
+def _projected(problem: Problem, size: int, stream: Stream) -> npt.NDArray[np.float64]:
+    """Independent noise, projected: random words are made into noise where they lie, by several threads."""
+    n, errors, project = problem.law.n, np.sqrt(problem.law.variances), projection(problem)
+    words = stream.words(size * n).reshape(size, n)
+    noise = words.view(np.float64)
+    rows = max(1, BATCH // n)
+
+    def finish(start: int) -> None:
+        part = slice(start, start + rows)
+        make_normals(words[part], noise[part], errors)
+        noise[part] = project(noise[part])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list((pool.map if size > rows else map)(finish, range(0, size, rows)))
+    return noise
 
 
 def spread(problem: Problem) -> Spread:
@@ -63,7 +86,7 @@ def spread(problem: Problem) -> Spread:
         prior = problem.law.variances
 
         def variance_of(weights: npt.NDArray[np.float64]) -> float:
-            return float(weights @ problem.space.project_weighted(prior * weights, prior))
+            return float(weights @ projection(problem)((prior * weights)[None, :])[0])
     else:
         root = _dense_root(problem)
         assert root is not None
@@ -78,13 +101,16 @@ def spread(problem: Problem) -> Spread:
 
 def _conditional_variances(problem: Problem) -> npt.NDArray[np.float64]:
     """diag(Σ − ΣAᵀ(AΣAᵀ)⁻¹AΣ): outputs with equal rows of Aᵀ and equal variance share one value."""
-    prior = problem.law.variances
+    prior, project = problem.law.variances, projection(problem)
+    known = project.diagonal()
+    if known is not None:
+        return np.asarray(prior * known)
     classes, member = problem.space.alike(prior)
     result = np.empty(len(classes))
     step = max(1, CHUNK // max(1, problem.law.n))
     for start in range(0, len(classes), step):
         chosen = classes[start : start + step]
-        units = np.zeros((problem.law.n, len(chosen)))
-        units[chosen, np.arange(len(chosen))] = prior[chosen]
-        result[start : start + step] = problem.space.project_weighted(units, prior)[chosen, np.arange(len(chosen))]
+        units = np.zeros((len(chosen), problem.law.n))
+        units[np.arange(len(chosen)), chosen] = prior[chosen]
+        result[start : start + step] = project(units)[np.arange(len(chosen)), chosen]
     return np.asarray(result[member])

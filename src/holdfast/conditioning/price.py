@@ -109,6 +109,12 @@ def _hierarchy(base: Additive, system: System) -> tuple[Forest, npt.NDArray[np.f
     return found
 
 
+def forget(system: System) -> None:
+    """Let go of what only prices need: a nation's is large, and a release needs the memory."""
+    for name in ("_priced", "_hierarchy", "_leaf_bounds"):
+        system.__dict__.pop(name, None)
+
+
 def _steps(base: Additive, forest: Forest) -> npt.NDArray[np.float64] | None:
     """By how many steps one record changes each leaf at most; None where some record changes several."""
     query = base.query

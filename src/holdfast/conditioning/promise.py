@@ -11,8 +11,10 @@ from scipy import sparse
 
 from holdfast.conditioning.evidence import TAU, Evidence
 from holdfast.conditioning.price import box_price, tree_price
+from holdfast.conditioning.union_price import union_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 
 #: Differences are tested for staying whole under projection up to so many cells.
@@ -25,6 +27,10 @@ EQUALITIES = {
     "THEORY §2); ε is converted from ρ",
 }
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
+UNION = (
+    "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
+    "(corrected TV Thm 12; docs/theory/unions.md)"
+)
 FREE = "Gaussian noise conditioned on a convex set keeps μ (THEORY H6: Prékopa; Gopi–Lee–Liu 2022)"
 NO_CLAIM = (
     "no privacy statement is known for integer Gaussian noise given these inequalities: "
@@ -141,9 +147,9 @@ def _stays_whole(base: Additive, system: System) -> bool:
 
 
 def _union(base: Additive, system: System) -> Promise:
-    """A disjoint union is one event: c_x′/c_x ≤ e^ε for pure ε, so at most 2ε (THEORY §2, Unions).
+    """A disjoint union is one event: c_x′/c_x ≤ e^ε for pure ε, so at most 2ε; less where c_x is known for all truths.
 
-    TV Thm 12 part 2 as printed does not hold: the weights of the branches depend on the data.
+    TV Thm 12 part 2 as printed does not hold: the weights of the branches depend on the data (docs/theory/unions.md).
     """
     if system.invariants.count:
         return Promise.of([], "no privacy statement is known for a union together with invariants: drop one of them")
@@ -151,6 +157,19 @@ def _union(base: Additive, system: System) -> Promise:
         return Promise.of([], "no privacy statement is known for Gaussian noise given a union: use Laplace noise")
     if not base.law.integer and any(branch.equalities.count for branch in system.branches):
         return Promise.of([], "a union of equalities has no defined weights under continuous noise: use integer=True")
-    return Promise.of(
-        [base.pure(2 * base.loss(base.everything()).value, because=TWICE, neighbours=base.neighbours, exact=False)]
-    )
+    outside = replace(system, branches=())
+    found = possible(base, outside)
+    if found is None:
+        return Promise.of([], NO_MOVE)
+    differences, unprotected = found
+    twice = 2 * base.loss(differences).value
+    price = union_price(base, system, differences.neighbours)
+    if price is None:
+        words = {"neighbours": differences.neighbours, "exact": False, "unprotected": unprotected}
+        return Promise.of([base.pure(twice, because=TWICE, **words)])
+    if price.loss is None:
+        return Promise.of([], NO_MOVE)
+    words = {"neighbours": price.neighbours, "exact": price.exact, "unprotected": price.unprotected}
+    if price.neighbours == differences.neighbours and outward(price.loss) > outward(twice):
+        return Promise.of([base.pure(twice, because=TWICE, **(words | {"exact": False}))])
+    return Promise.of([base.pure(price.loss, because=UNION, **words)])

@@ -149,23 +149,33 @@ class NullSpace:
 
     def project_weighted(self, columns: Any, variances: Any) -> Floats:
         """Return x − ΣAᵀ(AΣAᵀ)⁻¹A x for Σ = diag(variances): the nearest point of N in the norm of Σ⁻¹."""
-        values = self._columns(columns)
+        return self.weighted_projection(variances)(columns)
+
+    def weighted_projection(self, variances: Any) -> Callable[[Any], Floats]:
+        """Return `project_weighted` for these variances, with its factorisation made once."""
         spread = reals("variances", variances, (self.n,))
         bad = np.flatnonzero(spread <= 0)
         if bad.size:
             raise Refused(f"variances must be above 0, but the entry at position {bad[0]} is not")
-        if self.rank == 0 or values.size == 0:
-            return values
+        if self.rank == 0:
+            return self._columns
         if self.is_zero:
-            return np.zeros_like(values)
+            return lambda columns: np.zeros_like(self._columns(columns))
         root = np.sqrt(spread)
         A = _unit_rows(self.rows, root)
         solve = _solver(A)
-        wide = root.reshape((-1,) + (1,) * (values.ndim - 1))
-        values = values / wide
-        for _ in range(2):
-            values = values - A.T @ solve(A @ values)
-        return values * wide
+
+        def projected(columns: Any) -> Floats:
+            values = self._columns(columns)
+            if values.size == 0:
+                return values
+            wide = root.reshape((-1,) + (1,) * (values.ndim - 1))
+            values = values / wide
+            for _ in range(2):
+                values = values - A.T @ solve(A @ values)
+            return values * wide
+
+        return projected
 
     def correction(self, residuals: Floats, variances: Floats) -> Floats:
         """Return ΣAᵀ(AΣAᵀ)⁻¹ r for residuals r (rank, m): the least change, in the norm of Σ⁻¹, with A·change = r."""

@@ -10,15 +10,18 @@ from __future__ import annotations
 from types import ModuleType
 from typing import cast
 
+import numpy as np
+
 from holdfast.arguments import Refused, one_of
 from holdfast.constraints.blocks import independent_outputs
-from holdfast.imaging import bluedown, boxes, hierarchy, network, one_sum, orders, program, projection, topdown
+from holdfast.constraints.contradiction import refuse_whole_contradiction
+from holdfast.imaging import bluedown, boxes, hierarchy, network, one_sum, orders, program, projection, topdown, union
 from holdfast.imaging.plan import Plan, Share, Way
 from holdfast.imaging.problem import Problem
 
 #: Ways that take the whole table at once, whether or not it falls apart.
 WHOLE: tuple[ModuleType, ...] = (hierarchy, boxes, projection)
-WAYS: tuple[ModuleType, ...] = (*WHOLE, orders, one_sum, network, program)
+WAYS: tuple[ModuleType, ...] = (*WHOLE, orders, one_sum, network, program, union)
 #: Baselines, used only when they are asked for by name.
 ASKED_FOR: tuple[ModuleType, ...] = (topdown, bluedown)
 
@@ -46,17 +49,20 @@ def _chosen(problem: Problem, method: str | None) -> Way:
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
-    apart = tuple(way for way in candidates if way not in WHOLE + ASKED_FOR)
+    if problem.system.branches:
+        candidates = tuple(way for way in candidates if way is union)
+    apart = tuple(way for way in candidates if way not in (*WHOLE, union, *ASKED_FOR))
     found = next((way for way in candidates if way not in apart and way.accepts(problem)), None)
     if found is not None:
         return found
-    if problem.system.branches or not apart:
+    if not apart:
         raise Refused(_no_way(problem, method))
     groups = independent_outputs(problem.system, problem.space.rows)
     if len(groups) == 1:
         found = next((way for way in apart if way.accepts(problem)), None)
         if found is None:
             raise Refused(_no_way(problem, method))
+        _refuse_impossible(problem, {found})
         return found
     shares, taken = [], {}
     for outputs, (part, rows) in zip(groups, problem.parts(groups), strict=True):
@@ -66,7 +72,14 @@ def _chosen(problem: Problem, method: str | None) -> Way:
                 raise Refused(_no_way(part, method))
             taken[id(part)] = way
         shares.append(Share(outputs, part, rows, taken[id(part)]))
+    _refuse_impossible(problem, set(taken.values()))
     return Plan(tuple(shares))
+
+
+def _refuse_impossible(problem: Problem, used: set[Way]) -> None:
+    """Refuse rows without whole solutions, by name; on trees, sums and networks whole data always have them."""
+    if problem.integer and program in used and problem.unit == 1:
+        refuse_whole_contradiction(problem.system.parts, problem.n)
 
 
 def _no_way(problem: Problem, method: str | None) -> str:
@@ -78,15 +91,10 @@ def _no_way(problem: Problem, method: str | None) -> str:
             "other rows, norm='l2', and for each leaf a measurement of it or above it; otherwise leave method out"
         )
     if system.branches:
-        return f"{asked} noisy values onto a union: use given()"
+        why = " together with invariants" if system.invariants.count else ", because of one of its sides"
+        return f"{asked} noisy values onto a union{why}: use given()"
     if problem.forest is not None and method in (None, "hierarchy"):
         return f"{asked} noisy values onto a hierarchy that leaves unmeasured leaves open: measure them"
-    if system.has_inequalities and problem.space.rank:
-        return f"{asked} noisy values onto equalities and inequalities together: use one of the two"
-    if system.has_inequalities:
-        return f"{asked} noisy values onto inequalities between outputs: only bounds on single outputs are known"
-    if problem.integer:
-        return f"{asked} whole noisy values onto equalities and keep them whole: pass integer=False"
-    if problem.norm != "l2":
-        return f"{asked} noisy values onto equalities in the norm {problem.norm!r}: use norm='l2'"
-    return f"{asked} noisy values onto equalities that leave unmeasured outputs open: measure them"
+    if method is None or not np.isfinite(problem.spreads).all():
+        return f"{asked} noisy values where what must hold leaves unmeasured outputs open: measure them"
+    return f"{asked} noisy values onto what must hold here: leave method out"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,17 @@ class Evidence:
     def relative_gap(self) -> float:
         """The gap as a share of the objective."""
         return self.gap / self.objective if self.objective > 0 else self.gap
+
+    def nearest_steps(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The multiples of the grid that doubles stand for."""
+        return np.rint(values * float(self.grid.denominator)).astype(np.int64)
+
+    def steps(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | None:
+        """Values as multiples of the grid, or None where one is not a multiple."""
+        if values.dtype.kind == "i":
+            return np.asarray(values * self.grid.denominator)
+        found = self.nearest_steps(values)
+        return found if (found / float(self.grid.denominator) == values).all() else None
 
     @classmethod
     def joined(cls, parts: Sequence[Evidence], *, exact: bool) -> Evidence:

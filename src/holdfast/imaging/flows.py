@@ -77,11 +77,10 @@ def send(tail, head, order, starts, lacking, weights, low, high, absolute, moves
         _send_freely(tail, head, order, starts, lacking, weights, low, high, absolute, moves, prices)
         queue = [(0.0, np.int64(0))]
         queue.pop()
-        for node in range(nodes):
-            distance[node], done[node] = np.inf, False
-            if lacking[node] < 0:
-                distance[node] = 0.0
-                heapq.heappush(queue, (0.0, np.int64(node)))
+        distance[:], done[:] = np.inf, False
+        for source in np.flatnonzero(lacking < 0):
+            distance[source] = 0.0
+            heapq.heappush(queue, (0.0, source))
         if len(queue) == 0:
             return True
         found = False
@@ -104,8 +103,7 @@ def send(tail, head, order, starts, lacking, weights, low, high, absolute, moves
                         heapq.heappush(queue, (distance[other], np.int64(other)))
         if not found:
             return False
-        for node in range(nodes):
-            prices[node] += min(distance[node], reached)
+        prices += np.minimum(distance, reached)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -134,12 +132,11 @@ def _send_freely(tail, head, order, starts, lacking, weights, low, high, absolut
     path = np.empty(nodes, np.int64)
     while True:
         count = 0
-        for node in range(nodes):
-            level[node] = -1
-            if lacking[node] < 0:
-                level[node] = 0
-                queue[count] = node
-                count += 1
+        level[:] = -1
+        for source in np.flatnonzero(lacking < 0):
+            level[source] = 0
+            queue[count] = source
+            count += 1
         first, end = 0, nodes + 1
         while first < count:
             node = queue[first]
@@ -161,9 +158,7 @@ def _send_freely(tail, head, order, starts, lacking, weights, low, high, absolut
         if end > nodes:
             return
         at[:] = starts[:-1]
-        for source in range(nodes):
-            if level[source] != 0:
-                continue
+        for source in np.flatnonzero(level == 0):
             node, depth = source, 0
             while lacking[source] < 0:
                 if lacking[node] > 0:

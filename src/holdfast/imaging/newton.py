@@ -124,6 +124,51 @@ def _search(starts, rows, entries, prices, step, spreads, low, high, gap, before
     return length
 
 
+@numba.njit(cache=True, nogil=True)
+def _ridge(diagonal, missed):  # type: ignore[no-untyped-def]
+    """What is added to the curvature: a share of its diagonal, or of the mean where no output of a row is free.
+
+    The curvature is 0 along some prices where many outputs are cut; it is raised a little, less and less near the end.
+    """
+    share, total, count = min(max(0.1 * missed, RIDGE), MOST_RIDGE), 0.0, 0
+    for value in diagonal:
+        if value > 0.0:
+            total += value
+            count += 1
+    flat = 1e-3 * total / count if count > 0 else 1.0
+    return np.where(diagonal > 0.0, share * diagonal, flat)
+
+
+@numba.njit(cache=True, nogil=True)
+def _rounds(starts, rows, entries, prices, spreads, low, high, gap, moves, slope, size):  # type: ignore[no-untyped-def]
+    """Rounds of Newton's method with conjugate gradients.
+
+    Return what is still missed, and whether the next round needs a factorisation.
+    """
+    missed = np.inf
+    for _ in range(MOST_ROUNDS):
+        reach = np.ones(gap.size)
+        for i in range(moves.size):
+            for k in range(starts[i], starts[i + 1]):
+                reach[rows[k]] += abs(entries[k] * moves[i])
+        size[:] = np.maximum(size, reach)
+        missed = np.abs(slope / size).max()
+        if missed <= ENOUGH:
+            return missed, False
+        free = np.where((low < moves) & (moves < high), spreads, 0.0)
+        diagonal = _diagonal(starts, rows, entries, free, np.zeros(gap.size))
+        ridge = _ridge(diagonal, missed)
+        step = np.zeros(gap.size)
+        if not _conjugate_gradients(starts, rows, entries, free, diagonal + ridge, ridge, -slope, step):
+            return missed, True
+        before = slope @ step
+        if not before < 0.0:
+            return missed, False
+        length = _search(starts, rows, entries, prices, step, spreads, low, high, gap, before, moves, slope)
+        prices += length * step
+    return missed, False
+
+
 def solve(task: Task) -> tuple[Floats, Floats]:
     """Return the real moves with the least Σ w x² and the prices of the equalities. Refuse where they are not found."""
     shape = task.shape
@@ -132,53 +177,33 @@ def solve(task: Task) -> tuple[Floats, Floats]:
     spreads = 1 / shape.weights
     low, high = task.real_bounds
     gap = task.gap.astype(np.float64)
-    moves, slope = np.empty(spreads.size), np.empty(gap.size)
-    prices = _unbounded(shape)(gap) if np.abs(gap).max(initial=0.0) else np.zeros(gap.size)
+    moves, slope, size = np.empty(spreads.size), np.empty(gap.size), np.abs(gap) + 1.0
+    prices = np.asarray(_unbounded(shape)(gap))
     _slope_at(*csc, prices, prices, 0.0, spreads, low, high, gap, moves, slope)
-    sizes = abs(shape.rows.astype(np.float64))
-    size = np.abs(gap) + 1.0
     for _ in range(MOST_ROUNDS):
-        size = np.maximum(size, 1.0 + sizes @ np.abs(moves))
-        missed = float(np.abs(slope / size).max(initial=0.0))
-        if missed <= ENOUGH:
-            return moves, 2 * prices
-        step = _newton_step(shape, csc, (spreads, low, high, moves), slope, missed)
+        missed, factorise = _rounds(*csc, prices, spreads, low, high, gap, moves, slope, size)
+        if not factorise:
+            break
+        step = _factorised_step(shape, csc, np.where((low < moves) & (moves < high), spreads, 0.0), slope, missed)
         before = float(slope @ step)
         if not before < 0.0:
             break
-        length = _search(*csc, prices, step, spreads, low, high, gap, before, moves, slope)
-        prices = prices + length * step
+        prices += _search(*csc, prices, step, spreads, low, high, gap, before, moves, slope) * step
     if missed <= NEARLY:
         return moves, 2 * prices
     raise Refused(UNFOUND)
 
 
-def _newton_step(shape: Shape, csc: Any, state: Any, slope: Floats, missed: float) -> Floats:
-    """The step to the minimum of the local quadratic: by conjugate gradients, or a factorisation where they are slow.
-
-    The curvature is 0 along some prices where many outputs are cut; it is raised a little, less and less near the end.
-    """
-    starts, index, entries = csc
-    spreads, low, high, moves = state
-    free = np.where((low < moves) & (moves < high), spreads, 0.0)
-    diagonal = _diagonal(starts, index, entries, free, np.zeros(slope.size))
-    ridge = np.where(diagonal > 0, min(max(0.1 * missed, RIDGE), MOST_RIDGE) * diagonal, _least_ridge(diagonal))
-    step = np.zeros(slope.size)
-    if _conjugate_gradients(starts, index, entries, free, diagonal + ridge, ridge, -slope, step):
-        return step
+def _factorised_step(shape: Shape, csc: Any, free: Floats, slope: Floats, missed: float) -> Floats:
+    """The step to the minimum of the local quadratic, where conjugate gradients are slow."""
+    ridge = _ridge(_diagonal(csc[0], csc[1], csc[2], free, np.zeros(slope.size)), missed)
     if slope.size <= MOST_DENSE:
         matrix = np.zeros((slope.size, slope.size))
-        _curvature(starts, index, entries, free, matrix)
+        _curvature(csc[0], csc[1], csc[2], free, matrix)
         return _dense_step(matrix, ridge, slope)
     rows = shape.rows.astype(np.float64)
     gram = rows @ sparse.diags_array(free, format="csr") @ rows.T + sparse.diags_array(ridge)
     return np.asarray(-sparse_linalg.splu(sparse.csc_array(gram), options={"SymmetricMode": True}).solve(slope))
-
-
-def _least_ridge(diagonal: Floats) -> float:
-    """A curvature for rows none of whose outputs is free: small against the others."""
-    positive = diagonal[diagonal > 0]
-    return 1e-3 * float(np.median(positive)) if positive.size else 1.0
 
 
 def _dense_step(matrix: Floats, ridge: Floats, slope: Floats) -> Floats:

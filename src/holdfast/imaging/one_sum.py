@@ -18,12 +18,15 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused
 from holdfast.imaging.certified import UNSOLVED, answered, tested
 from holdfast.imaging.evidence import Answer
-from holdfast.imaging.grid import Floats, Ints, Shape, Task
+from holdfast.imaging.grid import FAR, Floats, Ints, Shape, Task
 from holdfast.imaging.problem import Problem
 from holdfast.imaging.rows_apart import simulated, stacked
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.trees.ties import tie_hash
+
+#: Times that a price is corrected by what is counted to be missing.
+MOST_CORRECTIONS = 20
 
 
 def accepts(problem: Problem) -> bool:
@@ -71,41 +74,47 @@ def _moved(task: Task) -> tuple[Ints, float]:
 
 def shared_out(weights: Floats, low: Ints, high: Ints, total: int) -> tuple[Ints, float]:
     """Whole moves with the least Σ w x² that add up to `total`, and the price between what is taken and what is not."""
-    price = _price(weights, low, high, float(total))
-    real = np.clip(price / (2 * weights), low.astype(np.float64), high.astype(np.float64))
-    moves = np.clip(np.rint(real).astype(np.int64), low, high)
-    missing = total - sum(moves.tolist())
-    if abs(missing) > 4 * moves.size:
-        raise Refused(UNSOLVED)
-    return moves, float(_put_right(weights, low, high, moves, missing))
+    price, rate = _price(weights, low, high, float(total))
+    for _ in range(MOST_CORRECTIONS):  # sums in doubles are blurred: what is missing is counted in whole numbers
+        moves = np.clip(np.rint(price / (2 * weights)), -FAR, FAR).astype(np.int64)
+        moves = np.clip(moves, low, high)
+        missing = total - sum(moves.tolist())
+        if abs(missing) <= 4 * moves.size:
+            return moves, float(_put_right(weights, low, high, moves, missing))
+        price += missing / rate
+    raise Refused(UNSOLVED)
 
 
-def _price(weights: Floats, low: Ints, high: Ints, total: float) -> float:
-    """The price p with Σ cut(p/2w) = total: the sum rises in straight pieces between the sorted prices of bounds."""
+def _price(weights: Floats, low: Ints, high: Ints, total: float) -> tuple[float, float]:
+    """The price p with Σ cut(p/2w) = total, and how fast the sum rises there.
+
+    The sum rises in straight pieces between the sorted prices at which an output meets a bound; the right piece is
+    found by halving.
+    """
     has_low, has_high = low > -LARGEST, high < LARGEST
-    ends_low, ends_high = 2 * weights * low, 2 * weights * high
-    places = np.concatenate([ends_low[has_low], ends_high[has_high]])
-    order = np.argsort(places, kind="stable")
-    rates = np.concatenate([0.5 / weights[has_low], -0.5 / weights[has_high]])[order]
-    places = places[order]
-    rate = float((0.5 / weights[~has_low]).sum())  # far to the left only outputs without a lower bound move
+    first = np.where(has_low, 2 * weights * low, -np.inf)
+    last = np.where(has_high, 2 * weights * high, np.inf)
+    ends = np.where(has_low, low, -np.inf), np.where(has_high, high, np.inf)
+    places = np.sort(np.concatenate([first[has_low], last[has_high]]))
+
+    def at(price: float) -> float:
+        return float(np.clip(price / (2 * weights), *ends).sum())
+
+    below, above = -1, places.size  # the sum is too small at `below` and not at `above`
+    while above - below > 1:
+        middle = (below + above) // 2
+        if at(float(places[middle])) < total:
+            below = middle
+        else:
+            above = middle
+    anchor = float(places[below]) if below >= 0 else float(places[0]) if places.size else 0.0
+    free = (first <= anchor) & (last > anchor) if below >= 0 else ~has_low
     if places.size == 0:
-        return total / rate
-    # Sums at all places, counted from the place where the sum is nearest to the start of the count.
-    slopes = rate + np.concatenate([[0.0], np.cumsum(rates)])
-    first = float(np.clip(places[0] * 0.5 / weights, low.astype(np.float64), high.astype(np.float64)).sum())
-    sums = first + np.concatenate([[0.0], np.cumsum(slopes[1:-1] * np.diff(places))])
-    piece = int(np.searchsorted(sums, total))
-    anchor = min(max(piece, 1) - 1, places.size - 1)
-    price = places[anchor] if piece else places[0]
-    for _ in range(3):  # the sum at the price itself, not the accumulated one, decides the last digits
-        at = np.clip(price * 0.5 / weights, low.astype(np.float64), high.astype(np.float64))
-        free = float((0.5 / weights)[(at > low) & (at < high)].sum())
-        slope = free if free > 0 else float(slopes[piece])
-        if slope <= 0:
-            break
-        price += (total - float(at.sum())) / slope
-    return float(price)
+        free = np.ones(low.size, dtype=bool)
+    rate = float((0.5 / weights[free]).sum())
+    if rate == 0.0:
+        return anchor, float((0.5 / weights).sum())
+    return anchor + (total - at(anchor)) / rate, rate
 
 
 @numba.njit(cache=True, nogil=True)
@@ -118,7 +127,8 @@ def _put_right(weights, low, high, moves, missing):  # type: ignore[no-untyped-d
     downs = [(0.0, np.uint64(0), np.int64(0))]
     ups.pop()
     downs.pop()
-    for i in range(moves.size):
+    for k in range(moves.size):
+        i = np.int64(k)
         if moves[i] < high[i]:
             ups.append((weights[i] * (2.0 * moves[i] + 1.0), tie_hash(i), np.int64(i)))
         if moves[i] > low[i]:

@@ -19,7 +19,9 @@ from holdfast.noise.spread import Spread
 class Way(Protocol):
     """One way to find the nearest point."""
 
-    __name__: str
+    @property
+    def __name__(self) -> str:
+        """Its name; a module's is that of its file."""
 
     def accepts(self, problem: Problem) -> bool:
         """Whether this way finds the nearest point for this problem."""
@@ -48,7 +50,7 @@ class Plan:
     shares: tuple[Share, ...]
 
     @property
-    def __name__(self) -> str:  # type: ignore[override]
+    def __name__(self) -> str:
         """The names of the ways in use."""
         return ", ".join(sorted({share.way.__name__.rsplit(".", 1)[-1] for share in self.shares}))
 
@@ -69,7 +71,7 @@ class Plan:
 
     def certified(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
         """Move one table, (n,); the evidence is that of all shares together, None where no share has any."""
-        values = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
+        values: npt.NDArray[Any] = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
 
         def one(share: Share) -> Evidence | None:
             found = certified(share.way, share.problem, noisy[share.outputs], right[share.rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -52,9 +52,23 @@ class Problem:
         return {item.name: getattr(self, item.name) for item in fields(self)}  # what was computed on the way stays here
 
     @cached_property
+    def outside(self) -> System:
+        """What must hold outside a union: everything, if there is none."""
+        return replace(self.system, branches=()) if self.system.branches else self.system
+
+    @cached_property
     def space(self) -> NullSpace:
-        """The null space N of all equalities and invariants."""
-        return self.system.null_space()
+        """The null space N of all equalities and invariants, those on the sides of a union left out."""
+        return self.outside.null_space()
+
+    def right_hand_sides(self) -> npt.NDArray[Any]:
+        """Right-hand sides of `space.rows`, in steps of `unit`; refused where they are read from the data."""
+        return self.outside.right_hand_sides(self.unit)
+
+    @property
+    def depends_on_data(self) -> bool:
+        """Whether the law of the errors depends on the confidential truth."""
+        return self.system.has_inequalities or bool(self.system.branches)
 
     def parts(self, groups: list[npt.NDArray[np.int64]]) -> list[tuple[Problem, npt.NDArray[np.int64]]]:
         """The problems of groups of outputs that no row connects, and the numbers of their rows in `space.rows`.

@@ -53,7 +53,7 @@ def determined(problem: Problem) -> bool:
     unmeasured = np.isinf(problem.spreads)
     if unmeasured.sum() > 3_000:
         return False
-    block = problem.space.rows.toarray()[:, unmeasured].astype(np.float64)
+    block = problem.space.rows[:, np.flatnonzero(unmeasured)].toarray().astype(np.float64)
     return bool(np.linalg.matrix_rank(block) == unmeasured.sum())
 
 

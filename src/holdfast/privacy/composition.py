@@ -9,16 +9,19 @@ the sum (Mironov 2017, Proposition 1). All hold when a later release is chosen a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from holdfast.arguments import Refused, probability, whole
 from holdfast.privacy.conversion import pure_rho
 from holdfast.privacy.gaussian import not_negative
 from holdfast.privacy.guarantee import SCOPES, Guarantee
-from holdfast.privacy.renyi import RenyiCurve
+from holdfast.privacy.renyi import ORDERS, RenyiCurve, rough_pure
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.queries.neighbours import Neighbours
 
@@ -196,26 +199,47 @@ def _sums(parts: Sequence[Guarantee]) -> dict[str, Any]:
 
 def _split(parts: Sequence[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
     """Return the parts that only state (ε, δ > 0), and the others."""
-    loose = [part for part in parts if part.rho is None and part.mu is None and part.delta > 0]
-    return loose, [part for part in parts if part not in loose]
-
-
-def _curve(parts: Sequence[Guarantee]) -> RenyiCurve:
-    """Return the summed Rényi curve at whole orders; pure parts have a curve better than any ρ."""
-    total: RenyiCurve | None = None
+    loose: list[Guarantee] = []
+    rest: list[Guarantee] = []
     for part in parts:
-        choices = []
-        if part.pure:
-            choices.append(RenyiCurve.of_pure(part.epsilon))
-        if part.rho is not None:
-            choices.append(RenyiCurve.of_rho(part.rho))
-        if part.mu is not None:
-            choices.append(RenyiCurve.of_rho(outward(Fraction(part.mu) ** 2 / 2)))
-        orders = choices[0].orders
-        curve = RenyiCurve(orders, tuple(map(min, *(choice.values for choice in [*choices, choices[0]]))))
-        total = curve if total is None else total + curve
-    assert total is not None
-    return total
+        (loose if part.rho is None and part.mu is None and part.delta > 0 else rest).append(part)
+    return loose, rest
+
+
+def _curve(parts: Sequence[Guarantee], best: Callable[[RenyiCurve], tuple[int, ...]]) -> RenyiCurve:
+    """Return the summed Rényi curve at the few orders that are best for what is asked.
+
+    The orders are chosen in plain doubles, since every order gives a true bound; the sums there are rigorous.
+    """
+    orders = np.array(ORDERS, dtype=np.float64)
+    rough = sum((_rough(part, orders) for part in parts), np.zeros(orders.size))
+    chosen = best(RenyiCurve(ORDERS, tuple(rough.tolist())))
+    values = (outward(sum((Fraction(_divergence(part, a)) for part in parts), Fraction(0))) for a in chosen)
+    return RenyiCurve(chosen, tuple(values))
+
+
+def _divergence(part: Guarantee, order: int) -> float:
+    """Return a double at or above D_α of a part; pure parts have a curve better than any ρ."""
+    choices = []
+    if part.pure:
+        choices.append(RenyiCurve.of_pure(part.epsilon, (order,)).values[0])
+    if part.rho is not None:
+        choices.append(outward(order * Fraction(part.rho)))
+    if part.mu is not None:
+        choices.append(outward(order * Fraction(part.mu) ** 2 / 2))
+    return min(choices)
+
+
+def _rough(part: Guarantee, orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return about the same at many orders, in plain doubles."""
+    choices = []
+    if part.pure and part.epsilon is not None:
+        choices.append(rough_pure(part.epsilon, orders))
+    if part.rho is not None:
+        choices.append(orders * part.rho)
+    if part.mu is not None:
+        choices.append(orders * part.mu**2 / 2)
+    return np.maximum(np.min(choices, axis=0), 0.0)
 
 
 def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float) -> dict[str, Any]:
@@ -230,7 +254,8 @@ def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float)
     loose, rest = _split(parts)
     left = inward(Fraction(limit) - sum((Fraction(part.delta) for part in loose), Fraction(0)))
     if rest and left > 0:
-        best = min([_curve(rest).epsilon(left), *(at.epsilon or 0.0 for at in _alone(rest, left))])
+        curve = _curve(rest, lambda rough: rough.best_at_delta(Fraction(left)))
+        best = min([curve.epsilon(left), *(at.epsilon or 0.0 for at in _alone(rest, left))])
         total = outward(sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(best)))
         choices.append((total, limit, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
     if not choices:
@@ -279,7 +304,8 @@ def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: flo
     loose, rest = _split(parts)
     left = inward(Fraction(wanted) - sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(0)))
     if rest and left >= 0:
-        total = outward(sum((Fraction(part.delta) for part in loose), Fraction(_curve(rest).delta(left))))
+        curve = _curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
+        total = outward(sum((Fraction(part.delta) for part in loose), Fraction(curve.delta(left))))
         if total < 1:
             choices.append((total, wanted, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
     if not choices:

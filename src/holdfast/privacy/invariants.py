@@ -6,7 +6,7 @@ Two statements are possible. *Invariant-sharing*: for data that agree in every p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -82,8 +82,12 @@ def possible(base: Additive, system: System) -> tuple[Differences, tuple[str, ..
         return None
     if moves.everything:
         return AllDifferences(base.query, base.neighbours), ()
-    pinned = space.pinned_coordinates()
-    return moves, frozen_words(base, moves.frozen[~pinned[moves.frozen]])
+    return moves, frozen_words(base, open_frozen(moves, space))
+
+
+def open_frozen(moves: Moves, space: NullSpace) -> npt.NDArray[np.int64]:
+    """The outputs that no move changes although the equalities leave them open."""
+    return moves.frozen[~space.pinned_coordinates()[moves.frozen]]
 
 
 def _adds_up(query: Query, space: NullSpace) -> bool:
@@ -111,24 +115,33 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
                 exact=False,
             )
         ]
+    statements = []
+    for moves, frozen in stages(base, system):
+        if moves.everything:
+            return [state(base.everything(), scope="all", unprotected=figures)]
+        statements.append(state(moves, scope="invariant-sharing", unprotected=figures + frozen_words(base, frozen)))
+    return statements
+
+
+def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64]]]:
+    """Changes of ever more records that keep every equality, as long as more outputs can change; with the frozen ones.
+
+    Each is behind one invariant-sharing statement: that of the same number of records.
+    """
     space = system.null_space()
     always = system.null_space(invariants=False).pinned_coordinates()
-    statements = []
     records, frozen_before = 1, None
     while records <= MOST_RECORDS:
         moves = moves_within(base, space, records)
         if moves.empty:
-            break
-        if moves.everything:
-            return [state(base.everything(), scope="all", unprotected=figures)]
+            return
         frozen = moves.frozen[~always[moves.frozen]]
-        if frozen_before is not None and frozen.size >= frozen_before:
-            break
-        statements.append(state(moves, scope="invariant-sharing", unprotected=figures + frozen_words(base, frozen)))
-        if frozen.size == 0:
-            break
+        if frozen_before is not None and frozen.size >= frozen_before and not moves.everything:
+            return
+        yield moves, frozen
+        if moves.everything or frozen.size == 0:
+            return
         frozen_before, records = frozen.size, moves.records + 1
-    return statements
 
 
 @dataclass(frozen=True, eq=False)

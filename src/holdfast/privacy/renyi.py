@@ -15,6 +15,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from holdfast.arguments import Refused, probability, whole
 from holdfast.privacy.conversion import epsilon_at, log_delta, pure_divergence
 from holdfast.privacy.gaussian import not_negative
@@ -82,12 +85,8 @@ class RenyiCurve:
     def epsilon(self, delta: Any) -> float:
         """Return a double at or above the best ε at this δ over the orders (CKS20 Proposition 12)."""
         d = probability("delta", delta)
-        level = math.log(d.numerator) - math.log(d.denominator)
-        rough = [
-            value - (math.log(order) + level) / (order - 1) + math.log1p(-1 / order)
-            for order, value in zip(self.orders, self.values, strict=True)
-        ]
-        found = (outward(settled(partial(_epsilon, *pair, d))) for pair in self._best(rough))
+        values = dict(zip(self.orders, self.values, strict=True))
+        found = (outward(settled(partial(_epsilon, a, values[a], d))) for a in self.best_at_delta(d))
         return max(0.0, min(found))
 
     def delta(self, epsilon: Any) -> float:
@@ -95,17 +94,42 @@ class RenyiCurve:
         e = not_negative("epsilon", epsilon)
         if not any(self.values):
             return 0.0
-        limit = float(e)
-        rough = [
-            (order - 1) * (value - limit + math.log1p(-1 / order)) - math.log(order)
-            for order, value in zip(self.orders, self.values, strict=True)
-        ]
-        return min(1.0, *(outward(settled(partial(_delta, *pair, e))) for pair in self._best(rough)))
+        values = dict(zip(self.orders, self.values, strict=True))
+        return min(1.0, *(outward(settled(partial(_delta, a, values[a], e))) for a in self.best_at_epsilon(e)))
 
-    def _best(self, rough: list[float]) -> list[tuple[int, float]]:
-        """Return the few orders whose approximate bounds are smallest: every order gives a true bound."""
+    def best_at_delta(self, delta: Fraction) -> tuple[int, ...]:
+        """Return the few orders whose approximate ε at this δ are smallest: every order gives a true bound."""
+        level = math.log(delta.numerator) - math.log(delta.denominator)
+        return self._best(
+            [
+                value - (math.log(order) + level) / (order - 1) + math.log1p(-1 / order)
+                for order, value in zip(self.orders, self.values, strict=True)
+            ]
+        )
+
+    def best_at_epsilon(self, epsilon: Fraction) -> tuple[int, ...]:
+        """Return the few orders whose approximate δ at this ε are smallest: every order gives a true bound."""
+        limit = float(epsilon)
+        return self._best(
+            [
+                (order - 1) * (value - limit + math.log1p(-1 / order)) - math.log(order)
+                for order, value in zip(self.orders, self.values, strict=True)
+            ]
+        )
+
+    def _best(self, rough: list[float]) -> tuple[int, ...]:
         ranked = sorted(range(len(rough)), key=rough.__getitem__)
-        return [(self.orders[i], self.values[i]) for i in ranked[:3]]
+        return tuple(sorted(self.orders[i] for i in ranked[:3]))
+
+
+def rough_pure(epsilon: float, orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the curve of pure ε in plain doubles: near the truth, and on neither side of it for certain."""
+    return (_log_cosh((orders - 0.5) * epsilon) - _log_cosh(np.full_like(orders, epsilon / 2))) / (orders - 1)
+
+
+def _log_cosh(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    near = x * x / 2 - x**4 / 12
+    return np.where(x < 0.01, near, x + np.log1p(np.exp(-2 * x)) - math.log(2))
 
 
 def _epsilon(order: int, divergence: float, delta: Fraction) -> Any:

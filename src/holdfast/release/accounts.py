@@ -1,4 +1,4 @@
-"""What releases about one dataset and unit cost together, and what a budget has left.
+"""What releases about one dataset cost a record or a person together, and what a budget has left.
 
 Every table is charged with all statements that hold for it, the one that its budget counts first. They are added by
 the library's own rules (`privacy.compose`, THEORY §3): exact sums, rounded outwards once.
@@ -16,6 +16,7 @@ from holdfast.arguments import Refused, positive, probability
 from holdfast.privacy import Guarantee, compose, for_records, inward
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.queries import Neighbours
+from holdfast.release.units import about_persons, about_records
 
 #: A sum may pass its budget by one part in 10^12: ten times 0.1 is then 1, which it is not in doubles. What is
 #: reported as spent is the sum itself.
@@ -100,12 +101,17 @@ class Budget:
 
 @dataclass(frozen=True)
 class Account:
-    """What was spent on one dataset for one unit. `parts` has all statements of every table, the counted one first."""
+    """What was spent on one dataset for one unit. `parts` has all statements of every table, the counted one first.
+
+    Where the unit is a person, `kept` has for every part how many records of a person its release keeps at most: the
+    parts are then added up person by person, whatever these numbers are.
+    """
 
     dataset: str
     unit: str
     budget: Budget | None
     parts: tuple[tuple[Guarantee, ...], ...]
+    kept: tuple[int, ...] = ()
 
     @cached_property
     def _sums(self) -> tuple[tuple[Guarantee, ...], str | None]:
@@ -122,7 +128,7 @@ class Account:
             except Refused as refusal:
                 trouble = trouble or str(refusal)
             else:
-                found.setdefault(total.scope, total)
+                found.setdefault(total.scope, about_records(total, set(self.kept)) if self.kept else total)
         return tuple(found.values()), trouble
 
     @property
@@ -151,12 +157,33 @@ class Account:
             return 0.0
         return max(0.0, inward(self.budget.limit - self.budget.amount(self.spent[0])))
 
-    def refusal(self, parts: Sequence[Sequence[Guarantee]]) -> str | None:
-        """Return the sentence that refuses one more release, given by its tables, or None if the budget admits it."""
+    @property
+    def allowed(self) -> dict[str, float] | None:
+        """The budget as numbers; None without one."""
+        if self.budget is None:
+            return None
+        return {name: float(Fraction(text)) for name, text in self.budget.as_mapping().items()}
+
+    @property
+    def left(self) -> dict[str, float] | None:
+        """What is left in the budget's own terms, such as {"epsilon": 0.5}; None without a budget."""
+        if self.budget is None or self.remaining is None:
+            return None
+        if self.budget.epsilon is None:
+            return {"rho": self.remaining}
+        delta = {} if self.budget.delta is None else {"delta": float(self.budget.delta)}
+        return {"epsilon": self.remaining, **delta}
+
+    def refusal(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None = None) -> str | None:
+        """Return the sentence that refuses one more release, given by its tables, or None if the budget admits it.
+
+        `max_records` is how many records of a person the release keeps, where the unit is a person.
+        """
         if self.budget is None:
             return None
         new = tuple(map(tuple, parts))
-        after = replace(self, parts=self.parts + new)
+        kept = () if max_records is None else (max_records,) * len(new)
+        after = replace(self, parts=self.parts + new, kept=self.kept + kept)
         if after._surely_admitted():
             return None
         where = f"the budget of {self.dataset!r} per {self.unit}"
@@ -164,7 +191,7 @@ class Account:
             return f"{where} cannot be checked: {after.trouble}"
         if self.budget.admits(after.spent[0]):
             return None
-        cost = self.budget.amount(replace(self, parts=new).spent[0])
+        cost = self.budget.amount(replace(self, parts=new, kept=kept).spent[0])
         name = "ρ" if self.budget.epsilon is None else "ε"
         return (
             f"{where} is {self.budget} and {name} = {_shown(Fraction(self.remaining or 0.0))} is left, "
@@ -186,7 +213,11 @@ class Account:
         """
         chosen = [_statement(statements, scope) for statements in self.parts]
         parts = [statement for statement in chosen if statement is not None]
-        return _same_relation(parts) if parts and len(parts) == len(chosen) else None
+        if not parts or len(parts) < len(chosen):
+            return None
+        if self.kept:
+            parts = [about_persons(part, kept) for part, kept in zip(parts, self.kept, strict=True)]
+        return _same_relation(parts)
 
 
 def _statement(statements: Sequence[Guarantee], scope: str | None) -> Guarantee | None:

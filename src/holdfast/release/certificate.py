@@ -116,6 +116,21 @@ class Parents(Model):
     parents: Literal[True]
 
 
+class Unprotected(Model):
+    """Figures of one level or margin that nothing protects: how many of how many, and the runs of their rows.
+
+    `records` is how many records the allowed changes alter together. Exact sums of rows have no rows of their own; the
+    rows that they sum up are under `holds`.
+    """
+
+    why: str
+    level: str
+    figures: Annotated[int, Field(ge=1)]
+    of: Annotated[int, Field(ge=1)]
+    rows: list[tuple[Row, Row]]
+    records: Annotated[int, Field(ge=1)] | None
+
+
 class Holds(Model):
     """What must hold in a table, in row numbers from 0."""
 
@@ -149,6 +164,7 @@ class TableCertificate(Model):
     mechanism: str
     statements: list[Statement]
     holds: Holds
+    unprotected: list[Unprotected]
     interval: Interval
     parquet: Annotated[str, Field(pattern=FILE_NAME)]
     csv: Annotated[str, Field(pattern=FILE_NAME)]

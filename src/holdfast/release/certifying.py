@@ -27,6 +27,7 @@ from holdfast.release.certificate import (
     Software,
     TableCertificate,
     TrustModel,
+    Unprotected,
 )
 from holdfast.release.methods import MOVES
 
@@ -55,6 +56,7 @@ def table_certificate(
         mechanism=repr(table.mechanism),
         statements=list(statements_of(table)),
         holds=_holds(table.holds),
+        unprotected=[Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in table.unprotected],
         interval=interval,
         parquet=parquet,
         csv=csv,
@@ -76,7 +78,7 @@ def certificate_of(
 ) -> Certificate:
     """Return the sealed certificate of a release."""
     statements = job.guarantees
-    unprotected = list(dict.fromkeys(item for statement in statements for item in statement.unprotected))
+    unprotected = list(job.unprotected)
     caveats = [*job.caveats, *(item for statement in statements for item in statement.caveats)]
     return Certificate(
         release=release,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,11 +17,10 @@ from holdfast.release.domain import Layout
 from holdfast.release.errors import Errors, errors
 from holdfast.release.holding import Holding
 from holdfast.release.methods import Problem, calibrated, counted, lists_tables, made, suited
+from holdfast.release.wording import REAL, in_words_of_the_spec
 
 #: Simulated errors are equal when they agree to this many digits.
 DIGITS = 2
-#: How a spec allows values that are not whole.
-REAL = "numbers: real"
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 
@@ -53,7 +53,7 @@ class Compared:
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
-        found = self.errors
+        found = None if self.errors is None or math.isinf(self.errors.score) else self.errors
         return {
             "method": self.method,
             "noise": self.noise,
@@ -61,7 +61,7 @@ class Compared:
             "refused": self.refused,
             "expected_absolute_error": None if found is None else found.score,
             "per_level": None if found is None else list(found.absolute),
-            "basis": None if found is None else found.basis,
+            "basis": None if self.errors is None else self.errors.basis,
         }
 
 
@@ -73,7 +73,7 @@ def choose(choice: Choice, law: str) -> Mechanism:
             mechanism = made(method, choice.problem.noise(law), choice.problem)
             counted(mechanism, choice.problem.scope)
         except Refused as refusal:
-            refusals.append((method, _in_words_of_the_spec(refusal)))
+            refusals.append((method, in_words_of_the_spec(choice.layout, str(refusal))))
         else:
             return mechanism
     raise _none(choice, refusals)
@@ -95,7 +95,8 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
                 fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
                 found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if several else None
             except Refused as refusal:
-                compared.append(Compared(method, law, refused=_in_words_of_the_spec(refusal)))
+                reason = in_words_of_the_spec(choice.layout, str(refusal))
+                compared.append(Compared(method, law, refused=reason))
                 mechanisms.append(None)
             else:
                 compared.append(Compared(method, law, found))
@@ -118,22 +119,17 @@ def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool
     return False, lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
 
 
-def _in_words_of_the_spec(refusal: Refused) -> str:
-    """Say the remedy as a spec does, where the library says it as Python."""
-    return (
-        str(refusal)
-        .replace("use onto(..., integer=False)", f"use onto with {REAL}")
-        .replace("pass integer=False", f"write {REAL} in the table")
-    )
-
-
 def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:
+    """Say why no method will do, each reason once."""
     laid = choice.layout
-    if len(choice.methods) == 1:
-        sentence = refusals[0][1]
-    else:
-        reasons = "; ".join(f"{method}: {reason}" for method, reason in dict(refusals).items())
+    methods: dict[str, list[str]] = {}
+    for method, reason in refusals:
+        methods.setdefault(reason, []).append(method)
+    sentence = next(iter(methods))
+    if len(methods) > 1:
+        reasons = "; ".join(f"{', '.join(dict.fromkeys(each))}: {reason}" for reason, each in methods.items())
         sentence = f"no method holds everything that is asked ({reasons})"
     if laid.asked.numbers == "whole" and "integer" in sentence and REAL not in sentence:
-        sentence += "; numbers: real in the table allows values that are not whole"
-    return laid.spec.error(laid.place("method"), sentence, found=laid.asked.method)
+        sentence += f"; {REAL} in the table allows values that are not whole"
+    key = "hold" if laid.asked.method == "auto" and laid.asked.hold else "method"
+    return laid.spec.error(laid.place(key), sentence, found=laid.asked.method)

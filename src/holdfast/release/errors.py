@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ from holdfast.release.domain import Layout
 from holdfast.release.holding import Holding
 from holdfast.release.methods import Problem, made
 from holdfast.release.public import PublicFiles
+from holdfast.release.wording import in_words_of_the_spec
 
 #: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
 TABLES, NUMBERS = 2_000, 4_000_000
@@ -25,10 +28,12 @@ LAW = "from the law of the noise, which does not depend on the data"
 GUESS = "at the public guess of the spec; the errors depend on the data"
 FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
 
+UNTOLD = "depend on the data, and nobody can tell them without a guess: add one to the table"
+
 
 @dataclass(frozen=True)
 class Errors:
-    """Expected errors per level or margin."""
+    """Expected errors per level or margin; infinite where nobody can tell them."""
 
     absolute: tuple[float, ...]
     width: tuple[float, ...]
@@ -54,8 +59,11 @@ def errors(
         if guess is not None:
             drawn, basis = mechanism.simulate(guess, size, seeded(SEED)) - guess, GUESS
         else:
-            free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
-            drawn, basis = free.noise(size, seeded(SEED)), FAR
+            far = _far_from_bounds(problem, mechanism, method, size)
+            if far is None:
+                unknown = (math.inf,) * len(layout.levels)
+                return Errors(unknown, unknown, UNTOLD, 0)
+            drawn, basis = far, FAR
     mean, width = [], []
     for level in range(len(layout.levels)):
         at_level = drawn[:, layout.level_of == level]
@@ -63,6 +71,15 @@ def errors(
         low, high = np.quantile(at_level, [0.025, 0.975])
         width.append(float(high - low))
     return Errors(tuple(mean), tuple(width), basis, size)
+
+
+def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:
+    """Draw the noise without the bounds, which change nothing far from them; None where only bounds make it a law."""
+    try:
+        free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
+        return free.noise(size, seeded(SEED))
+    except Refused:
+        return None
 
 
 def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[np.int64] | None:
@@ -87,7 +104,8 @@ def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[n
     if found.all is not None:
         missed = found.all.system(layout.query.n).violation(answer)
         if missed is not None:
-            raise layout.spec.error(layout.place("guess"), f"the guess violates what must hold ({missed})")
+            words = in_words_of_the_spec(layout, missed)
+            raise layout.spec.error(layout.place("guess"), f"the guess violates what must hold ({words})")
     return np.asarray(answer, dtype=np.int64)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.privacy.words import figure
 from holdfast.release.job import Job, Table
+from holdfast.release.unprotected import FIXED
 
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 
@@ -13,7 +14,7 @@ HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "wh
 def explain(job: Job) -> dict[str, list[str]]:
     """Return headings with their sentences, in reading order."""
     found = {
-        "What is asked for": [_asked(job), _protected(job)],
+        "What is asked for": [_asked(job), protected(job)],
         "What the release promises": [str(job.guarantee)],
         "What holds in every table": [_held(table) for table in job.tables],
         "What is given away": _given_away(job),
@@ -33,9 +34,13 @@ def _asked(job: Job) -> str:
     return f"{job.title}: {tables}, with {amount} in total."
 
 
-def _protected(job: Job) -> str:
+def protected(job: Job) -> str:
+    """Say whom the release protects, and against which changes."""
     unit = job.spec.privacy.unit
-    whom = "one record" if unit is None else f"one person, a value of the column {unit.column!r}"
+    whom = "one record"
+    if unit is not None:
+        kept = f"{unit.max_records} records are" if unit.max_records > 1 else "1 record is"
+        whom = f"one person, a value of the column {unit.column!r}, of whom at most {kept} kept"
     return f"The unit of protection is {whom}; neighbouring data differ in {job.neighbours}."
 
 
@@ -50,19 +55,20 @@ def _held(table: Table) -> str:
 
 
 def _given_away(job: Job) -> list[str]:
-    sentences = [
-        f"{table.name}: published exactly, and so not protected by any epsilon: {', '.join(table.holding.exact)}."
-        for table in job.tables
-        if table.holding.exact
-    ]
-    if not sentences:
+    """Say everything that is not protected, and what follows from it."""
+    if not job.unprotected:
         return ["Nothing is published exactly: every figure is protected."]
-    items = dict.fromkeys(item for statement in job.guarantees for item in statement.unprotected)
-    fixed = [item for item in items if "no allowed change" in item]
-    sentences += [f"These follow from the exact figures and are disclosed with them: {item}." for item in fixed]
-    sentences.append(
-        "Whoever already knows all but a few of the records behind an exact figure can work out the rest from it."
-    )
+    sentences = [f"{words}." for words in job.unprotected]
+    if any(each.why == FIXED for table in job.tables for each in table.unprotected):
+        sentences.append(
+            "What no allowed change alters follows from the exact figures and from what holds for all data, and is "
+            "disclosed with them."
+        )
+    if any(table.holding.exact for table in job.tables):
+        sentences.append("What is published exactly is not protected by any epsilon.")
+        sentences.append(
+            "Whoever already knows all but a few of the records behind an exact figure can work out the rest from it."
+        )
     return sentences
 
 

@@ -37,6 +37,17 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def locked_folder(path: Path) -> Iterator[None]:
+    """Let one process at a time make something in a folder; others wait."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a new text file in UTF-8 and wait until it is on the disk."""
     with path.open("x", encoding="utf-8", newline="\n") as file:

@@ -22,6 +22,7 @@ from holdfast.constraints import (
 from holdfast.constraints.rows import Names
 from holdfast.release.domain import Layout, Mask
 from holdfast.release.places import Place
+from holdfast.release.wording import in_words_of_the_spec
 
 #: Tables with more rows than this are described by their names alone, not row by row.
 MOST_LISTED = 10_000
@@ -86,7 +87,9 @@ def holding(layout: Layout) -> Holding:
 
 def _placed(layout: Layout, place: Place, refusal: Refused) -> Refused:
     """Give a refusal its line, unless it has one."""
-    return refusal if hasattr(refusal, "line") else layout.spec.error(place, str(refusal))
+    if hasattr(refusal, "line"):
+        return refusal
+    return layout.spec.error(place, in_words_of_the_spec(layout, str(refusal)))
 
 
 def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:

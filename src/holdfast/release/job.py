@@ -23,7 +23,10 @@ from holdfast.release.holding import Holding, holding
 from holdfast.release.methods import MOVES, Problem, counted, lists_tables
 from holdfast.release.public import PublicFiles, Texts
 from holdfast.release.spec import Spec
+from holdfast.release.units import Unit
+from holdfast.release.unprotected import Unprotected, in_words, unprotected
 
+SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
 LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
@@ -73,6 +76,12 @@ class Table:
         return self.layout.level_of
 
     @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The levels or margins to which `shares` gives nothing of the budget."""
+        shares = self.problem.shares
+        return () if shares is None else tuple(level for level in self.levels if not shares.get(level))
+
+    @property
     def constraint(self) -> Constraint | None:
         """Everything that must hold."""
         return self.holding.all
@@ -86,6 +95,11 @@ class Table:
     def onto(self) -> bool:
         """Whether the values are a function of noisy measurements, which may then be published too."""
         return self.method in MOVES
+
+    @cached_property
+    def unprotected(self) -> tuple[Unprotected, ...]:
+        """Everything in the table that no statement protects."""
+        return unprotected(self)
 
     @cached_property
     def errors(self) -> Errors:
@@ -144,11 +158,9 @@ class Job:
 
     @property
     def unit(self) -> str:
-        """Whom the release protects, as the ledger counts it."""
+        """Whom the release protects, as the ledger counts it: persons by the column of the records."""
         unit = self.spec.privacy.unit
-        if unit is None:
-            return "record"
-        return f"column {unit.column}, at most {unit.max_records} record{'s' if unit.max_records > 1 else ''}"
+        return str(Unit() if unit is None else Unit(self.spec.person, unit.max_records))
 
     @property
     def neighbours(self) -> Neighbours:
@@ -161,11 +173,19 @@ class Job:
         return _target(self.spec)
 
     @property
+    def unprotected(self) -> tuple[str, ...]:
+        """Everything that no statement protects, in words."""
+        return tuple(words for table in self.tables for words in in_words(table.name, table.unprotected))
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know about the records behind the tables, in sentences."""
         sentences = _caveats(self.spec, self.guarantee.scope, any(table.holding.exact for table in self.tables))
+        sentences += [_not_measured(table) for table in self.tables if table.unmeasured]
         if any(lists_tables(table.mechanism) for table in self.tables):
             sentences.append(LISTS)
+        if any(" more (" in item for statement in self.guarantees for item in statement.unprotected):
+            sentences.append(SHORTENED)
         return tuple(sentences)
 
 
@@ -173,9 +193,12 @@ def _refuse_unused(spec: Spec) -> None:
     """Refuse another name for a column that no table has: most likely it is misspelt."""
     listed = ((*(asked.hierarchy or asked.cube or (asked.histogram,)), *asked.categories) for asked in spec.tables)
     used = [column for columns in listed for column in columns]
+    if spec.privacy.unit is not None:
+        used.append(spec.privacy.unit.column)
     for column in spec.data.columns:
         if column not in used:
-            raise spec.error(("data", "columns", column), f"no table has a column {column!r}", column, used)
+            sentence = f"neither a table nor privacy.unit has a column {column!r}"
+            raise spec.error(("data", "columns", column), sentence, column, used)
 
 
 def _problem(laid: Layout, found: Holding) -> Problem:
@@ -290,6 +313,15 @@ def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
     if delta is None:
         return parts[0] if len(parts) == 1 else compose(parts)
     return parts[0].at_delta(delta) if len(parts) == 1 else compose(parts, delta=delta)
+
+
+def _not_measured(table: Table) -> str:
+    what = "level" if table.kind == "hierarchy" else "margin"
+    which = ", ".join(map(repr, table.unmeasured))
+    return (
+        f"{table.name}: no noisy answer is taken at the {what} {which}, to which shares give nothing; its figures "
+        "follow from the others"
+    )
 
 
 def _caveats(spec: Spec, scope: str, exact: bool) -> list[str]:

@@ -8,11 +8,11 @@ been seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from sqlalchemy.pool import NullPool
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.accounts import Account, Budget
-from holdfast.release.files import sync_folder
+from holdfast.release.files import locked_folder, sync_folder
+from holdfast.release.units import RECORD, Unit
 
 #: What an SQLite file says of itself when it is a ledger ("Hold"), and the version of its tables.
 APPLICATION, VERSION = 0x486F6C64, 1
@@ -33,22 +34,17 @@ PATIENCE = 30
 _ABORT = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
 
 _tables = sa.MetaData()
-_budgets = sa.Table(
-    "budgets",
-    _tables,
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("at", sa.Text, nullable=False),
-    sa.Column("dataset", sa.Text, nullable=False),
-    sa.Column("unit", sa.Text, nullable=False),
-    sa.Column("budget", sa.Text, nullable=False),
-)
-_charges = sa.Table(
+
+
+def _table(name: str, *columns: sa.Column[str]) -> sa.Table:
+    """A table of the ledger: its rows are numbered, and each is about a dataset and a unit."""
+    about = [sa.Column(each, sa.Text, nullable=False) for each in ("at", "dataset", "unit")]
+    return sa.Table(name, _tables, sa.Column("number", sa.Integer, primary_key=True), *about, *columns)
+
+
+_budgets = _table("budgets", sa.Column("budget", sa.Text, nullable=False))
+_charges = _table(
     "charges",
-    _tables,
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("at", sa.Text, nullable=False),
-    sa.Column("dataset", sa.Text, nullable=False),
-    sa.Column("unit", sa.Text, nullable=False),
     sa.Column("release", sa.Text, nullable=False, unique=True),
     sa.Column("title", sa.Text, nullable=False),
     sa.Column("spec_hash", sa.Text, nullable=False),
@@ -78,6 +74,11 @@ class Entry:
     parts: tuple[tuple[Guarantee, ...], ...]
 
     @property
+    def account(self) -> str:
+        """Whose account was charged: that of the records, or of the persons in a column."""
+        return Unit.read(self.unit).who
+
+    @property
     def statements(self) -> tuple[Guarantee, ...]:
         """What the tables of the release promise together, the counted statement first."""
         return Account(self.dataset, self.unit, None, self.parts).spent
@@ -88,6 +89,7 @@ class Entry:
             "when": self.when,
             "dataset": self.dataset,
             "unit": self.unit,
+            "account": self.account,
             "release": self.release,
             "title": self.title,
             "spec_hash": self.spec_hash,
@@ -100,11 +102,7 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-        address = sa.URL.create("sqlite", database=str(self.path))
-        # No pool: a connection is open only while it is used, and none is shared with a forked process.
-        self._engine = sa.create_engine(address, poolclass=NullPool, connect_args={"timeout": PATIENCE})
-        event.listen(self._engine, "connect", _durable)
-        event.listen(self._engine, "begin", _begin)
+        self._engine = _engine(self.path)
 
     @property
     def exists(self) -> bool:
@@ -114,26 +112,41 @@ class Ledger:
     # --- reading -----------------------------------------------------------------------------------------------
 
     def entries(self, dataset: str | None = None, unit: str | None = None) -> list[Entry]:
-        """Return the charges, oldest first: all, or those of one dataset or unit."""
+        """Return the charges, oldest first: all, or those of one dataset or of a unit's account."""
         with self._reading() as connection:
             return [] if connection is None else _entries(connection, dataset, unit)
 
     def datasets(self) -> list[tuple[str, str]]:
-        """Return every dataset and unit that has a budget or a charge, in order of appearance."""
+        """Return every dataset with the units that have an account: a budget or a charge, in order of appearance."""
         with self._reading() as connection:
             if connection is None:
                 return []
             found = [
-                (row.dataset, row.unit)
+                (row.dataset, Unit.read(row.unit).who)
                 for table in (_budgets, _charges)
                 for row in connection.execute(sa.select(table.c.dataset, table.c.unit).order_by(table.c.number))
             ]
         return list(dict.fromkeys(found))
 
     def account(self, dataset: str, unit: str) -> Account:
-        """Return what was spent on a dataset for a unit, and its budget."""
+        """Return what was spent on a dataset for a unit, and its budget.
+
+        A person has one account, whatever number of records each release keeps: `unit` may name one or none.
+        """
         with self._reading() as connection:
-            return Account(dataset, unit, None, ()) if connection is None else _account(connection, dataset, unit)
+            if connection is None:
+                return Account(dataset, Unit.read(unit).who, None, ())
+            return _account(connection, dataset, unit)
+
+    def beside(self, dataset: str, unit: str) -> tuple[str, ...]:
+        """Say which charges on the same dataset are not in the account of a unit, one sentence per other account."""
+        own = Unit.read(unit).who
+        others = [entry.account for entry in self.entries(dataset)]
+        return tuple(
+            f"{_charges_of(others.count(other), other)} not in the sum per {own}: {_meaning(own, other)}"
+            for other in dict.fromkeys(others)
+            if other != own
+        )
 
     def spent(self, dataset: str, unit: str) -> Guarantee | None:
         """Return what all releases promise together, or None where there is none; refused where they do not add up."""
@@ -144,25 +157,19 @@ class Ledger:
 
     def budget(self, dataset: str, unit: str) -> dict[str, float] | None:
         """Return the budget as numbers, or None where none was set."""
-        budget = self.account(dataset, unit).budget
-        return None if budget is None else {name: float(Fraction(text)) for name, text in budget.as_mapping().items()}
+        return self.account(dataset, unit).allowed
 
     def remaining(self, dataset: str, unit: str) -> dict[str, float] | None:
         """Return what is left in the budget's own terms, rounded down, or None where no budget was set."""
-        account = self.account(dataset, unit)
-        if account.budget is None or account.remaining is None:
-            return None
-        if account.budget.epsilon is None:
-            return {"rho": account.remaining}
-        delta = {} if account.budget.delta is None else {"delta": float(account.budget.delta)}
-        return {"epsilon": account.remaining, **delta}
+        return self.account(dataset, unit).left
 
     # --- writing -----------------------------------------------------------------------------------------------
 
     def set_budget(self, dataset: str, unit: str, *, epsilon: Any = None, delta: Any = None, rho: Any = None) -> None:
         """Set what may be spent in all on a dataset for a unit; the newest budget counts, older ones stay listed."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
-        _named(dataset, unit)
+        _named(dataset)
+        Unit.read(unit)
         with self._writing() as connection:
             _set_budget(connection, dataset, unit, budget, now())
 
@@ -183,10 +190,11 @@ class Ledger:
         `budget` is the spec's own: it is kept where the ledger has none yet, and otherwise must admit the release
         besides the ledger's.
         """
-        _named(dataset, unit)
+        _named(dataset)
+        _charged(unit)
         with self._writing() as connection:
             account = _account(connection, dataset, unit)
-            _refuse_overspending(account, parts, budget)
+            _refuse_overspending(account, unit, parts, budget)
             if account.budget is None and budget is not None:
                 _set_budget(connection, dataset, unit, budget, when)
             text = json.dumps([[statement.as_mapping() for statement in part] for part in parts], ensure_ascii=False)
@@ -204,7 +212,7 @@ class Ledger:
 
     def check(self, dataset: str, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None) -> None:
         """Refuse a release that the ledger would refuse now; nothing is written."""
-        _refuse_overspending(self.account(dataset, unit), parts, budget)
+        _refuse_overspending(self.account(dataset, unit), unit, parts, budget)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -215,26 +223,51 @@ class Ledger:
             yield None
             return
         with self._told(), self._engine.connect() as connection, connection.begin():
-            yield connection if _recognised(connection, self.path) else None
+            _recognise(connection, self.path)
+            yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        fresh = not self.exists
         with self._told():
+            if not self.exists:
+                self._make()
             with self._engine.connect().execution_options(immediate=True) as connection, connection.begin():
-                if not _recognised(connection, self.path):
-                    _make(connection)
+                _recognise(connection, self.path)
                 yield connection
-            if fresh:
-                sync_folder(self.path.parent)
+
+    def _make(self) -> None:
+        """Make the file, whole at once: a ledger without anything in it is then never one that was being made."""
+        if self.path.is_symlink():
+            raise Refused(f"the ledger {self.path} is a link that leads nowhere: mend it, so that no charge is lost")
+        with locked_folder(self.path.parent):
+            if self.exists:
+                return  # made by another process meanwhile
+            draft = self.path.with_name(f".{self.path.name}.partial")
+            for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
+                leftover.unlink(missing_ok=True)
+            with _engine(draft).connect() as connection, connection.begin():
+                _fill(connection)
+            os.rename(draft, self.path)
+            sync_folder(self.path.parent)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say what the database says in one sentence."""
+        """Say what the database or the system says in one sentence."""
         try:
             yield
         except sa.exc.DBAPIError as error:
             raise Refused(_sentence(str(error.orig), self.path)) from None
+        except OSError as error:
+            raise Refused(_sentence(f"unable to open: {error.strerror}", self.path)) from None
+
+
+def _engine(path: Path) -> sa.Engine:
+    # No pool: a connection is open only while it is used, and none is shared with a forked process.
+    address = sa.URL.create("sqlite", database=str(path))
+    engine = sa.create_engine(address, poolclass=NullPool, connect_args={"timeout": PATIENCE})
+    event.listen(engine, "connect", _durable)
+    event.listen(engine, "begin", _begin)
+    return engine
 
 
 def _durable(connection: Any, _: Any) -> None:
@@ -250,20 +283,22 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def _recognised(connection: sa.Connection, path: Path) -> bool:
-    """Say whether the file is a ledger (False: it is empty); refuse any other file."""
+def _recognise(connection: sa.Connection, path: Path) -> None:
+    """Refuse a file that is no ledger, or was one and lost its content."""
     application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
     version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
     if application == 0 and not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
-        return False
+        raise Refused(
+            f"the ledger {path} is empty, and holdfast never makes an empty one: restore it from a copy, or remove it "
+            "if nothing was ever charged there"
+        )
     if application != APPLICATION:
         raise Refused(f"{path} is not a ledger of holdfast: name another file")
     if version != VERSION:
         raise Refused(f"the ledger {path} has version {version}, and this holdfast reads {VERSION}: use a newer one")
-    return True
 
 
-def _make(connection: sa.Connection) -> None:
+def _fill(connection: sa.Connection) -> None:
     _tables.create_all(connection)
     for table in _tables.sorted_tables:
         for action in ("UPDATE", "DELETE"):
@@ -282,9 +317,11 @@ def _make(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
 
 
-def _refuse_overspending(account: Account, parts: Sequence[Sequence[Guarantee]], budget: Budget | None) -> None:
+def _refuse_overspending(
+    account: Account, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None
+) -> None:
     for limit in (account.budget, budget):
-        sentence = replace(account, budget=limit).refusal(parts)
+        sentence = replace(account, budget=limit).refusal(parts, Unit.read(unit).max_records)
         if sentence:
             raise Overspent(sentence)
 
@@ -295,26 +332,29 @@ def _set_budget(connection: sa.Connection, dataset: str, unit: str, budget: Budg
 
 
 def _account(connection: sa.Connection, dataset: str, unit: str) -> Account:
-    newest = sa.select(_budgets.c.budget).where(_budgets.c.dataset == dataset, _budgets.c.unit == unit)
-    text = connection.execute(newest.order_by(_budgets.c.number.desc()).limit(1)).scalar_one_or_none()
+    who = Unit.read(unit).who
+    newest_first = sa.select(_budgets).where(_budgets.c.dataset == dataset).order_by(_budgets.c.number.desc())
+    texts = (row.budget for row in connection.execute(newest_first) if Unit.read(row.unit).who == who)
+    text = next(texts, None)
     budget = None if text is None else Budget.from_mapping(json.loads(text))
-    return Account(dataset, unit, budget, tuple(_parts(_entries(connection, dataset, unit))))
-
-
-def _parts(entries: Iterable[Entry]) -> Iterator[tuple[Guarantee, ...]]:
-    for entry in entries:
-        yield from entry.parts
+    charged = [
+        (part, Unit.read(entry.unit).max_records)
+        for entry in _entries(connection, dataset, unit)
+        for part in entry.parts
+    ]
+    kept = tuple(number for _, number in charged if number is not None)
+    return Account(dataset, who, budget, tuple(part for part, _ in charged), kept)
 
 
 def _entries(connection: sa.Connection, dataset: str | None, unit: str | None) -> list[Entry]:
     wanted = sa.select(_charges).order_by(_charges.c.number)
     if dataset is not None:
         wanted = wanted.where(_charges.c.dataset == dataset)
-    if unit is not None:
-        wanted = wanted.where(_charges.c.unit == unit)
+    who = None if unit is None else Unit.read(unit).who
     return [
         Entry(row.at, row.dataset, row.unit, row.release, row.title, row.spec_hash, _statements(row))
         for row in connection.execute(wanted)
+        if who in (None, Unit.read(row.unit).who)
     ]
 
 
@@ -327,10 +367,29 @@ def _statements(row: Any) -> tuple[tuple[Guarantee, ...], ...]:
         ) from None
 
 
-def _named(dataset: Any, unit: Any) -> None:
-    for name, value in (("dataset", dataset), ("unit", unit)):
-        if not isinstance(value, str) or not value.strip():
-            raise Refused(f"{name} must be a name that is not empty, found {value!r}")
+def _named(dataset: Any) -> None:
+    if not isinstance(dataset, str) or not dataset.strip():
+        raise Refused(f"dataset must be a name that is not empty, found {dataset!r}")
+
+
+def _charged(unit: Any) -> None:
+    """Refuse a charge per person that does not say how many records of a person its release keeps."""
+    found = Unit.read(unit)
+    if found.column is not None and found.max_records is None:
+        raise Refused(f"a charge per person says how many records are kept, as in '{unit}, at most 5 records'")
+
+
+def _charges_of(count: int, who: str) -> str:
+    return f"1 charge per {who} is" if count == 1 else f"{count} charges per {who} are"
+
+
+def _meaning(own: str, other: str) -> str:
+    """Say what charges of another account mean for those whom one account protects."""
+    if other == RECORD:
+        return "it bounds what is spent on one record, and so nothing for somebody with many"
+    if own == RECORD:
+        return "what protects a person protects each record too, and is spent on both"
+    return "the same records are behind both"
 
 
 def _sentence(trouble: str, path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from holdfast.randomness import seeded
 from holdfast.release.choosing import Compared
 from holdfast.release.errors import SEED
 from holdfast.release.job import Job, Table
+from holdfast.release.unprotected import Unprotected
 
 #: Memory of the loaded library, and of one figure at its peak: what nations of blocks were measured to need, rounded up
 #: (benchmarks/README.md).
@@ -46,6 +48,7 @@ class TablePlan:
     simulated: int
     statements: tuple[Guarantee, ...]
     exact: tuple[str, ...]
+    unprotected: tuple[Unprotected, ...]
     comparison: tuple[Compared, ...]
     seconds: float | None
 
@@ -71,7 +74,7 @@ class Plan:
     @property
     def unprotected(self) -> tuple[str, ...]:
         """What is published exactly or not protected."""
-        return tuple(dict.fromkeys(item for statement in self.job.guarantees for item in statement.unprotected))
+        return self.job.unprotected
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -99,13 +102,19 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
         "kind": table.kind,
         "method": table.method,
         "ways": table.ways,
-        "levels": [vars(level) for level in table.levels],
+        "levels": [_level_as_mapping(level) for level in table.levels],
         "errors_known": table.basis,
         "simulated_tables": table.simulated,
         "published_exactly": list(table.exact),
+        "unprotected": [each.as_mapping() for each in table.unprotected],
         "statements": [statement.as_mapping() for statement in table.statements],
         "comparison": [each.as_mapping() for each in table.comparison],
     }
+
+
+def _level_as_mapping(level: Level) -> dict[str, Any]:
+    unknown = (name for name in ("absolute_error", "interval_width") if math.isinf(getattr(level, name)))
+    return vars(level) | dict.fromkeys(unknown)
 
 
 def plan(job: Job) -> Plan:
@@ -137,6 +146,7 @@ def _planned(table: Table) -> TablePlan:
         found.tables,
         table.mechanism.guarantees,
         table.holding.exact,
+        table.unprotected,
         table.comparison,
         _seconds(table),
     )

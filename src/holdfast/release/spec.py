@@ -391,6 +391,12 @@ class Spec(Part):
         return self.resolve(self.ledger.file)
 
     @property
+    def person(self) -> str | None:
+        """How the records call the column of the persons; None where single records are protected."""
+        unit = self.privacy.unit
+        return None if unit is None else self.data.columns.get(unit.column, unit.column)
+
+    @property
     def budget(self) -> BudgetSpec | None:
         """What may be spent on the dataset in total, if the spec says so."""
         return self.ledger.budget

@@ -121,12 +121,12 @@ def _unreadable(job: Job) -> Refused:
 
 def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[npt.NDArray[np.int64]]:
     used = list(dict.fromkeys(column for table in job.tables for key in table.keys for column in key.columns))
-    unit = job.spec.privacy.unit
-    records, weight = opened(engine, job.spec, source, used if unit is None else None)
-    types = _types(engine, job, records, used if unit is None else [*used, unit.column])
+    person_column = job.spec.person
+    records, weight = opened(engine, job.spec, source, used if person_column is None else None)
+    types = _types(engine, job, records, used if person_column is None else [*used, person_column])
     raw = ", ".join(f"{quoted_name(column)} AS c{i}" for i, column in enumerate(used))
-    if unit is not None:
-        person = as_text(quoted_name(unit.column), types[unit.column])
+    if person_column is not None:
+        person = as_text(quoted_name(person_column), types[person_column])
         _refuse_nameless(engine, job, records, person)
         records, raw = f"({_kept(job, records, raw, person, types)})", ", ".join(f"c{i}" for i in range(len(used)))
     texts = ", ".join(f"{as_text(f'c{i}', types[column])} AS t{i}" for i, column in enumerate(used))
@@ -166,9 +166,9 @@ def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: l
     available = {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {records}").fetchall()}
     renamed = {new: old for old, new in job.spec.data.columns.items()}
     for column in columns:
-        place = ("data", "columns", renamed[column]) if column in renamed else ("data", "source")
-        if job.spec.privacy.unit is not None and column == job.spec.privacy.unit.column:
-            place = ("privacy", "unit", "column")
+        place = ("privacy", "unit", "column") if column == job.spec.person else ("data", "source")
+        if column in renamed:
+            place = ("data", "columns", renamed[column])
         if column not in available:
             raise _no_column(job, place, column, list(available))
         if available[column].startswith(_NO_NAMES) or available[column].endswith("]"):
@@ -211,9 +211,8 @@ def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, 
     if job.spec.data.nulls.rule == "drop":
         return
     query = f"SELECT count(*) FROM (SELECT 1 FROM {records} WHERE ({person}) IS NULL LIMIT 1)"
-    unit = job.spec.privacy.unit
-    if engine.execute(query).fetchall()[0][0] and unit is not None:
-        sentence = f"some record has no {unit.column!r}: give every record its person, or write nulls: drop"
+    if engine.execute(query).fetchall()[0][0]:
+        sentence = f"some record has no {job.spec.person!r}: give every record its person, or write nulls: drop"
         raise job.spec.error(("data", "nulls"), sentence)
 
 

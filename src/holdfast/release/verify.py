@@ -214,6 +214,7 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
         yield f"{table.parquet} has rows of a level that is not certified"
     reached = [row for figure in table.holds.exact for rows in figure.rows for row in rows]
     reached += [row for bound in table.holds.bounds for row in bound.rows]
+    reached += [row for open_ones in table.unprotected for run in open_ones.rows for row in run]
     if max([*reached, *table.holds.impossible], default=0) >= table.rows:
         yield "the certificate speaks of rows that the table does not have"
 

@@ -66,7 +66,7 @@ class Outlook:
     low: Ints  # the window
     high: Ints
     tilt: Reals  # the slope from above at the place of the window
-    below: Reals  # the same slope with that of the own weight
+    below: Reals  # the same slope with that of the own weight, the least and the largest of all such pieces
     centre: Reals  # the mean of the total
     share: Reals  # how much of a move of the total the left part takes
     rest: Reals  # the variance with which what lies outside and the own weight let the total move
@@ -515,6 +515,7 @@ def _downward(
         if height[k] > known:
             low[k], high[k], kind_rest[k] = endless, -endless, 0.0
             kind_hold[k] = np.inf
+            kind_below[k, 0], kind_below[k, 1] = np.inf, -np.inf
     rest = np.empty(pieces)
     hold = np.empty((pieces, 2, 3))
     for p in range(pieces - 1, -1, -1):
@@ -543,7 +544,8 @@ def _downward(
             hi = max(min(np.int64(np.ceil(centre[p] + up)), highest[k]), min(lowest[k] + 3, highest[k]))
         low[k] = min(low[k], lo)
         high[k] = max(high[k], hi)
-        kind_tilt[k], kind_below[k], kind_centre[k] = slope[p], below[p], centre[p]
+        kind_tilt[k], kind_centre[k] = slope[p], centre[p]
+        kind_below[k, 0], kind_below[k, 1] = min(kind_below[k, 0], below[p]), max(kind_below[k, 1], below[p])
         # what holds the total below the own weight: that weight and everything outside
         own_rest = rest[p]
         own_hold = hold[p].copy()
@@ -611,10 +613,10 @@ class Prospect:
         self._responses: tuple[Reals, ...] = tuple(np.empty((kinds, grid.size)) for _ in range(4))
         self._by_piece: tuple[Reals, ...] = (*(np.zeros(size) for _ in range(5)), np.empty((size, 2, 3)))
         whole = [np.zeros(kinds, dtype=np.int64) for _ in range(2)]
-        real = [np.zeros(kinds) for _ in range(6)]
+        real = [np.zeros(kinds) for _ in range(5)]
         self.outlook = Outlook(
-            whole[0], whole[1], real[0], real[1], real[2], real[3], real[4], np.empty((kinds, 2, 3)), real[5], grid,
-            unit, leaf_mean, leaf_variance, steep,
+            whole[0], whole[1], real[0], np.zeros((kinds, 2)), real[1], real[2], real[3], np.empty((kinds, 2, 3)),
+            real[4], grid, unit, leaf_mean, leaf_variance, steep,
         )  # fmt: skip
         order = np.argsort(pieces.height, kind="stable")
         ends = np.searchsorted(pieces.height[order], np.arange(int(pieces.height.max(initial=0)) + 2))

@@ -70,6 +70,12 @@ class Exchanged:
         while True:
             yield (sums[-1] / total).union(arb(1))
 
+    def total(self) -> arb:
+        """Enclose the sum of all weights."""
+        k, mode, s = self.parts, self.mode, self.surplus
+        largest = ball(math.comb(k + mode - 1, mode) * math.comb(k + s + mode - 1, s + mode))
+        return largest * ball(-2 * mode / self.scale).exp() * self._table()[1]
+
     def _table(self) -> tuple[list[arb], arb]:
         """Partial sums of weights relative to the mode, and a ball around the sum of all weights."""
         bits = int(ctx.prec)

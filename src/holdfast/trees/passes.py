@@ -159,8 +159,23 @@ def _kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defi
 
 
 @numba.njit(**_OPTIONS)
-def parcel_outlook(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
-    """Guess where the total of a parcel's first leaves lies, for each number of them; return how many are alike."""
+def parcel_outlook(kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
+    """Guess where the total of a parcel's first leaves lies, for each number of them; return how many are alike.
+
+    Alike parcels in several places are pulled by several slopes: the windows hold those of the least and the largest.
+    """
+    base = _outlook_at(kit, kinds, slopes[0], rest, bend, need, lows, highs)
+    if slopes[1] - slopes[0] > 1e-2 / kit.unit:
+        others, ends = np.empty(kinds.size), np.empty(kinds.size)
+        _outlook_at(kit, kinds, slopes[1], rest, bend, need, others, ends)
+        for j in range(kinds.size):
+            lows[j], highs[j] = min(lows[j], others[j]), max(highs[j], ends[j])
+    return base
+
+
+@numba.njit(**_OPTIONS)
+def _outlook_at(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
+    """As `parcel_outlook`, for one slope."""
     grid, leaf_mean, leaf_variance, leaf_steep, unit = (
         kit.grid, kit.leaf_mean, kit.leaf_variance, kit.leaf_steep, kit.unit
     )  # fmt: skip
@@ -313,7 +328,7 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless
 
 @numba.njit(**_OPTIONS)
 def prefixes(
-    kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, final_lo: Any, final_hi: Any, blocks: Any,
+    kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need: Any, final_lo: Any, final_hi: Any, blocks: Any,
     slots: Any, to: Any, endless: Any,
 ) -> Any:  # fmt: skip
     """Make the messages of a parcel's first leaves: the block of its first kind, then one leaf more at a time.
@@ -323,7 +338,7 @@ def prefixes(
     """
     count = kinds.size
     lows, highs = np.empty(MOST_LEAVES), np.empty(MOST_LEAVES)
-    base = parcel_outlook(kit, kinds, slope, rest, bend, need, lows, highs)
+    base = parcel_outlook(kit, kinds, slopes, rest, bend, need, lows, highs)
     i = slots[kinds[0], base]
     head = blocks.offset[i]
     _put(

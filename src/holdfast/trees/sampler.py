@@ -186,6 +186,7 @@ class Sampler:
         pulled = self._gives_way(found)
         rough = self.learn is None and found.is_rough and pulled is None
         if self.slopes is None and (self.learn or rough):
+            found.forget()  # a nation's guess is large
             found = Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
         return found, pulled
 
@@ -207,10 +208,10 @@ class Sampler:
             piece = parcels[np.searchsorted(p.first[parcels], self._far_places, side="right") - 1]
             law, slope = self._law_of[far], found.outlook.below[p.kind[piece]]
             resists = np.full(far.size, np.inf)
-            for bound, sign in ((-self.low[far], 1.0), (self.high[far], -1.0)):
+            for bound, pull in ((-self.low[far], slope[:, 0]), (self.high[far], -slope[:, 1])):
                 # under a slope, noise falls off as e^−(rate ± slope)
                 left_out = (bound >= self._limits[0][law]) & (bound < LARGEST)
-                resists = np.where(left_out, np.minimum(resists, (laws.rate[law] + sign * slope) * bound), resists)
+                resists = np.where(left_out, np.minimum(resists, (laws.rate[law] + pull) * bound), resists)
             if np.exp(-np.maximum(resists, 0.0)).sum() < SELDOM:
                 return None
             chosen = resists < BREAKS
@@ -392,6 +393,7 @@ class Sampler:
         sampler = self
         found, pulled = self._guessed
         if pulled is not None:
+            found.forget()
             sampler = replace(self, pulled=pulled, slopes=found.usual_slopes if found.is_rough else None)
         while True:
             try:
@@ -399,6 +401,7 @@ class Sampler:
             except _TooNarrow:
                 if sampler.need >= WIDEST * self.need:
                     raise Refused(TOO_WIDE) from None
+                sampler._prospect.forget()
                 wider = 1.5 if sampler.learn or sampler._prospect.is_rough else 1.0
                 sampler = replace(
                     sampler, need=wider * sampler.need, need_inside=wider * sampler.need_inside, learn=True

@@ -1,0 +1,9 @@
+"""The analyst's side: noisy answers refined by what is known, and what a refinement does to the privacy loss."""
+
+from holdfast.refinement.best_linear import refine
+from holdfast.refinement.calibration import calibrate_refinement
+from holdfast.refinement.linear import LinearRefinement
+from holdfast.refinement.loss import Loss, refinement_loss
+from holdfast.refinement.printed import printed_theorem_2
+
+__all__ = ["LinearRefinement", "Loss", "calibrate_refinement", "printed_theorem_2", "refine", "refinement_loss"]

@@ -1,0 +1,90 @@
+"""Noisy answers refined by what an analyst knows about the true ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast import imaging
+from holdfast.arguments import Refused, reals
+from holdfast.constraints import Constraint, equals
+from holdfast.refinement.rational_matrices import dense
+
+
+def refine(
+    noisy: Any, B: Any = None, c: Any = None, covariance: Any = None, *, knowledge: Constraint | None = None
+) -> npt.NDArray[np.float64]:
+    """Return the best linear refinement X + ΣB(BᵀΣB)⁻¹(c − BᵀX) of noisy answers X, (n,) or (size, n).
+
+    B is (n, m) and c is (m,): Bᵀμ = c is known. `covariance` Σ of the noise: None for equal variances (LR Thm 3), one
+    variance per output, or a positive definite matrix. It is unbiased, satisfies Bᵀ X̂ = c, and has the least variance
+    of all linear unbiased refinements. `knowledge`: anything else that is known, such as ordered([0, 1, 2]) or
+    between(0, 10); the answer is then the nearest point that satisfies everything, which is no longer linear.
+
+    Guarantee: for c that does not depend on the data, refining is post-processing and costs nothing; where c changes
+    with the data, `refinement_loss` says what it costs.
+    """
+    values = reals("noisy", noisy)
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise Refused(f"noisy must have shape (n,) or (size, n), found shape {values.shape}")
+    n = values.shape[-1]
+    wanted = _known(B, c, knowledge, n)
+    spread = np.ones(n) if covariance is None else reals("covariance", covariance)
+    if spread.shape == (n,):
+        if (spread <= 0).any():
+            raise Refused(f"covariance must be above 0, but the entry at position {np.argmax(spread <= 0)} is not")
+        return _nearest(values, wanted, spread)
+    if spread.shape != (n, n):
+        raise Refused(f"covariance must hold {n} variances or be a matrix of shape {(n, n)}, found {spread.shape}")
+    if knowledge is not None:
+        raise Refused("covariance must hold one variance per output where more than Bᵀμ = c is known, found a matrix")
+    return _generalised(values, wanted, spread)
+
+
+def _known(B: Any, c: Any, knowledge: Any, n: int) -> Constraint:
+    """Return everything that is known as one constraint; refuse what contradicts itself."""
+    if (B is None) != (c is None):
+        raise Refused("B and c go together: Bᵀμ = c is known")
+    if knowledge is not None and not isinstance(knowledge, Constraint):
+        raise Refused(f"knowledge must be a constraint such as ordered([0, 1]), found {type(knowledge).__name__}")
+    if knowledge is not None and knowledge.has_invariants:
+        raise Refused("knowledge must be structural: an invariant is read from data that an analyst does not have")
+    if B is None:
+        if knowledge is None:
+            raise Refused("nothing is known: give B and c, or knowledge")
+        return knowledge
+    matrix = dense("B", B)
+    if matrix.shape[0] != n:
+        raise Refused(f"B must have {n} rows, one for each answer, found shape {matrix.shape}")
+    linear = equals(matrix.T, c)
+    return linear if knowledge is None else linear & knowledge
+
+
+def _nearest(values: npt.NDArray[np.float64], wanted: Constraint, spread: Any) -> npt.NDArray[np.float64]:
+    """Move every row to the nearest point, weighted by the variances."""
+    system = wanted.system(values.shape[-1])
+    problem = imaging.Problem(values.shape[-1], system, "l2", spread, False)
+    right = system.right_hand_sides()
+    moved = imaging.choose(problem).image(problem, np.atleast_2d(values), right)
+    return np.asarray(moved, dtype=np.float64).reshape(values.shape)
+
+
+def _generalised(values: npt.NDArray[np.float64], wanted: Constraint, spread: Any) -> npt.NDArray[np.float64]:
+    """Solve generalised least squares for a full covariance, with one step that removes the first one's rounding."""
+    if not np.array_equal(spread, spread.T):
+        raise Refused("covariance must be symmetric, and is not")
+    try:
+        np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError:
+        raise Refused("covariance must be positive definite, and is not") from None
+    system = wanted.system(values.shape[-1])
+    rows = system.null_space().rows.astype(np.float64).toarray()
+    right = system.right_hand_sides().astype(np.float64)
+    loaded = spread @ rows.T
+    gram = rows @ loaded
+    refined = np.atleast_2d(values).copy()
+    for _ in range(2):
+        refined += (loaded @ np.linalg.solve(gram, right[:, None] - rows @ refined.T)).T
+    return np.asarray(refined.reshape(values.shape))

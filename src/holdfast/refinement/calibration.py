@@ -1,0 +1,36 @@
+"""The noise at which a refinement's loss meets a target."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, positive
+from holdfast.privacy.rounding import outward
+from holdfast.refinement.loss import read_scales, refinement_loss
+
+
+def calibrate_refinement(
+    A: Any, difference: Any, rho: Any, outputs: Any = None, *, relative: Any = None, integer: bool = False
+) -> float | npt.NDArray[np.float64]:
+    """Return the least Laplace scale at which `refinement_loss` is at most rho, rounded up.
+
+    A, difference, outputs and integer are those of `refinement_loss`. `relative`: scales of the outputs relative to
+    each other; then one scale per output is returned. The loss falls as 1/factor when all scales grow by one factor,
+    because the cheapest vector stays the same, so there is nothing to search.
+    """
+    target = positive("rho", rho)
+    found = refinement_loss(A, difference, 1 if relative is None else relative, outputs, integer=integer)
+    if found.exact is None:
+        raise Refused(
+            "no noise gives these outputs a finite loss: their values before and after a change never coincide; "
+            "leave outputs out, or name fewer"
+        )
+    factor = found.exact / target
+    if relative is None:
+        return outward(factor)
+    scales = read_scales("relative", relative, np.size(relative) if np.ndim(relative) else len(found.difference))
+    return np.array([outward(factor * Fraction(each)) for each in scales])

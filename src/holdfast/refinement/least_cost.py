@@ -1,0 +1,181 @@
+"""The cheapest vector t with A t = b at cost Σ wᵢ|tᵢ|, exactly in rationals, and in whole numbers.
+
+A linear program in doubles proposes a basis; an exact simplex method starts from it, usually finds nothing to improve,
+and ends with a vector and multipliers whose values agree. The value is therefore exact, not rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import highspy
+import numpy as np
+from flint import fmpq_mat, fmpz_mat
+
+from holdfast.refinement.rational_matrices import as_floats, as_fraction, as_rows, made, pivots
+
+#: Seconds that a search for a cheap whole vector may take; what was found by then is a valid bound.
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """A vector with A t = b and its cost."""
+
+    cost: Fraction
+    t: tuple[Fraction, ...]
+
+
+def independent_rows(A: fmpq_mat, b: list[Fraction]) -> tuple[fmpq_mat, list[Fraction]] | None:
+    """Return independent rows with the same solutions, or None where there is no solution."""
+    n = A.ncols()
+    rows = as_rows(A)
+    if not rows:
+        return A, []
+    reduced, found = pivots(made([[*row, side] for row, side in zip(rows, b, strict=True)], n + 1))
+    if found and found[-1] == n:
+        return None
+    kept = as_rows(reduced)[: len(found)]
+    return made([row[:n] for row in kept], n), [row[n] for row in kept]
+
+
+def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
+    """Return the real vector of least cost with A t = b, or None where there is none."""
+    system = independent_rows(A, b)
+    if system is None:
+        return None
+    A, b = system
+    n = len(weights)
+    if A.nrows() == 0 or not any(b):
+        return Cheapest(Fraction(0), (Fraction(0),) * n)
+    columns, signs = _start(A, b, weights)
+    entries = as_rows(A)
+    right = made([[side] for side in b], 1)
+    while True:
+        B = made([[row[j] for j in columns] for row in entries], len(columns))
+        x = [as_fraction(value) for value in B.solve(right).entries()]
+        # Both signs of every column are there: a basic vector with a sign of its own for each entry is never negative.
+        signs = [(1 if value > 0 else -1) if value else sign for value, sign in zip(x, signs, strict=True)]
+        prices = made([[weights[j] * sign] for j, sign in zip(columns, signs, strict=True)], 1)
+        y = [as_fraction(value) for value in B.transpose().solve(prices).entries()]
+        gains = [sum((row[j] * price for row, price in zip(entries, y, strict=True)), Fraction(0)) for j in range(n)]
+        entering = next((j for j in range(n) if abs(gains[j]) > weights[j]), None)
+        if entering is None:
+            t = [Fraction(0)] * n
+            for j, value in zip(columns, x, strict=True):
+                t[j] = value
+            return Cheapest(sum((weights[j] * abs(t[j]) for j in columns), Fraction(0)), tuple(t))
+        sign = 1 if gains[entering] > 0 else -1
+        step = B.solve(made([[sign * row[entering]] for row in entries], 1))
+        slopes = [as_fraction(value) * s for value, s in zip(step.entries(), signs, strict=True)]
+        # The smallest numbers first, coming and going (Bland): the method cannot go round in circles.
+        leaving = min(
+            (i for i, slope in enumerate(slopes) if slope > 0),
+            key=lambda i: (abs(x[i]) / slopes[i], columns[i]),
+        )
+        columns[leaving], signs[leaving] = entering, sign
+
+
+def _start(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> tuple[list[int], list[int]]:
+    """Return independent columns, those that a program in doubles uses first, and their signs."""
+    values = _program(as_floats(A), np.array([float(side) for side in b]), weights, integer=False)
+    order = np.argsort(-np.abs(values), kind="stable").tolist()
+    entries = as_rows(A)
+    _, found = pivots(made([[row[j] for j in order] for row in entries], len(order)))
+    columns = [order[k] for k in found]
+    return columns, [1 if values[j] >= 0 else -1 for j in columns]
+
+
+def cheapest_whole(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
+    """Return a cheap vector of whole numbers with A t = b, or None where there is none.
+
+    Whether there is one is decided exactly. The vector is that of branch and bound if it satisfies A t = b exactly, so
+    that its cost is never below the least cost.
+    """
+    known = whole_solution(A, b)
+    if known is None:
+        return None
+    best = tuple(known)
+    system = independent_rows(A, b)
+    assert system is not None
+    if system[0].nrows():
+        values = _program(as_floats(system[0]), np.array([float(side) for side in system[1]]), weights, integer=True)
+        proposal = tuple(int(value) for value in np.rint(values)) if np.abs(values).max() < 2.0**53 else best
+        if _solves(A, b, proposal) and _cost(weights, proposal) < _cost(weights, best):
+            best = proposal
+    return Cheapest(_cost(weights, best), tuple(Fraction(value) for value in best))
+
+
+def _cost(weights: list[Fraction], t: tuple[int, ...]) -> Fraction:
+    return sum((w * abs(value) for w, value in zip(weights, t, strict=True)), Fraction(0))
+
+
+def _solves(A: fmpq_mat, b: list[Fraction], t: tuple[int, ...]) -> bool:
+    rows = as_rows(A)
+    return all(
+        sum((a * x for a, x in zip(row, t, strict=True)), Fraction(0)) == side
+        for row, side in zip(rows, b, strict=True)
+    )
+
+
+def whole_solution(A: fmpq_mat, b: list[Fraction]) -> list[int] | None:
+    """Return whole numbers with A t = b, or None where there are none; exact.
+
+    The rows (A_j, e_j) of the columns of A generate a lattice; its Hermite form shows how b is made of them.
+    """
+    m, n = A.nrows(), A.ncols()
+    if m == 0:
+        return [0] * n
+    rows, denominator = A.numer_denom()
+    target = [side * int(denominator) for side in b]
+    if any(side.denominator != 1 for side in target):
+        return None
+    whole = fmpz_mat(rows)
+    table = [[int(whole[i, j]) for i in range(m)] + [int(k == j) for k in range(n)] for j in range(n)]
+    form = fmpz_mat(table).hnf()
+    left = [int(side) for side in target]
+    t = [0] * n
+    for i in range(n):
+        pivot = next((k for k in range(m) if form[i, k] != 0), None)
+        if pivot is None:
+            break
+        times, rest = divmod(left[pivot], int(form[i, pivot]))
+        if rest:
+            return None
+        for k in range(m):
+            left[k] -= times * int(form[i, k])
+        for k in range(n):
+            t[k] += times * int(form[i, m + k])
+    return None if any(left) else t
+
+
+def _program(A: Any, b: Any, weights: list[Fraction], *, integer: bool) -> Any:
+    """Return the solver's proposal for t (zeros where it has none)."""
+    m, n = A.shape
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = 2 * n, m
+    largest = max(weights)
+    cost = np.array([float(weight / largest) for weight in weights])
+    program.col_cost_ = np.concatenate([cost, cost])
+    program.col_lower_, program.col_upper_ = np.zeros(2 * n), np.full(2 * n, np.inf)
+    program.row_lower_ = program.row_upper_ = b
+    both = np.hstack([A, -A])
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    places = [np.flatnonzero(row) for row in both]
+    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row) for row in places])]).astype(np.int32)
+    program.a_matrix_.index_ = np.concatenate(places).astype(np.int32)
+    program.a_matrix_.value_ = np.concatenate([row[at] for row, at in zip(both, places, strict=True)])
+    if integer:
+        program.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n)
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("time_limit", PATIENCE)
+    solver.passModel(program)
+    solver.run()
+    values = np.array(solver.getSolution().col_value)
+    if values.size != 2 * n or not np.isfinite(values).all():
+        return np.zeros(n)
+    return values[:n] - values[n:]

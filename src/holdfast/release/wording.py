@@ -1,0 +1,41 @@
+"""What the library says to a programmer, said as a spec does: figures by their names, remedies by their keys."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.release.domain import Layout
+
+#: How a spec allows values that are not whole.
+REAL = "numbers: real"
+_REMEDIES = {
+    "use onto(..., integer=False)": f"use onto with {REAL}",
+    "pass integer=False": f"write {REAL} in the table",
+    "consistent(tree)": "consistent",
+    ", norm='l2'": "",
+    "; otherwise leave method out": "; otherwise write method: auto",
+}
+_ONE = re.compile(r"\b(the output |the entry )?at position (\d+)")
+_TWO = re.compile(r"\bthe outputs at positions (\d+) and (\d+)")
+_LISTED = re.compile(r"\b(fixed|between)\((?:(\S+), (\S+), )?at=\[([0-9, ]+)( and \d+ more)?\]\)")
+_WHOLE = re.compile(r"\bconsistent\(\d+ outputs\)")
+
+
+def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
+    """Say a sentence of the library in the words of a spec."""
+
+    def name(position: str) -> str:
+        return f"{layout.query.labels[int(position)]!r}"
+
+    def one(found: re.Match[str]) -> str:
+        return name(found[2]) if found[1] else f"(at {name(found[2])})"
+
+    def listed(found: re.Match[str]) -> str:
+        rule, low, high, positions, more = found.groups()
+        names = ", ".join(map(name, positions.split(", "))) + (more or "")
+        return f"impossible: {names}" if rule == "fixed" else f"between {low} and {high} at {names}"
+
+    for old, new in _REMEDIES.items():
+        sentence = sentence.replace(old, new)
+    sentence = _WHOLE.sub("consistent", _LISTED.sub(listed, sentence))
+    return _ONE.sub(one, _TWO.sub(lambda found: f"{name(found[1])} and {name(found[2])}", sentence))
