@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from holdfast.arguments import Refused
     from holdfast.constraints import (
         Constraint,
+        Disclosure,
         at_least,
         between,
         consistent,
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
         invariant,
         nonnegative,
         ordered,
+        pinned,
     )
     from holdfast.domains import Cube, Hierarchy
+    from holdfast.extension import extend
     from holdfast.mechanism import Mechanism, gaussian, laplace
+    from holdfast.mixtures import Mixture, mixture
     from holdfast.privacy import Guarantee, compose
     from holdfast.published import Release
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
@@ -36,6 +40,7 @@ _ROOMS = {
     "arguments": ("Refused",),
     "constraints": (
         "Constraint",
+        "Disclosure",
         "at_least",
         "between",
         "consistent",
@@ -46,9 +51,12 @@ _ROOMS = {
         "invariant",
         "nonnegative",
         "ordered",
+        "pinned",
     ),
     "domains": ("Cube", "Hierarchy"),
+    "extension": ("extend",),
     "mechanism": ("Mechanism", "gaussian", "laplace"),
+    "mixtures": ("Mixture", "mixture"),
     "privacy": ("Guarantee", "compose"),
     "published": ("Release",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
@@ -61,11 +69,13 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
     "Constraint",
     "Cube",
+    "Disclosure",
     "Guarantee",
     "Hierarchy",
     "Keys",
     "LinearRefinement",
     "Mechanism",
+    "Mixture",
     "Neighbours",
     "Query",
     "Refused",
@@ -82,6 +92,7 @@ __all__ = [
     "equals",
     "exact_margins",
     "exact_nodes",
+    "extend",
     "fixed",
     "gaussian",
     "histogram",
@@ -89,8 +100,10 @@ __all__ = [
     "laplace",
     "load",
     "margins",
+    "mixture",
     "nonnegative",
     "ordered",
+    "pinned",
     "query",
     "refine",
     "refinement_loss",

@@ -187,7 +187,7 @@ class Mechanism:
         count = self._count(size)
         if self._depends_on_data:
             raise Refused(DATA_DEPENDENT)
-        stream = _stream(rng)
+        stream = chosen_stream(rng)
         if self.condition is not None:
             noise = self._plan.draw(None, count, stream)
         else:
@@ -226,7 +226,7 @@ class Mechanism:
         """
         count = self._count(size)
         checked = self._truth(truth)
-        return self._in_units(self._values(checked, count, _stream(rng)))
+        return self._in_units(self._values(checked, count, chosen_stream(rng)))
 
     def release(self, truth: Any, rng: Stream | None = None) -> Release:
         """Release one table. `rng=None` draws from the secure stream; refused when no statement holds.
@@ -238,7 +238,7 @@ class Mechanism:
         if self.condition is not None:
             conditioning.forget(self.condition.system)
         checked = self._truth(truth)
-        stream = _stream(rng)
+        stream = chosen_stream(rng)
         noisy = self._noisy(checked, 1, stream)
         # A move may work in place, and what it was given is published beside it where that is free.
         measurements = noisy[0].copy() if self._measurements_are_free else None
@@ -455,7 +455,8 @@ def _constraint(value: Any) -> None:
         )
 
 
-def _stream(rng: Any) -> Stream:
+def chosen_stream(rng: Any) -> Stream:
+    """The stream to draw from: the secure one unless another is given."""
     if rng is None:
         return secure()
     if not isinstance(rng, Stream):

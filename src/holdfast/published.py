@@ -7,18 +7,15 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, probability, reals
+from holdfast.arguments import Refused, probability, reals
+from holdfast.domains.frame import frame_of
 from holdfast.imaging import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
-
-#: Data frames that `to_frame` can make, in the order in which they are looked for.
-BACKENDS: tuple[Any, ...] = ("polars", "pandas", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -101,19 +98,10 @@ class Release:
 
         `backend` is "polars", "pandas" or "pyarrow"; None takes the first that is installed.
         """
-        if backend is not None:
-            one_of("backend", backend, BACKENDS)
         columns: dict[str, Any] = {"name": list(self.labels), "value": self.values}
         if self.spread is not None:
             columns["standard_error"] = self.spread.standard_errors
-        candidates: tuple[Any, ...] = BACKENDS if backend is None else (backend,)
-        for name in candidates:
-            try:
-                return nw.from_dict(columns, backend=name).to_native()
-            except ImportError:
-                continue
-        wanted = "polars, pandas or pyarrow" if backend is None else backend
-        raise Refused(f"to_frame needs {wanted}, which is not installed")
+        return frame_of(columns, backend)
 
     def _known(self) -> Spread:
         if self.spread is None:

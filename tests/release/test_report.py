@@ -3,9 +3,12 @@
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import released
+from holdfast.arguments import Refused
+from holdfast.release.ledger import Ledger
 from holdfast.release.load import load
 from holdfast.release.report import SHOWN
 from holdfast.release.run import release
@@ -66,6 +69,7 @@ def test_the_page_shows_the_values_of_the_table(folders):
     page = (folders["hierarchy"] / "report.html").read_text()
     shown = [int(value) for value in re.findall(r'<td class="number">(-?\d+)</td></tr>', page)]
     assert shown == load(folders["hierarchy"]).values.tolist()
+    assert "low" not in re.findall("<th[^>]*>(.*?)</th>", page)
     assert "exact as in the data, and not protected: city" in page
 
 
@@ -75,6 +79,36 @@ def test_the_page_loads_nothing_and_leads_nowhere(folders, kind):
     assert not {"script", "link", "img", "iframe", "a", "form", "object"} & {tag for tag, _ in parsed.elements}
     assert not [name for _, attributes in parsed.elements for name in attributes if name.startswith("on")]
     assert not re.search(r"https?:|//|@import|url\(", (folders[kind] / "report.html").read_text())
+
+
+def test_the_page_shows_the_intervals_of_the_figures(folders):
+    page = (folders["several"] / "report.html").read_text()
+    rows = re.findall(r'<td class="number">(.*?)</td><td class="number">(.*?)</td><td class="number">(.*?)</td>', page)
+    sexes = load(folders["several"]).tables["sexes"]
+    expected = np.column_stack([sexes.values, sexes.interval()])
+    assert np.array(rows, dtype=float) == pytest.approx(expected, abs=0.005)
+    assert "Intervals (low to high): each covers its true value" in page
+
+
+def test_the_page_says_whom_it_protects_and_what_was_spent(tmp_path):
+    more = "ledger: {file: book.sqlite, budget: {epsilon: 4}}"
+    job = released.job(tmp_path, more=more, epsilon="1.5")
+    text = " ".join(outline(release(job)).text)
+    assert "The unit of protection is one record; neighbouring data differ in one record replaced by another." in text
+    assert "This release was made with ε = 1.5 in total for all its tables." in text
+    assert "ε = 1.5 was spent so far per record; its budget is ε = 4, of which ε = 2.5 is left." in text
+    text = " ".join(outline(release(job, output=tmp_path / "again")).text)
+    assert "ε = 3 was spent so far per record; its budget is ε = 4, of which ε = 1 is left." in text
+    assert str(tmp_path) not in text
+
+
+def test_a_ledger_that_cannot_be_read_again_costs_the_page_a_line_only(tmp_path, monkeypatch):
+    def locked(*_):
+        raise Refused("the ledger is being written")
+
+    monkeypatch.setattr(Ledger, "beside", locked)
+    text = " ".join(outline(release(released.job(tmp_path))).text)
+    assert "The ledger could not be read again when this page was written." in text
 
 
 def test_names_cannot_break_the_page(tmp_path):
@@ -89,6 +123,6 @@ def test_long_tables_are_cut_on_the_page_only(tmp_path):
     ages = ", ".join(f"a{i}" for i in range(SHOWN + 10))
     folder = release(released.job(tmp_path, "histogram", ("adult, old", f"adult, old, {ages}")))
     page = (folder / "report.html").read_text()
-    assert page.count('<td class="number">') == SHOWN + 2  # and the sizes of two files
+    assert page.count('<td class="number">') == 3 * SHOWN + 2  # and the sizes of two files
     assert f"The first {SHOWN} of {SHOWN + 13} rows; table.csv holds all." in page
     assert load(folder).values.size == SHOWN + 13

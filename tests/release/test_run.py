@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import holdfast as hf
@@ -157,10 +158,9 @@ def test_two_releases_draw_different_noise(tmp_path):
 
 
 def test_data_may_come_from_a_frame_and_everything_else_from_arguments(tmp_path):
-    pandas = pytest.importorskip("pandas")
     job = released.job(tmp_path)
     (tmp_path / "trips.csv").unlink()
-    frame = pandas.DataFrame({"age": ["child"] * 1000 + ["old"] * 3})
+    frame = pd.DataFrame({"age": ["child"] * 1000 + ["old"] * 3})
     ledger = Ledger(tmp_path / "other.sqlite")
     folder = release(job, source=frame, output=tmp_path / "elsewhere" / "deep", ledger=ledger)
     assert abs(load(folder).values[0] - 1000) < 100

@@ -2,10 +2,10 @@
 
 import gzip
 import io
-import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,9 +20,12 @@ from hypothesis import strategies as st
 
 from holdfast import progress
 from holdfast.arguments import Refused
+from holdfast.release import engine as engine_module
 from holdfast.release import errors
 from holdfast.release import tabulate as tabulate_module
-from holdfast.release.tabulate import _started, tabulate
+from holdfast.release.engine import scratch
+from holdfast.release.scratch import PREFIX, scratch_folder
+from holdfast.release.tabulate import tabulate
 from jobs import cube, job, tree
 
 ZONES = ["N1", "N2", "S1", "S2", "S3"]
@@ -34,6 +37,12 @@ COUNTS = [1, 2, 2, 0, 3]
 def few_simulated_tables(monkeypatch):
     """Errors are not looked at here."""
     monkeypatch.setattr(errors, "TABLES", 20)
+
+
+@pytest.fixture(params=["in Python", "in the engine"])
+def looked_up(request, monkeypatch):
+    """Names are turned into cells in two ways, which must agree."""
+    monkeypatch.setattr(tabulate_module, "FEW", 4096 if request.param == "in Python" else -1)
 
 
 def frame(zones: list[object], **more: list[object]) -> pl.DataFrame:
@@ -99,6 +108,7 @@ def test_numbers_of_any_type_are_names(tmp_path):
     nulls=st.sampled_from(["drop", "{category: S3}"]),
     outside=st.sampled_from(["drop", "{category: S2}"]),
 )
+@pytest.mark.usefixtures("looked_up")
 def test_categories_of_a_hierarchy_are_counted_as_the_spec_says(tmp_path, records, nulls, outside):
     text = tree(
         f"values: {{sex: [F, M, S2, S3]}}, nulls: {nulls}, outside: {outside}", table="categories: sex", rest=""
@@ -119,6 +129,7 @@ def test_categories_of_a_hierarchy_are_counted_as_the_spec_says(tmp_path, record
     assert {key: count for key, count in table.items() if count} == dict(expected)
 
 
+@pytest.mark.usefixtures("looked_up")
 def test_paths_are_matched_by_all_levels(tmp_path):
     made = job(tmp_path, tree("outside: drop", table="match: path"), zones_csv="borough,zone\nNorth,A\nSouth,A\n")
     data = pl.DataFrame({"borough": ["North", "South", "South", "West"], "zone": ["A", "A", "B", "A"]})
@@ -130,6 +141,7 @@ def test_columns_can_have_other_names(tmp_path):
     assert tabulate(made, frame(PLACES).rename({"zone": 'the "zone"'}))[0].tolist() == COUNTS
 
 
+@pytest.mark.usefixtures("looked_up")
 def test_records_in_impossible_cells_lie_outside(tmp_path):
     data = pl.DataFrame({"sex": ["F", "M", "M"], "age": ["child", "child", "old"]})
     hold = "hold: [{impossible: [{sex: M, age: old}]}]"
@@ -138,6 +150,7 @@ def test_records_in_impossible_cells_lie_outside(tmp_path):
         tabulate(job(tmp_path, cube(rest=hold)), data)
 
 
+@pytest.mark.usefixtures("looked_up")
 def test_all_tables_count_the_same_records(tmp_path):
     text = (
         "data: {name: x, values: {sex: [F, M], age: [child, old]}, nulls: drop, outside: drop}\nprivacy: {epsilon: 1}\n"
@@ -145,6 +158,20 @@ def test_all_tables_count_the_same_records(tmp_path):
     )
     data = pl.DataFrame({"sex": ["F", "M", None, "F"], "age": ["old", "old", "old", "unborn"]})
     assert [cells.tolist() for cells in tabulate(job(tmp_path, text), data)] == [[1, 1], [0, 2]]
+
+
+def test_records_with_far_more_names_than_cells_are_counted_in_the_engine(tmp_path, monkeypatch):
+    monkeypatch.setattr(tabulate_module, "FEW", 6)
+    made = job(tmp_path, cube("outside: drop"))
+    strange = [f"age {i}" for i in range(4 * 6)]
+    data = pl.DataFrame({"sex": ["F"] * 26, "age": ["old", "old", *strange]})
+    turned_away = []
+    monkeypatch.setattr(tabulate_module, "count_few", lambda rows, *_: turned_away.append(len(rows)))
+    assert tabulate(made, data)[0].tolist() == [0, 0, 2, 0, 0, 0]
+    assert turned_away == []
+    with pytest.raises(TypeError):
+        tabulate(made, data[:20])
+    assert turned_away == [19]
 
 
 # --- persons -------------------------------------------------------------------------------------------------------
@@ -330,7 +357,7 @@ def test_no_record_is_left_in_the_temporary_folder(tmp_path):
     tabulate(made, frame(PLACES))
     with pytest.raises(Refused):
         tabulate(made, frame([None]))
-    folder = _started(os.getpid())[1]
+    folder = scratch()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert not list(folder.iterdir())
 
@@ -341,8 +368,8 @@ def test_the_temporary_folder_goes_with_its_process_and_no_other(tmp_path):
         "import os, tempfile, sys\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
         "from holdfast.release.reading import session\n"
-        "from holdfast.release.tabulate import _started\n"
-        "folder = _started(os.getpid())[1]\n"
+        "from holdfast.release.engine import scratch\n"
+        "folder = scratch()\n"
         "session().close()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -355,6 +382,38 @@ def test_the_temporary_folder_goes_with_its_process_and_no_other(tmp_path):
     assert not list(tmp_path.glob("holdfast-*"))
 
 
+def test_folders_of_killed_processes_are_removed_and_those_of_others_are_not(tmp_path, monkeypatch):
+    code = (
+        "import os, tempfile, time\n"
+        f"tempfile.tempdir = {str(tmp_path)!r}\n"
+        "from holdfast.release.scratch import scratch_folder\n"
+        "(scratch_folder() / 'spilled').write_text('a record')\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", code]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as killed,
+        subprocess.Popen(command, stdout=subprocess.PIPE) as alive,
+    ):
+        assert killed.stdout is not None
+        assert alive.stdout is not None
+        killed.stdout.readline()
+        alive.stdout.readline()
+        killed.kill()
+        killed.wait()
+        (tmp_path / "holdfast-demo.x").mkdir()  # somebody else's
+        assert len(list(tmp_path.glob(f"{PREFIX}*"))) == 2
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        own = scratch_folder()
+        left = set(tmp_path.glob(f"{PREFIX}*"))
+        assert len(left) == 2
+        assert own in left
+        assert (left - {own}).pop().joinpath("spilled").exists()
+        assert (tmp_path / "holdfast-demo.x").exists()
+        alive.kill()
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -365,7 +424,7 @@ def test_counting_shows_how_far_it_is_on_a_terminal_only(tmp_path, monkeypatch):
     data = frame(PLACES * 100_000)
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "PAUSE", 0.0)
-    monkeypatch.setattr(tabulate_module, "PAUSE", 0.001)
+    monkeypatch.setattr(engine_module, "PAUSE", 0.001)
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
         assert tabulate(made, data)[0].tolist() == [count * 100_000 for count in COUNTS]

@@ -118,6 +118,12 @@ def test_files_that_do_not_belong_are_found(copies):
     assert broken(folder) == {"files": "notes.txt does not belong to the release"}
 
 
+def test_hidden_files_do_not_belong_either(copies):
+    folder = copies("moved")
+    (folder / ".counts").write_text("confidential counts")
+    assert broken(folder) == {"files": "the hidden file .counts does not belong to the release"}
+
+
 def test_a_link_is_not_a_file_of_the_release(copies, tmp_path):
     folder = copies("moved")
     (folder / "report.html").rename(tmp_path / "report.html")

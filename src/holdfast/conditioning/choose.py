@@ -20,12 +20,15 @@ from holdfast.conditioning import (
     free,
     gaussian,
     gaussian_tree,
+    gibbs,
     hierarchy,
     line,
     metropolis,
     rejection,
     total,
+    two_way,
     union,
+    walk,
 )
 from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.improper import refuse_improper
@@ -71,7 +74,7 @@ WAYS: tuple[ModuleType, ...] = (
 )
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = ()
+NEAR: tuple[ModuleType, ...] = (gibbs, two_way, walk)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
@@ -190,6 +193,8 @@ def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]
 def _no_way(problem: Problem, method: str | None) -> str:
     if method == "metropolis":
         return metropolis.refusal(problem)
+    if method == "walk":
+        return walk.refusal(problem)
     law = ("integer " if problem.law.integer else "continuous ") + problem.law.kind.capitalize()
     what = "a union" if problem.system.branches else "these equalities"
     if problem.system.has_inequalities and not problem.system.branches:

@@ -10,7 +10,7 @@ the law: where that depends on data, measure at public tables only and never pri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -117,14 +117,21 @@ def needed_steps(times: Ints, lag: int, tau: float) -> int:
     return max(1, steps)
 
 
+def worst_run_length(
+    chains: Sequence[Chain], tau: float, stream: Stream, *, pairs: int = PAIRS, most: int = MOST_STEPS
+) -> RunLength:
+    """How many steps bring each of several chains within tau: one for each public table at which the law is probed.
+
+    The pairs are shared out over the chains. The mean of their distances at tau divided by their number leaves none of
+    them beyond tau.
+    """
+    count = len(chains)
+    pilots = [meeting_times(chain, 1, max(8, PILOTS // count), stream, most) for chain in chains]
+    lag = max(1, int(np.quantile(np.concatenate(pilots), 0.9)))
+    times = np.concatenate([meeting_times(chain, lag, -(-pairs // count), stream, most) for chain in chains])
+    return RunLength(needed_steps(times, lag, tau / count), tau, lag, times.size)
+
+
 def run_length(chain: Chain, tau: float, stream: Stream, *, pairs: int = PAIRS, most: int = MOST_STEPS) -> RunLength:
     """Measure how many steps bring the chain within tau of its target; refused where that cannot be measured."""
-    pilot = meeting_times(chain, 1, PILOTS, stream, most)
-    lag = max(1, int(np.quantile(pilot, 0.9)))
-    times = meeting_times(chain, lag, pairs, stream, most)
-    return RunLength(needed_steps(times, lag, tau), tau, lag, pairs)
-
-
-def worst_run_length(chains: Iterable[Chain], tau: float, stream: Stream, *, pairs: int = PAIRS) -> RunLength:
-    """The longest run that any of several chains needs: one for each public table at which the law is probed."""
-    return max((run_length(chain, tau, stream, pairs=pairs) for chain in chains), key=lambda found: found.steps)
+    return worst_run_length([chain], tau, stream, pairs=pairs, most=most)

@@ -7,8 +7,6 @@ precision on a dense basis Q of N is used.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from scipy import linalg, special
 from holdfast.conditioning.normals import make_normals
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.conditioning.projections import projection
+from holdfast.conditioning.threads import in_threads
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
@@ -69,13 +68,13 @@ def _projected(problem: Problem, size: int, stream: Stream) -> npt.NDArray[np.fl
     noise = words.view(np.float64)
     rows = max(1, BATCH // n)
 
-    def finish(start: int) -> None:
-        part = slice(start, start + rows)
-        make_normals(words[part], noise[part], errors)
-        noise[part] = project(noise[part])
+    def finish(part: slice) -> None:
+        for start in range(part.start, part.stop, rows):
+            few = slice(start, min(start + rows, part.stop))
+            make_normals(words[few], noise[few], errors)
+            noise[few] = project(noise[few])
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list((pool.map if size > rows else map)(finish, range(0, size, rows)))
+    in_threads(finish, size, rows)
     return noise
 
 

@@ -254,12 +254,13 @@ def whole_solution(problem: Problem) -> list[int] | None:
     if not any(right):
         return [0] * n
     column = sparse.csr_array(np.array([[-int(value)] for value in right], dtype=np.int64))
-    basis = NullSpace.of(sparse.csr_array(sparse.hstack([rows.A, column], format="csr"))).lattice_basis().toarray()
+    wide = sparse.csr_array(sparse.hstack([rows.A, column], format="csr"))
+    basis = NullSpace.of(wide).lattice_basis().tocsc()
     solution, reached = [0] * (n + 1), 0
-    for vector in basis.T.tolist():
-        common, one, other = _bezout(reached, int(vector[-1]))
-        solution = [one * a + other * int(b) for a, b in zip(solution, vector, strict=True)]
-        reached = common
+    for k in basis.tocsr()[[-1]].indices.tolist():
+        vector = [int(entry) for entry in basis[:, [k]].toarray().ravel()]
+        reached, one, other = _bezout(reached, vector[-1])
+        solution = [one * a + other * b for a, b in zip(solution, vector, strict=True)]
     return solution[:n] if reached == 1 else None
 
 

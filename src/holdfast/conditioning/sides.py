@@ -84,7 +84,7 @@ class Boxes:
         return cls(problem) if problem.system.coordinatewise else None
 
     @cached_property
-    def _ends(self) -> tuple[list[Fraction | None], list[Fraction | None]]:
+    def ends(self) -> tuple[list[Fraction | None], list[Fraction | None]]:
         """Bounds in steps, fixed values included; None for no bound."""
         system, unit = self.problem.system, self.problem.unit
         low: list[Fraction | None] = [None if v <= -LARGEST else Fraction(v) / unit for v in system.lower.tolist()]
@@ -102,7 +102,7 @@ class Boxes:
 
     def weight(self, truth: Values) -> arb:
         """Enclose the product of the outputs' own weights; equal ones are computed once."""
-        law, (low, high) = self.problem.law, self._ends
+        law, (low, high) = self.problem.law, self.ends
         which = [0] * law.n if law.which is None else law.which.tolist()
         counted: dict[tuple[Any, ...], int] = {}
         for at, bottom, top, value in zip(which, low, high, truth.tolist(), strict=True):
@@ -123,7 +123,7 @@ class Boxes:
         """Draw each output around the point within its bounds that is nearest to the truth."""
         number = int if self.problem.law.integer else float
         inside = truth.copy()
-        for i, (bottom, top) in enumerate(zip(*self._ends, strict=True)):
+        for i, (bottom, top) in enumerate(zip(*self.ends, strict=True)):
             if bottom is not None and inside[i] < bottom:
                 inside[i] = number(bottom)
             if top is not None and inside[i] > top:

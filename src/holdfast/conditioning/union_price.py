@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,7 @@ from holdfast.conditioning.price import PRECISION, box_price
 from holdfast.conditioning.problem import Problem
 from holdfast.conditioning.segments import whole_solution
 from holdfast.conditioning.union import Weights, overlap, sides
+from holdfast.conditioning.union_boxes import kept_apart, one_record, sides_as_intervals
 from holdfast.constraints import System
 from holdfast.noise import Independent, IntegerLaplace
 from holdfast.noise.precision import ball, working_precision
@@ -36,6 +37,8 @@ from holdfast.queries import Neighbours, histogram
 #: States of the truth whose weights are computed at most, and pairs of states that are looked at.
 MOST_STATES = 600
 MOST_PAIRS = 400_000
+#: Entries of differences that are followed from side to side at most.
+MOST_ENTRIES = 1_000_000
 
 ONE_SIDE = "which side of the union holds (no allowed change leads from one side to another)"
 Ints = npt.NDArray[np.int64]
@@ -57,7 +60,7 @@ class Price:
 def union_price(base: Additive, system: System, relation: Neighbours) -> Price | None:
     """The price of a union of sides that exclude each other; None where none is proved.
 
-    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 5).
+    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 6).
     """
     problem = Problem(base.law, system, base.unit)
     if base.query.cells is None or not base.query.integer or base.query.grid is not None:
@@ -69,6 +72,7 @@ def union_price(base: Additive, system: System, relation: Neighbours) -> Price |
             _by_sides(base, problem, relation)
             or _by_tables(base, problem, relation)
             or _by_product(base, problem, relation)
+            or _by_boxes(base, problem, relation)
         )
 
 
@@ -209,9 +213,9 @@ def _by_sides(base: Additive, problem: Problem, relation: Neighbours) -> Price |
         try:
             differences = base.query.differences(wider)
         except Refused:
-            return None
-        if len(points) * len(differences) > MOST_PAIRS:
-            return None
+            return _any_side(base, wider, _weights(problem, points))
+        if len(points) * differences.size > MOST_ENTRIES:
+            return _any_side(base, wider, _weights(problem, points))
         losses: dict[tuple[int, int], Fraction] = {}
         changed = np.zeros(base.query.n, dtype=bool)
         steps = np.asarray(rows.A @ differences.T).T
@@ -226,6 +230,14 @@ def _by_sides(base: Additive, problem: Problem, relation: Neighbours) -> Price |
             left = _left(base, np.arange(base.query.n), problem.system, points, found)
             return Price(found.largest(_weights(problem, points)), wider, False, left)
     return Price(None, relation)
+
+
+def _any_side(base: Additive, relation: Neighbours, weights: list[arb]) -> Price:
+    """Differences too many to be listed: each may lead from any side to any other."""
+    every = replace(base, neighbours=relation).everything()
+    loss = base.loss(every).value
+    pairs = {(a, b): loss for a in range(len(weights)) for b in range(len(weights))}
+    return Price(Changes(pairs, np.ones(base.query.n, dtype=bool)).largest(weights), relation)
 
 
 def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
@@ -254,6 +266,20 @@ def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price
     if boxes is None and not found.losses:
         return Price(None, relation)
     return Price(worst, relation, False, _left(base, apart, system, tables, found))
+
+
+def _by_boxes(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
+    """Boxes that no allowed change leads out of (Proposition 6)."""
+    found = sides_as_intervals(problem)
+    records = relation.records if relation.adds else 2 * relation.records  # one goes and one comes
+    if found is None or not base.query.identity or not kept_apart(found, records):
+        return None
+    each = one_record(found)
+    if each is None:
+        return Price(None, relation)
+    outputs = list(zip(*found, strict=True))
+    frozen = [not any(each.changes for each in output) and len(set(output)) > 1 for output in outputs]
+    return Price(each * records, relation, False, (*frozen_words(base, np.flatnonzero(frozen)), ONE_SIDE))
 
 
 def _shared(system: System) -> npt.NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from holdfast.constraints.exact_figures import ExactMargins, ExactNodes, exact_m
 from holdfast.constraints.invariants import invariant
 from holdfast.constraints.null_space import NullSpace, TreeShape
 from holdfast.constraints.parts import Bounds, Part
+from holdfast.constraints.pinned import Disclosure, pinned
 from holdfast.constraints.rows import Names, Rows
 from holdfast.constraints.structural import at_least, between, consistent, equals, fixed, nonnegative, ordered
 from holdfast.constraints.system import System
@@ -12,6 +13,7 @@ from holdfast.constraints.system import System
 __all__ = [
     "Bounds",
     "Constraint",
+    "Disclosure",
     "ExactMargins",
     "ExactNodes",
     "Names",
@@ -30,4 +32,5 @@ __all__ = [
     "invariant",
     "nonnegative",
     "ordered",
+    "pinned",
 ]

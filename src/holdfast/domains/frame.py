@@ -1,18 +1,33 @@
-"""Reading the nodes of a hierarchy from a frame with one row per leaf."""
+"""Data frames of any library: reading the nodes of a hierarchy, one row per leaf, and making one of columns."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, one_of
 
 Ints = npt.NDArray[np.int64]
+#: Data frames that can be made, in the order in which they are looked for.
+BACKENDS: tuple[Any, ...] = ("polars", "pandas", "pyarrow")
+
+
+def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
+    """Return columns as a data frame of a library, or of the first that is installed."""
+    if backend is not None:
+        one_of("backend", backend, BACKENDS)
+    for name in BACKENDS if backend is None else (backend,):
+        try:
+            return nw.from_dict(columns, backend=name).to_native()
+        except ImportError:
+            continue
+    wanted = "polars, pandas or pyarrow" if backend is None else backend
+    raise Refused(f"to_frame needs {wanted}, which is not installed")
 
 
 def nodes_of_frame(

@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.arguments import Refused, positive, probability
 from holdfast.privacy import Guarantee, compose, for_records, inward
 from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours
 from holdfast.release.units import about_persons, about_records
 
@@ -174,6 +175,18 @@ class Account:
         delta = {} if self.budget.delta is None else {"delta": float(self.budget.delta)}
         return {"epsilon": self.remaining, **delta}
 
+    @property
+    def words(self) -> str:
+        """What was spent so far and what is left, in one sentence."""
+        if self.trouble is not None:
+            return f"What was spent on this dataset per {self.unit} cannot be added up: {self.trouble}."
+        spent = f"On this dataset {_amount(self.spent, self.budget)} was spent so far per {self.unit}"
+        if self.budget is None:
+            return f"{spent}; no budget is set for it."
+        name = "ρ" if self.budget.epsilon is None else "ε"
+        left = f"{name} = {_shown(Fraction(self.remaining or 0.0))} is left"
+        return f"{spent}; its budget is {self.budget}, of which {left}."
+
     def refusal(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None = None) -> str | None:
         """Return the sentence that refuses one more release, given by its tables, or None if the budget admits it.
 
@@ -245,6 +258,16 @@ def _for_replaced(part: Guarantee) -> Guarantee:
     doubled = for_records(part, 2 * part.records)
     reason = f"{doubled.because.rstrip('. ')}; a replaced record is one removed and one added"
     return replace(doubled, neighbours=Neighbours("replace-one", records=part.records), because=reason)
+
+
+def _amount(spent: Sequence[Guarantee], budget: Budget | None) -> str:
+    """Write how much the first statement allows, in the terms of the budget."""
+    if not spent:
+        return "nothing"
+    numbers = {"ε": spent[0].epsilon, "δ": spent[0].delta or None, "ρ": spent[0].rho}
+    if budget is not None:
+        numbers = {name: numbers[name] for name in (("ρ",) if budget.epsilon is None else ("ε", "δ"))}
+    return ", ".join(f"{name} = {figure(value)}" for name, value in numbers.items() if value is not None)
 
 
 def _shown(value: Fraction) -> str:

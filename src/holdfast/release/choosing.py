@@ -93,6 +93,7 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
             try:
                 mechanism = made(method, choice.problem.noise(law), choice.problem)
                 fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
+                _refuse_estimate(choice, fitted, method)
                 found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if several else None
             except Refused as refusal:
                 reason = in_words_of_the_spec(choice.layout, str(refusal))
@@ -108,6 +109,12 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
         raise _none(choice, [(each.method, each.refused or "") for each in compared])
     compared[best] = replace(compared[best], chosen=True)
     return tuple(compared), chosen
+
+
+def _refuse_estimate(choice: Choice, mechanism: Mechanism, method: str) -> None:
+    """Leave a method out whose statement is not proved, unless the spec asks for this very method."""
+    if choice.layout.asked.method == "auto" and counted(mechanism, choice.problem.scope).status != "proved":
+        raise Refused(f"its statement is an estimate and not proved: write method: {method} to accept that")
 
 
 def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool, bool, float, bool, float]:

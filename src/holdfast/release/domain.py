@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,11 @@ class Key:
     def size(self) -> int:
         """The number of positions."""
         return int(self.values[0].size)
+
+    @cached_property
+    def positions(self) -> dict[tuple[str, ...], int]:
+        """The position of every combination of values."""
+        return {names: i for i, names in enumerate(zip(*(texts.tolist() for texts in self.values), strict=True))}
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,12 +116,11 @@ def _listed(layout: Layout, file: str, files: PublicFiles) -> npt.NDArray[np.int
     for i, key in enumerate(layout.keys):
         own = key_columns(layout, i)
         paths = list(zip(*(files.column(file, name, place).tolist() for name in own), strict=True))
-        known = {path: j for j, path in enumerate(zip(*(values.tolist() for values in key.values), strict=True))}
-        missing = next((path for path in paths if path not in known), None)
+        missing = next((path for path in paths if path not in key.positions), None)
         if missing is not None:
             shown = " / ".join(str(part) for part in missing)
             raise spec.error(place, f"the file {file!r} names {shown!r}, which is not in the domain", found=shown)
-        index = np.array([known[path] for path in paths], dtype=np.int64)
+        index = np.array([key.positions[path] for path in paths], dtype=np.int64)
         position = index if i == 0 else position * key.size + index
     counts = np.zeros(int(np.prod([key.size for key in layout.keys])), dtype=np.int64)
     texts = files.column(file, "count", place)

@@ -99,7 +99,7 @@ def workplace(folder: Path) -> Iterator[Path]:
             raise Refused(f"{folder} exists already: name another output folder, or move this one away")
         yield path
     finally:
-        if _is_open(lock, path):
+        if is_open(lock, path):
             shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
         with suppress(OSError):  # the first that is not empty ends it
@@ -127,13 +127,13 @@ def _claim(path: Path, folder: Path) -> int:
         except BlockingIOError:
             os.close(lock)
             raise Refused(f"another release to {folder} is under way: wait for it, or name another folder") from None
-        if _is_open(lock, path):
+        if is_open(lock, path):
             return lock
         os.close(lock)
     raise Refused(f"{path} cannot be claimed: name another output folder")
 
 
-def _is_open(descriptor: int, path: Path) -> bool:
+def is_open(descriptor: int, path: Path) -> bool:
     """Say whether the path still names the folder that a descriptor was opened for."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())

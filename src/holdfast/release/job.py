@@ -34,16 +34,54 @@ LISTS = "drawing lists all possible tables, and the release fails where the data
 class Table:
     """One table of a job: its public shape, what must hold, and the mechanism that makes it."""
 
-    name: str
-    layout: Layout
-    holding: Holding
-    problem: Problem
-    mechanism: Mechanism
-    method: str
-    noise: str
-    counted: Guarantee
+    choice: Choice
     comparison: tuple[Compared, ...]
-    guess: npt.NDArray[np.int64] | None
+    mechanism: Mechanism
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return self.layout.asked.name
+
+    @property
+    def layout(self) -> Layout:
+        """Its public shape."""
+        return self.choice.layout
+
+    @property
+    def holding(self) -> Holding:
+        """What must hold in it."""
+        return self.choice.holding
+
+    @property
+    def problem(self) -> Problem:
+        """What its method must respect."""
+        return self.choice.problem
+
+    @property
+    def guess(self) -> npt.NDArray[np.int64] | None:
+        """The answer for the public guess of the spec."""
+        return self.choice.guess
+
+    @property
+    def chosen(self) -> Compared:
+        """The method that was chosen among those compared."""
+        return next(each for each in self.comparison if each.chosen)
+
+    @property
+    def method(self) -> str:
+        """The method that makes it."""
+        return self.chosen.method
+
+    @property
+    def noise(self) -> str:
+        """The law of its noise."""
+        return self.chosen.noise
+
+    @cached_property
+    def counted(self) -> Guarantee:
+        """The statement that the budget counts."""
+        return counted(self.mechanism, self.problem.scope)
 
     @property
     def kind(self) -> str:
@@ -104,8 +142,7 @@ class Table:
     @cached_property
     def errors(self) -> Errors:
         """Expected errors per level, measured on simulated tables when first asked for."""
-        found = next(each.errors for each in self.comparison if each.chosen)
-        return found or errors(self.layout, self.problem, self.mechanism, self.method, self.guess)
+        return self.chosen.errors or errors(self.layout, self.problem, self.mechanism, self.method, self.guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +278,7 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
         laws = [law] if law else ["gaussian"] if "rho" in target else ["laplace"]
         if law is None and "delta" in target:
             laws = ["gaussian", "laplace"]
-        return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
+        return (Table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
     law = law or ("laplace" if set(target) == {"epsilon"} else "gaussian")
     # Group privacy brings every table to the largest number of records that change together.
     first = [choose(choice, law) for choice in choices]
@@ -261,25 +298,8 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
             orders = "integer" if whole_orders else "all"
             return {"rho": share * Fraction(rho_for(target["epsilon"], target["delta"], orders)) / steps**2}
 
-        tables.append(_table(choice, *choose_among(choice, [law], of_table)))
+        tables.append(Table(choice, *choose_among(choice, [law], of_table)))
     return tuple(tables)
-
-
-def _table(choice: Choice, compared: tuple[Compared, ...], mechanism: Mechanism) -> Table:
-    laid = choice.layout
-    chosen = next(each for each in compared if each.chosen)
-    return Table(
-        laid.asked.name,
-        laid,
-        choice.holding,
-        choice.problem,
-        mechanism,
-        chosen.method,
-        chosen.noise,
-        counted(mechanism, laid.spec.privacy.scope),
-        compared,
-        choice.guess,
-    )
 
 
 def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:

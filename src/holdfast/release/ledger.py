@@ -243,11 +243,14 @@ class Ledger:
             if self.exists:
                 return  # made by another process meanwhile
             draft = self.path.with_name(f".{self.path.name}.partial")
-            for leftover in (draft, draft.with_name(f"{draft.name}-journal")):
-                leftover.unlink(missing_ok=True)
-            with _engine(draft).connect() as connection, connection.begin():
-                _fill(connection)
-            os.rename(draft, self.path)
+            _remove(draft)  # what a killed process left
+            try:
+                with _engine(draft).connect() as connection, connection.begin():
+                    _fill(connection)
+                os.rename(draft, self.path)
+            except BaseException:
+                _remove(draft)
+                raise
             sync_folder(self.path.parent)
 
     @contextmanager
@@ -259,6 +262,11 @@ class Ledger:
             raise Refused(_sentence(str(error.orig), self.path)) from None
         except OSError as error:
             raise Refused(_sentence(f"unable to open: {error.strerror}", self.path)) from None
+
+
+def _remove(draft: Path) -> None:
+    for path in (draft, draft.with_name(f"{draft.name}-journal")):
+        path.unlink(missing_ok=True)
 
 
 def _engine(path: Path) -> sa.Engine:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import Refused
+from holdfast.domains.frame import frame_of
 from holdfast.privacy import Guarantee
-from holdfast.published import BACKENDS
 from holdfast.release.certificate import Certificate, TableCertificate, read_certificate
 from holdfast.release.tables import FIGURES, Columns, missing, read_parquet
 from holdfast.release.verify import verify
@@ -58,17 +57,8 @@ class LoadedTable:
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a data frame with the columns of the file; `backend` as in `Release.to_frame`."""
-        if backend is not None:
-            one_of("backend", backend, BACKENDS)
         plain = {name: _plain(column) for name, column in self.columns.items()}
-        candidates: tuple[Any, ...] = BACKENDS if backend is None else (backend,)
-        for name in candidates:
-            try:
-                return nw.from_dict(plain, backend=name).to_native()
-            except ImportError:
-                continue
-        wanted = "polars, pandas or pyarrow" if backend is None else backend
-        raise Refused(f"to_frame needs {wanted}, which is not installed")
+        return frame_of(plain, backend)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import islice
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 
+from holdfast.release.accounts import Budget
 from holdfast.release.certificate import Certificate
+from holdfast.release.tables import FIGURES
 
 REPORT = "report.html"
 #: Rows of each table that the page shows; the files hold all.
@@ -18,18 +20,39 @@ SHOWN = 50
 
 
 def report(
-    certificate: Certificate, values: Sequence[npt.NDArray[Any]], names: Sequence[Mapping[str, npt.NDArray[Any]]]
+    certificate: Certificate, tables: Sequence[Mapping[str, npt.NDArray[Any]]], protected: str, spent: Sequence[str]
 ) -> str:
-    """Return the page: the promise in words, what is not protected, what holds, and the first rows of every table."""
-    rows = [
-        list(islice(zip(*columns.values(), figures.tolist(), strict=True), SHOWN))
-        for columns, figures in zip(names, values, strict=True)
-    ]
+    """Return the page: the promise in words, what is not protected, what was spent, what holds, and the first rows.
+
+    `tables` hold the columns of the released files; `protected` says whom the release protects, and `spent` what the
+    ledger says about the dataset.
+    """
     return _page().render(
         certificate=certificate,
-        tables=list(zip(certificate.tables, rows, strict=True)),
+        tables=[
+            (table, _rows(table.columns, columns), table.interval.basis is not None)
+            for table, columns in zip(certificate.tables, tables, strict=True)
+        ],
+        asked=str(Budget.from_mapping(certificate.asked)),
+        protected=protected,
+        spent=spent,
         date=certificate.deployment.product.publication_date,
     )
+
+
+def _rows(names: Sequence[str], columns: Mapping[str, npt.NDArray[Any]]) -> list[tuple[list[str], list[str]]]:
+    """The names and figures of the first rows, as they are shown."""
+    words = [["" if name is None else str(name) for name in columns[column][:SHOWN].tolist()] for column in names]
+    figures = [[_shown(number) for number in np.asarray(columns[column][:SHOWN]).tolist()] for column in FIGURES]
+    return [
+        (list(name), list(figure))
+        for name, figure in zip(zip(*words, strict=True), zip(*figures, strict=True), strict=True)
+    ]
+
+
+def _shown(number: float) -> str:
+    """Write whole numbers without a fraction, and others with a few digits of theirs."""
+    return str(int(number)) if float(number).is_integer() else f"{number:.2f}"
 
 
 @cache

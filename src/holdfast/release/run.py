@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
@@ -26,6 +27,7 @@ from holdfast.published import Release
 from holdfast.release.accounts import Budget
 from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
 from holdfast.release.certifying import certificate_of, statements_of, table_certificate
+from holdfast.release.explain import protected
 from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.ledger import Ledger, now
 from holdfast.release.report import REPORT, report
@@ -188,15 +190,16 @@ def _told_of_charge(run: _Run) -> Iterator[None]:
 
 def _write(run: _Run, drawn: Sequence[Release], place: Path) -> None:
     job = run.job
-    tables = [
+    written = [
         _write_table(table, release, place, "" if len(job.tables) == 1 else f"{table.name}-")
         for table, release in zip(job.tables, drawn, strict=True)
     ]
+    tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in (table.parquet, table.csv, table.measurements) if name is not None]
     files = [_described(place / name) for name in listed]
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files)
-    page = report(draft, [release.values for release in drawn], [table.columns for table in job.tables])
+    page = report(draft, [columns for _, columns in written], protected(job), _spent(run))
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
     write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files).to_json())
@@ -206,16 +209,29 @@ def _write(run: _Run, drawn: Sequence[Release], place: Path) -> None:
         os.utime(path, (midnight, midnight))
 
 
+def _spent(run: _Run) -> tuple[str, ...]:
+    """What the ledger says about the dataset after the charge, in sentences."""
+    try:
+        account = run.ledger.account(run.job.dataset, run.job.unit)
+        beside = run.ledger.beside(run.job.dataset, run.job.unit)
+    except Refused:  # a page that says less is better than a charge for nothing
+        return ("The ledger could not be read again when this page was written.",)
+    return (account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))
+
+
 def _described(path: Path) -> ReleasedFile:
     return ReleasedFile(name=path.name, bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
-def _write_table(table: Table, drawn: Release, place: Path, prefix: str) -> TableCertificate:
+def _write_table(
+    table: Table, drawn: Release, place: Path, prefix: str
+) -> tuple[TableCertificate, dict[str, npt.NDArray[Any]]]:
+    """Write the files of a table; return what is certified about it, and its columns."""
     names = f"{prefix}table.parquet", f"{prefix}table.csv"
     interval, (low, high) = _interval(drawn)
     values = drawn.values if table.holds["whole"] else drawn.values.astype(np.float64)
-    figures = dict(zip(FIGURES, (values, low, high), strict=True))
-    write_table({**table.columns, **figures}, place / names[0], place / names[1])
+    written = {**table.columns, **dict(zip(FIGURES, (values, low, high), strict=True))}
+    write_table(written, place / names[0], place / names[1])
     measured = None
     if table.onto and drawn.measurements is not None:
         measured = f"{prefix}measurements.parquet"
@@ -224,7 +240,7 @@ def _write_table(table: Table, drawn: Release, place: Path, prefix: str) -> Tabl
         deviations = np.sqrt(variances[rows]) * float(table.mechanism.base.unit)
         columns = zip(MEASUREMENTS, (rows, drawn.measurements[rows], deviations), strict=True)
         write_table(dict(columns), place / measured)
-    return table_certificate(table, drawn.method, interval, (*names, measured))
+    return table_certificate(table, drawn.method, interval, (*names, measured)), written
 
 
 def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:

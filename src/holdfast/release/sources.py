@@ -102,6 +102,7 @@ def _alias(engine: duckdb.DuckDBPyConnection) -> str:
     return f"holdfast_source_{id(engine)}"
 
 
-def closed(engine: duckdb.DuckDBPyConnection) -> None:
-    """Let go of the database file of a session."""
-    engine.execute(f"DETACH DATABASE IF EXISTS {_alias(engine)}")
+def closed(engine: duckdb.DuckDBPyConnection, spec: Spec) -> None:
+    """Let go of the database file of a session, if there can be one."""
+    if (spec.data.source or "").endswith(DATABASES):
+        engine.execute(f"DETACH DATABASE IF EXISTS {_alias(engine)}")

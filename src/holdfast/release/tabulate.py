@@ -7,17 +7,8 @@ all exact figures are computed from the same records. A refusal never says how m
 
 from __future__ import annotations
 
-import atexit
 import difflib
-import os
-import shutil
-import sys
-import tempfile
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import duckdb
@@ -25,16 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.progress import PAUSE, Progress
+from holdfast.release.cells import MARKS, MISSING, OUTSIDE, Counted, count_few, count_many, size_of
+from holdfast.release.engine import counting_session, watched
 from holdfast.release.job import Job, Table
 from holdfast.release.places import Place
-from holdfast.release.reading import CSV, Unreadable, as_text, lasting, quoted_name, quoted_text
+from holdfast.release.reading import CSV, Unreadable, as_text, quoted_name, quoted_text
 from holdfast.release.sources import closed, opened, unused
 
-#: Positions that stand for a missing value and for one outside the domain.
-MISSING, OUTSIDE = -1, -2
-#: The key of the spec that says what happens to such records, and what is wrong with them.
-MARKS = {
+#: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
+FEW = 4096
+#: The key of the spec that says what happens to records with a mark, and what is wrong with them.
+REASONS = {
     MISSING: ("nulls", "has no value in a column that the tables use"),
     OUTSIDE: ("outside", "lies outside the public domain"),
 }
@@ -47,7 +39,7 @@ def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
 
     `source=None` reads the spec's data.source; otherwise any data frame that narwhals reads, or a DuckDB relation.
     """
-    with _engine() as engine, _watched(engine):
+    with counting_session() as engine, watched(engine):
         try:
             return _counted(engine, job, source)
         except duckdb.OutOfMemoryException:
@@ -55,57 +47,7 @@ def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
         except (duckdb.Error, Unreadable):
             raise _unreadable(job) from None
         finally:
-            closed(engine)
-
-
-def _engine() -> duckdb.DuckDBPyConnection:
-    """Return a new session of the engine; what it makes is its own and goes with it."""
-    return _started(os.getpid())[0].cursor()
-
-
-@cache
-def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, Path]:
-    """Start the engine once per process: that takes longer than counting millions of records.
-
-    What does not fit into memory goes to a private folder, which is removed when the process ends.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
-    engine = duckdb.connect(config={"temp_directory": str(folder), "preserve_insertion_order": False})
-
-    def end() -> None:
-        if os.getpid() == process:  # a forked process must leave the folder of its parent alone
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(end)  # runs after the engine is closed
-    lasting(engine, process)
-    return engine, folder
-
-
-@contextmanager
-def _watched(engine: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Show how far counting has come, where somebody watches."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    engine.execute("SET enable_progress_bar_print = false")  # the engine only tells, and we show
-    engine.execute("SET enable_progress_bar = true")
-    done = threading.Event()
-
-    def watch(progress: Progress) -> None:
-        shown = 0
-        while not done.wait(PAUSE):
-            reached = int(engine.query_progress())  # of the statement that runs; −1 where it does not know
-            progress.advance(max(0, reached - shown))
-            shown = max(shown, reached)
-
-    with Progress("counting", 100) as progress:
-        watcher = threading.Thread(target=watch, args=(progress,), daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+            closed(engine, job.spec)
 
 
 def _unreadable(job: Job) -> Refused:
@@ -132,30 +74,26 @@ def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[n
     texts = ", ".join(f"{as_text(f'c{i}', types[column])} AS t{i}" for i, column in enumerate(used))
     # Few distinct values are left to be turned into names once the records are grouped by the values themselves.
     values = f"SELECT {raw}, {weight} AS n FROM {records} GROUP BY ALL"
-    grouped = f"(SELECT {texts}, n FROM ({values})) AS grouped"
-    if len(job.tables) > 1:  # the records are read once, whatever the number of tables
-        engine.execute(f"CREATE TEMP TABLE distinct_values AS FROM {grouped}")
-        grouped = "distinct_values AS grouped"
-    for number, table in enumerate(job.tables):
-        _give_domain(engine, number, table)
-    joins = " ".join(_join(number, table, used) for number, table in enumerate(job.tables))
-    positions = ", ".join(_positions(number, table, used) for number, table in enumerate(job.tables))
-    cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(job.tables))
-    addressed = f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {grouped} {joins})"
-    everywhere = [f"cell{number}" for number in range(len(job.tables))]
-    kept = " AND ".join(f"{cell} >= 0" for cell in everywhere)
     counts = []
-    for number, table in enumerate(job.tables):
-        marks = ", ".join(f"bool_or({' OR '.join(f'{cell} = {mark}' for cell in everywhere)})" for mark in MARKS)
-        sums = f"SELECT cell{number}, coalesce(sum(n) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
-        found = list(engine.execute(f"{sums} FROM ({addressed}) GROUP BY 1").fetchnumpy().values())
-        _refuse(job, [bool(np.asarray(some).any()) for some in found[2:]])
-        cell, number_of = (np.asarray(column, dtype=np.int64) for column in found[:2])
-        result = np.zeros(int(np.prod([key.size for key in table.keys], dtype=np.int64)), dtype=np.int64)
-        result[cell[cell >= 0]] = number_of[cell >= 0]
-        _refuse_violations(job, number, table, result)
-        counts.append(result)
+    for number, (table, counted) in enumerate(
+        zip(job.tables, _cells(engine, job, f"SELECT {texts}, n FROM ({values})", used), strict=True)
+    ):
+        _refuse(job, counted.found)
+        _refuse_violations(job, number, table, counted.cells)
+        counts.append(counted.cells)
     return counts
+
+
+def _cells(engine: duckdb.DuckDBPyConnection, job: Job, names: str, used: list[str]) -> list[Counted]:
+    """Fill the cells: small tables from Python, which saves the engine a plan that takes longer than the lookup.
+
+    Records with far more distinct values than a small table has cells are read again, in the engine.
+    """
+    if sum(map(size_of, job.tables)) <= FEW:
+        rows = engine.execute(f"{names} LIMIT {4 * FEW + 1}").fetchall()
+        if len(rows) <= 4 * FEW:
+            return count_few(rows, job.tables, used)
+    return count_many(engine, f"({names}) AS grouped", job.tables, used)
 
 
 # --- columns and persons -------------------------------------------------------------------------------------------
@@ -163,7 +101,8 @@ def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[n
 
 def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: list[str]) -> dict[str, str]:
     """Return the type of every column; refuse one that is not there or holds no names."""
-    available = {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {records}").fetchall()}
+    rows = engine.sql(f"FROM {records}")
+    available = dict(zip(rows.columns, map(str, rows.types), strict=True))
     renamed = {new: old for old, new in job.spec.data.columns.items()}
     for column in columns:
         place = ("privacy", "unit", "column") if column == job.spec.person else ("data", "source")
@@ -216,70 +155,13 @@ def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, 
         raise job.spec.error(("data", "nulls"), sentence)
 
 
-# --- from names to cells -------------------------------------------------------------------------------------------
+# --- what is refused -----------------------------------------------------------------------------------------------
 
 
-def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -> None:
-    """Give the engine the public tables from names to positions, and the impossible cells."""
-    for i, key in enumerate(table.keys):
-        content: dict[str, Any] = {f"v{j}": values for j, values in enumerate(key.values)}
-        engine.register(f"key_{number}_{i}", content | {"position": np.arange(key.size, dtype=np.int64)})
-    impossible = table.holding.impossible
-    if impossible is not None:
-        engine.register(f"impossible_{number}", {"cell": np.flatnonzero(impossible).astype(np.int64)})
-
-
-def _join(number: int, table: Table, used: list[str]) -> str:
-    """Look every key of a table up."""
-    words = []
-    for i, key in enumerate(table.keys):
-        name = f"key_{number}_{i}"
-        pairs = (f"{name}.v{j} = grouped.t{used.index(column)}" for j, column in enumerate(key.columns))
-        words.append(f"LEFT JOIN {name} ON {' AND '.join(pairs)}")
-    return " ".join(words)
-
-
-def _positions(number: int, table: Table, used: list[str]) -> str:
-    """The position of a record in every key, or MISSING or OUTSIDE."""
-    words = []
-    for i, key in enumerate(table.keys):
-        no_value = " OR ".join(f"t{used.index(column)} IS NULL" for column in key.columns)
-        missing, outside = _or(key.missing, MISSING), _or(key.outside, OUTSIDE)
-        position = f"CASE WHEN {no_value} THEN {missing} ELSE coalesce(key_{number}_{i}.position, {outside}) END"
-        words.append(f"{position} AS p{number}_{i}")
-    return ", ".join(words)
-
-
-def _cell(number: int, table: Table) -> str:
-    """The cell of a record, or MISSING or OUTSIDE; impossible cells lie outside the domain."""
-    listed = ", ".join(f"p{number}_{i}" for i in range(len(table.keys)))
-    cell = "0"
-    for i, key in enumerate(table.keys):
-        cell = f"({cell}) * {key.size} + p{number}_{i}"
-    marks = f"WHEN {MISSING} IN ({listed}) THEN {MISSING} WHEN {OUTSIDE} IN ({listed}) THEN {OUTSIDE}"
-    if table.holding.impossible is not None:
-        marks += f" WHEN {cell} IN (SELECT cell FROM impossible_{number}) THEN {_foreign(table)}"
-    return f"CASE {marks} ELSE {cell} END"
-
-
-def _or(position: int | None, otherwise: int) -> int:
-    return otherwise if position is None else position
-
-
-def _foreign(table: Table) -> int:
-    """The cell of a record that lies in an impossible one: foreign in every key, if that cell is possible."""
-    cell = 0
-    for key in table.keys:
-        if key.outside is None:
-            return OUTSIDE
-        cell = cell * key.size + key.outside
-    impossible = table.holding.impossible
-    return OUTSIDE if impossible is not None and impossible[cell] else cell
-
-
-def _refuse(job: Job, found: list[bool]) -> None:
+def _refuse(job: Job, found: tuple[bool, ...]) -> None:
     """Refuse records with missing or foreign values, unless the spec drops them or counts them as a category."""
-    for (key, what), some in zip(MARKS.values(), found, strict=True):
+    for mark, some in zip(MARKS, found, strict=True):
+        key, what = REASONS[mark]
         if some and getattr(job.spec.data, key).rule != "drop":
             sentence = f"some record {what}: write {key}: drop or {key}: {{category: NAME}}, or correct the data"
             raise job.spec.error(("data", key), sentence)

@@ -114,8 +114,9 @@ def _files(folder: Path, certificate: Certificate) -> Findings:
             if name is not None and name not in listed:
                 yield f"{name} belongs to the table {table.name} but is not among the certified files"
     for path in sorted(folder.iterdir()):
-        if path.name not in listed and not path.name.startswith("."):
-            yield f"{path.name} does not belong to the release"
+        if path.name not in listed:
+            hidden = "the hidden file " if path.name.startswith(".") else ""
+            yield f"{hidden}{path.name} does not belong to the release"
 
 
 def _budget(certificate: Certificate) -> Findings:

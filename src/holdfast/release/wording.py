@@ -10,6 +10,7 @@ from holdfast.release.domain import Layout
 REAL = "numbers: real"
 _REMEDIES = {
     "use onto(..., integer=False)": f"use onto with {REAL}",
+    "use integer=False, Laplace noise, or onto()": "use noise: laplace, or method: onto",
     "pass integer=False": f"write {REAL} in the table",
     "consistent(tree)": "consistent",
     ", norm='l2'": "",

@@ -1,0 +1,66 @@
+"""Public tables: whole tables that satisfy what must hold and share the figures that are published exactly.
+
+They are found by linear programs that see the held figures and the bounds, and nothing else of the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.conditioning.problem import Problem
+from holdfast.constraints.rows import divided, raised
+from holdfast.randomness import seeded
+
+Ints = npt.NDArray[np.int64]
+
+#: How many corners are looked for, and seconds for each.
+CORNERS, SECONDS = 4, 5.0
+NO_TABLE = "no public table was found at which the walk can be measured: use onto(), or ask for fewer constraints"
+
+
+def public_tables(problem: Problem, truth: Ints) -> list[Ints]:
+    """A few different whole tables with the truth's held figures, at corners of what bounds and inequalities allow."""
+    system, n = problem.system, problem.law.n
+    low, high = system.integer_bounds(problem.unit)
+    equal, more = problem.space.rows, system.inequalities
+    held = np.asarray(equal @ truth, dtype=np.float64)
+    limits = np.asarray(raised(divided(more.b, problem.unit)), dtype=np.float64)
+    A = sparse.csr_array(sparse.vstack([equal, more.A], format="csr"))
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = n, A.shape[0]
+    program.col_lower_ = np.where(low > -LARGEST, low.astype(np.float64), -np.inf)
+    program.col_upper_ = np.where(high < LARGEST, high.astype(np.float64), np.inf)
+    program.row_lower_ = np.concatenate([held, limits])
+    program.row_upper_ = np.concatenate([held, np.full(more.count, np.inf)])
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_ = A.indptr.astype(np.int32)
+    program.a_matrix_.index_ = A.indices.astype(np.int32)
+    program.a_matrix_.value_ = A.data.astype(np.float64)
+    program.integrality_ = [highspy.HighsVarType.kInteger] * n
+    # A cell is pulled towards a bound it has, so that every program has an end.
+    words = seeded(CORNERS).uniforms(CORNERS * n).reshape(CORNERS, n)
+    pull = np.where(low > -LARGEST, 1.0, 0.0) - np.where(high < LARGEST, 1.0, 0.0)
+    both = (low > -LARGEST) & (high < LARGEST)
+    found: dict[bytes, Ints] = {}
+    for costs in np.where(both, 2 * words - 1, words * pull):
+        program.col_cost_ = costs
+        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        solver.setOptionValue("time_limit", SECONDS)
+        solver.passModel(program)
+        solver.run()
+        values = np.array(solver.getSolution().col_value)
+        if values.size == n and np.isfinite(values).all() and np.abs(values).max(initial=0.0) < 2.0**53:
+            table = np.rint(values).astype(np.int64)
+            if not (equal @ (table - truth)).any() and system.holds(table, problem.unit):
+                found[table.tobytes()] = table
+    if not found:
+        raise Refused(NO_TABLE)
+    return list(found.values())

@@ -1,0 +1,294 @@
+"""Integer noise given any linear equalities and inequalities: walks on the whole vectors of the null space.
+
+Two-way tables with bounds on cells are walked by whole tables (`walk_rows.py`), everything else along lines
+(`walk_steps.py`); both reach every table, which is proved (docs/theory/walks.md). The law of a draw comes near the
+conditional law: the walk runs for a number of steps that L-lag couplings put within tau of it, by an estimate
+(`convergence.py`). That number is fixed before confidential data is seen: without inequalities the law of the noise is
+public; with them it is measured at public tables, and the worst counts. Draws are the last states of independent
+walks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.conditioning.convergence import advanced, worst_run_length
+from holdfast.conditioning.corners import public_tables
+from holdfast.conditioning.crossed import crossed_table
+from holdfast.conditioning.evidence import Evidence
+from holdfast.conditioning.moves import found_moves
+from holdfast.conditioning.problem import Problem, Truth
+from holdfast.conditioning.rows_in_turn import Windows
+from holdfast.conditioning.walk_rows import RowChain, tightened, tilted
+from holdfast.conditioning.walk_steps import FAR, Floats, Ints, Moves, walk, walk_coupled
+from holdfast.noise.spread import Spread, simulated_spread
+from holdfast.randomness import Stream, seeded
+
+#: Most outputs, and most dimensions along lines: beyond, coupled walks hardly ever meet.
+MOST_OUTPUTS, MOST_DIMENSIONS = 10_000, 60
+#: Steps along lines after which coupled walks are given up.
+MOST_STEPS = 1_000
+#: Least share of states within bounds at every public table, and walks that it is measured on.
+LEAST_INSIDE, WALKS = 0.05, 200
+#: Widest noise, as a standard deviation: the work for one step grows with it, for whole tables with its square.
+WIDEST_LINES, WIDEST_ROWS = 2.0**12, 60.0
+#: How much flatter the law is from which walks start, and steps taken there.
+FLATTER, FIRST_STEPS = 0.25, 4
+#: Rounds of walks for those that end beyond a bound; with LEAST_INSIDE one draw in e^51 needs more.
+MOST_ROUNDS = 1_000
+#: Random words made at once.
+BATCH_WORDS = 1 << 20
+#: Seed of the measurements: they are public and can be repeated.
+SEED = 6
+
+#: Numbers of steps that were measured before: tables of one shape, law and bounds share theirs.
+MEASURED: dict[Any, int] = {}
+
+NEAR_WORDS = (
+    "the draws come from a walk that runs until L-lag couplings put it within total variation {tau:.3g} of the law "
+    "this statement is about, at 99 % confidence; this is measured and not proved"
+)
+PROBED_WORDS = (
+    "; the law depends on the data here, so that was measured at public tables and may differ at the true one"
+)
+TOO_RARE = "the walk is too rarely within these bounds: use onto(), or ask for fewer bounds"
+
+
+def refusal(problem: Problem) -> str:
+    """Say why this way cannot draw a problem; empty if it can."""
+    system, law = problem.system, problem.law
+    if not law.integer or system.branches:
+        return "method 'walk' draws integer noise given equalities and inequalities, and no unions"
+    if None in law.laws:
+        return "method 'walk' needs noise on every output: measure them all"
+    widest = float(np.sqrt(law.variances.max(initial=0.0)))
+    if law.n > MOST_OUTPUTS:
+        return f"method 'walk' takes up to {MOST_OUTPUTS} outputs that depend on each other, found {law.n}"
+    if crossed_table(system) is not None and widest <= WIDEST_ROWS:
+        return ""
+    if problem.space.dimension > MOST_DIMENSIONS:
+        return (
+            f"method 'walk' takes equalities that leave up to {MOST_DIMENSIONS} dimensions free, found "
+            f"{problem.space.dimension}, because coupled walks on more hardly ever meet: use onto()"
+        )
+    if widest > WIDEST_LINES:
+        return "method 'walk' takes noise with a standard deviation up to 4096: use more epsilon, or onto()"
+    return ""
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether integer noise has equalities of few dimensions, or is on a two-way table, with or without bounds."""
+    return not refusal(problem)
+
+
+def evidence(problem: Problem) -> Evidence:
+    """What the couplings are asked for; a draw is refused where they do not give it."""
+    probed = PROBED_WORDS if problem.depends_on_data else ""
+    return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau) + probed)
+
+
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    """Draw noise, (size, n), such that truth + noise satisfies the system; each row from a walk of its own."""
+    if problem.space.dimension == 0:
+        return np.zeros((size, problem.law.n), dtype=np.int64)
+    cells = crossed_table(problem.system)
+    if cells is not None and float(np.sqrt(problem.law.variances.max())) <= WIDEST_ROWS:
+        table = np.zeros(problem.law.n, dtype=np.int64) if truth is None else np.asarray(truth, dtype=np.int64)
+        chain = _row_chain(problem, cells, table)
+        states = advanced(chain, chain.start(size, stream), _row_steps(problem, cells), stream)
+        noise = np.empty((size, problem.law.n), dtype=np.int64)
+        noise[:, cells.ravel()] = np.rint(states[:, :-1])
+        return noise
+    lines, steps = _lines(problem, truth)
+    noise = np.empty((size, problem.law.n), dtype=np.int64)
+    missing = np.arange(size)
+    for _ in range(MOST_ROUNDS):
+        states = advanced(lines, lines.start(missing.size, stream), steps, stream)
+        inside = lines.inside(states)
+        noise[missing[inside]] = states[inside, : problem.law.n]
+        missing = missing[~inside]
+        if not missing.size:
+            return noise
+    raise Refused(TOO_RARE)
+
+
+def spread(problem: Problem) -> Spread | None:
+    """Measured on states of long walks, a few steps apart; None where data matter."""
+    if problem.depends_on_data:
+        return None
+
+    def states(size: int) -> npt.NDArray[Any]:
+        lines, steps = _lines(problem, None)
+        stream, apart = seeded(SEED), max(1, steps // 8)
+        running = advanced(lines, lines.start(WALKS, stream), steps, stream)
+        kept = []
+        for _ in range(-(-size // WALKS)):
+            running = advanced(lines, running, apart, stream)
+            kept.append(running[:, : problem.law.n].copy())
+        return np.concatenate(kept)[:size]
+
+    cells = crossed_table(problem.system)
+    if cells is not None or problem.space.dimension == 0:
+        return simulated_spread(lambda size: draw(problem, None, size, seeded(SEED)))
+    return simulated_spread(states)
+
+
+# --- whole tables ------------------------------------------------------------------------------------------------
+
+
+def _rates(problem: Problem) -> Floats:
+    power = 1.0 if problem.law.kind == "laplace" else 0.5
+    rates = np.array([power / float(scale or 1) for scale in problem.law.scale_values])
+    return rates[np.zeros(problem.law.n, dtype=np.int64) if problem.law.which is None else problem.law.which]
+
+
+def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
+    """The chain of whole tables at this table of true values."""
+    low, high = problem.system.integer_bounds(problem.unit)
+    low = np.where(low > -LARGEST, low - table, -FAR)[cells]
+    high = np.where(high < LARGEST, high - table, FAR)[cells]
+    low, high = tightened(low, high)
+    rates, gaussian = _rates(problem)[cells], problem.law.kind == "gaussian"
+    rows, columns = cells.shape
+    widest = float(1 / rates.min())
+    sizes = Windows.of(widest / 2 if gaussian else widest, gaussian, rows, columns)
+    reach = min(sizes.core, int(max(np.abs(low).max(), np.abs(high).max())))
+    places = np.arange(-reach, reach + 1)
+    energies = rates[:, :, None] * (places**2 if gaussian else np.abs(places))
+    inside = (places >= low[:, :, None]) & (places <= high[:, :, None])
+    weights = np.where(inside, np.exp(-energies), 0.0)
+    return RowChain(tilted(weights, sizes, 2 / math.sqrt(widest) if gaussian else 2 / widest))
+
+
+def _row_steps(problem: Problem, cells: Ints) -> int:
+    """The number of steps of chains of whole tables; it depends on public things only."""
+    low, high = problem.system.integer_bounds(problem.unit)
+    key = (
+        problem.law.kind,
+        _rates(problem)[cells].tobytes(),
+        low[cells].tobytes(),
+        high[cells].tobytes(),
+        cells.shape,
+        problem.tau,
+    )
+    if key not in MEASURED:
+        chains = [_row_chain(problem, cells, table) for table in _row_probes(problem, cells)]
+        MEASURED[key] = worst_run_length(chains, problem.tau, seeded(SEED)).steps
+    return MEASURED[key]
+
+
+def _row_probes(problem: Problem, cells: Ints) -> list[Ints]:
+    """Public tables at which the chain is measured: nearly empty, sparse, even and far from all bounds."""
+    low, high = problem.system.integer_bounds(problem.unit)
+    if not problem.system.has_bounds:
+        return [np.zeros(problem.law.n, dtype=np.int64)]
+    rows, columns = cells.shape
+    diagonal = (np.arange(columns)[None, :] % rows == np.arange(rows)[:, None]).astype(np.int64)
+    words = seeded(SEED).words(2 * cells.size).reshape(2, rows, columns)
+    sparse_table = np.where(words[0] % np.uint64(5) == 0, words[1] % np.uint64(20), 0).astype(np.int64)
+    far = np.full(cells.shape, int(10 * np.sqrt(problem.law.variances.max())) + 1, dtype=np.int64)
+    found = []
+    for above in (diagonal, sparse_table, np.ones(cells.shape, dtype=np.int64), far):
+        base = np.where(low > -LARGEST, low, np.where(high < LARGEST, high - far.max(), 0))
+        table = base.copy()
+        table[cells] += above
+        found.append(np.minimum(table, high))
+    return found
+
+
+# --- lines -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LineChain:
+    """States are the noise of all outputs and the slack of every inequality; a step is one move per dimension."""
+
+    moves: Moves
+    hot: Moves
+    origin: Ints
+    sweep: int
+
+    @classmethod
+    def of(cls, problem: Problem, found: sparse.csr_array, table: Ints) -> LineChain:
+        """Walk with these moves at this table of true values; slacks are coordinates without weight."""
+        system, n = problem.system, problem.law.n
+        low, high = system.integer_bounds(problem.unit)
+        low, high = np.where(low > -LARGEST, low - table, -FAR), np.where(high < LARGEST, high - table, FAR)
+        rows = system.inequalities
+        extended = sparse.csr_array(sparse.hstack([found, sparse.csr_array(found @ rows.A.T)], format="csr"))
+        extended.eliminate_zeros()
+        limits = np.array([math.ceil(limit / problem.unit) for limit in rows.b.tolist()], dtype=np.int64)
+        origin = np.concatenate([np.zeros(n, dtype=np.int64), rows.A @ table - limits])
+        moves = Moves(
+            extended.indptr.astype(np.int64),
+            extended.indices.astype(np.int64),
+            extended.data.astype(np.int64),
+            np.concatenate([_rates(problem), np.zeros(rows.count)]),
+            problem.law.kind == "gaussian",
+            np.concatenate([low, np.zeros(rows.count, dtype=np.int64)]),
+            np.concatenate([high, np.full(rows.count, FAR)]),
+            math.log(4.0 * (n + rows.count)),
+        )
+        return cls(moves, moves._replace(rates=moves.rates * FLATTER), origin, problem.space.dimension)
+
+    def inside(self, states: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which states are within all bounds."""
+        return np.asarray(((states >= self.moves.low) & (states <= self.moves.high)).all(axis=1))
+
+    def start(self, count: int, stream: Stream) -> npt.NDArray[Any]:
+        """Walks that took some steps in a flatter law."""
+        states = np.tile(self.origin, (count, 1))
+        for _ in range(FIRST_STEPS):
+            self._step(self.hot, states, stream)
+        return states
+
+    def advance(self, states: npt.NDArray[Any], stream: Stream) -> npt.NDArray[Any]:
+        """One move per dimension from every state."""
+        self._step(self.moves, states, stream)
+        return states
+
+    def _step(self, moves: Moves, states: npt.NDArray[Any], stream: Stream) -> None:
+        for part in _parts(len(states), 2 * self.sweep):
+            count = part.stop - part.start
+            walk(moves, states[part], stream.words(count * self.sweep * 2).reshape(count, self.sweep, 2))
+
+    def advance_coupled(
+        self, ahead: npt.NDArray[Any], behind: npt.NDArray[Any], stream: Stream
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The same moves from both states of every pair."""
+        for part in _parts(len(ahead), 4 * self.sweep):
+            count = part.stop - part.start
+            words = stream.words(count * self.sweep * 4).reshape(count, self.sweep, 4)
+            walk_coupled(self.moves, ahead[part], behind[part], words)
+        return ahead, behind
+
+
+def _parts(count: int, each: int) -> list[slice]:
+    step = max(1, BATCH_WORDS // each)
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _lines(problem: Problem, truth: Truth) -> tuple[LineChain, int]:
+    """The walk at this truth, and its number of steps; kept where the law does not depend on the truth."""
+    kept: dict[str, Any] = problem.__dict__
+    if not problem.depends_on_data:
+        if "_lines" not in kept:
+            chain = LineChain.of(problem, found_moves(problem), np.zeros(problem.law.n, dtype=np.int64))
+            kept["_lines"] = chain, worst_run_length([chain], problem.tau, seeded(SEED), most=MOST_STEPS).steps
+        result: tuple[LineChain, int] = kept["_lines"]
+        return result
+    table, found, stream = np.asarray(truth, dtype=np.int64), found_moves(problem), seeded(SEED)
+    chains = [LineChain.of(problem, found, probe) for probe in public_tables(problem, table)]
+    # A law within τp/2 of another is within τ of it given an event of probability p or more.
+    steps = worst_run_length(chains, problem.tau * LEAST_INSIDE / 2, stream, most=MOST_STEPS).steps
+    for chain in chains:
+        if chain.inside(advanced(chain, chain.start(WALKS, stream), steps, stream)).mean() < 2 * LEAST_INSIDE:
+            raise Refused(TOO_RARE)
+    return LineChain.of(problem, found, table), steps

@@ -1,0 +1,97 @@
+"""From the name of a law and what must hold to the law itself: structure first, dense tables where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, one_of
+from holdfast.constraints import System
+from holdfast.queries import Neighbours, Query
+from holdfast.subspace import cube_spaces, extended_laplace, leaves
+from holdfast.subspace.correlated import correlated
+from holdfast.subspace.cube_spaces import CubeSpaces
+from holdfast.subspace.extended_laplace import FrameLaplace
+from holdfast.subspace.geometry import Geometry
+from holdfast.subspace.k_norm import k_norm
+from holdfast.subspace.law import SubspaceLaw
+from holdfast.subspace.optimal import optimal
+from holdfast.subspace.projected_gaussian import ProjectedGaussian, projected_variances
+from holdfast.subspace.tree_space import TreeGaussian, TreeSpace
+
+Floats = npt.NDArray[np.float64]
+
+#: The laws by their names, best first.
+LAWS = ("optimal", "gaussian", "correlated", "laplace", "k-norm")
+GAUSSIAN = ("optimal", "gaussian", "correlated")
+#: Entries of a table of all outputs by all outputs that is not too large.
+MOST_LISTED = 10**7
+
+
+def choose(query: Query, system: System, neighbours: Neighbours, law: str, costs: Floats | None = None) -> SubspaceLaw:
+    """Return the law of noise on the null space of all equalities; refuse where none is known."""
+    one_of("law", law, LAWS)
+    if costs is not None and law != "optimal":
+        raise Refused(f"weights say what law='optimal' makes least, found law={law!r}")
+    spaces, tree = CubeSpaces.of(query, system), TreeSpace.of(query, system)
+    if law == "gaussian":
+        found = _gaussian(query, system, neighbours, spaces, tree)
+    elif law == "optimal":
+        found = _optimal(query, system, neighbours, spaces, costs)
+    elif law == "correlated":
+        found = correlated(Geometry.of(query, system, neighbours), neighbours)
+    elif law == "laplace":
+        found = _laplace(query, system, neighbours, spaces, tree)
+    else:
+        known = leaves.k_norm(query, neighbours, spaces, tree)
+        found = known or k_norm(Geometry.of(query, system, neighbours), neighbours)
+    if found.largest == 0:
+        raise Refused("the exact figures leave nothing open that neighbouring data can change: no noise is needed")
+    return found
+
+
+def _gaussian(
+    query: Query, system: System, neighbours: Neighbours, spaces: CubeSpaces | None, tree: TreeSpace | None
+) -> SubspaceLaw:
+    if spaces is not None:
+        return cube_spaces.spherical(spaces, neighbours)
+    listed = not neighbours.adds and query.n**2 <= MOST_LISTED
+    if tree is not None and (tree.separated or not listed):
+        return TreeGaussian(tree, query, neighbours)
+    return ProjectedGaussian(system.null_space(), query, neighbours)
+
+
+def _optimal(
+    query: Query, system: System, neighbours: Neighbours, spaces: CubeSpaces | None, costs: Floats | None
+) -> SubspaceLaw:
+    known = None if spaces is None else spaces.costs(costs)
+    if spaces is not None and known is not None:
+        return cube_spaces.optimal(spaces, neighbours, known)
+    return optimal(Geometry.of(query, system, neighbours), neighbours, costs)
+
+
+def _laplace(
+    query: Query, system: System, neighbours: Neighbours, spaces: CubeSpaces | None, tree: TreeSpace | None
+) -> SubspaceLaw:
+    known: FrameLaplace | None = None
+    if spaces is not None:
+        variances = spaces.variances(np.ones(len(spaces.free)))
+        plain = extended_laplace.projected(query, neighbours, spaces.project, variances)
+    else:
+        space = system.null_space()
+        plain = extended_laplace.projected(
+            query,
+            neighbours,
+            lambda rows: np.ascontiguousarray(space.project(rows.T).T),
+            projected_variances(space),
+        )
+        known = None if tree is None else leaves.paths(query, neighbours, tree)
+    if query.cells is None:
+        return plain
+    best = plain if known is None or known.evidence.error >= plain.evidence.error else known
+    try:
+        geometry = Geometry.of(query, system, neighbours)
+    except Refused:
+        return best  # too large for a table of columns
+    tried = extended_laplace.extended(system.null_space(), geometry, neighbours, plain)
+    return tried if tried.evidence.error < best.evidence.error else best

@@ -1,0 +1,93 @@
+"""Laws of noise on a null space N: what every one of them offers, at scale 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from holdfast.noise.spread import Spread
+from holdfast.queries import Moves
+from holdfast.randomness import Stream
+
+Floats = npt.NDArray[np.float64]
+
+#: What is computed in doubles is trusted to this relative accuracy, far above what backward stable steps deliver.
+SLACK = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How good a law is, at scale 1 and with its loss scaled to 1 (μ = 1, or ε = 1).
+
+    `error` is the total (weighted) squared error; `lower_bound` is what no Gaussian noise on N can be below (THEORY
+    H4), where it was computed; `notes` say what else was compared.
+    """
+
+    error: float
+    lower_bound: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        """How far the error may be above the optimum, as a part of it."""
+        return None if self.lower_bound is None else self.error / self.lower_bound - 1
+
+
+class SubspaceLaw(Protocol):
+    """Noise U on N at scale 1.
+
+    `kind` "gaussian": U ~ N(0, Σ), and `largest` is the greatest dᵀΣ⁺d over 𝒟_N; "laplace": U = F z with loss
+    ‖·‖ a norm on N, and `largest` is the greatest ‖d‖ over 𝒟_N. `largest` is never too small; `exact` says that it is
+    attained. `sharing(moves)` bounds the same over moves in N.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The kind of noise whose scale is counted: "gaussian" (σ) or "laplace" (λ)."""
+
+    @property
+    def name(self) -> str:
+        """What the noise is called."""
+
+    @property
+    def largest(self) -> Fraction:
+        """The greatest loss (or its square) at scale 1."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether `largest` is attained."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """How good the law is."""
+
+    def draw(self, size: int, stream: Stream) -> Floats:
+        """Draw the noise, (size, n)."""
+
+    def spread(self) -> Spread:
+        """The law of the errors."""
+
+    def sharing(self, moves: Moves) -> Fraction:
+        """Bound the loss (or its square for Gaussian noise) over moves that keep every equality."""
+
+
+def normal_spread(variances: Floats, variance_of: Callable[[Floats], float]) -> Spread:
+    """Errors that are normal, with these variances."""
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
+
+
+def times_one_record(largest: Fraction, power: int, records: int, adds: bool, moves: Moves) -> Fraction:
+    """Bound a norm (or its square, power 2) over moves by the triangle inequality.
+
+    `largest` is for `records` records of the relation in which the law was made (`adds`: add-remove). A replaced record
+    is one that goes and one that comes.
+    """
+    steps = moves.records * (2 if adds and not moves.neighbours.adds else 1)
+    return largest * Fraction(steps, records) ** power

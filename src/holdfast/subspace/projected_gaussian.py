@@ -1,0 +1,73 @@
+"""Noise of variance 1 in every direction of any null space: independent noise, projected (SDP Cor 15, Thm 22)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.constraints import NullSpace
+from holdfast.noise.spread import Spread
+from holdfast.queries import Moves, Neighbours, Query
+from holdfast.randomness import Stream
+from holdfast.subspace.law import Evidence, normal_spread
+
+Floats = npt.NDArray[np.float64]
+
+#: Entries of dense work arrays kept at once while variances are computed.
+CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedGaussian:
+    """Law: N(0, Π_N), by one sparse solve a draw."""
+
+    space: NullSpace
+    query: Query
+    neighbours: Neighbours
+    name: str = "extended Gaussian"
+    kind: str = "gaussian"
+    exact: bool = False
+
+    @cached_property
+    def largest(self) -> Fraction:
+        """The greatest ‖Π_N d‖², rounded up."""
+        step = Fraction(1) if self.query.grid is None else self.query.grid
+        found = (Fraction(self.query.sensitivity(2, self.neighbours, within=self.space)) / step) ** 2
+        return min(found, self.query.largest([1], None, 2, self.neighbours))  # Π_N shortens
+
+    @property
+    def evidence(self) -> Evidence:
+        """The error (n − n_c)Δ² (SDP Cor 15)."""
+        return Evidence(self.space.dimension * float(self.largest))
+
+    def draw(self, size: int, stream: Stream) -> Floats:
+        """Draw independent noise and project it."""
+        noise = stream.normals(size * self.space.n).reshape(size, self.space.n)
+        return np.ascontiguousarray(self.space.project(noise.T).T)
+
+    def spread(self) -> Spread:
+        """Normal errors with covariance Π_N; unbiased (SDP Cor 21)."""
+        return normal_spread(
+            projected_variances(self.space), lambda weights: float((self.space.project(weights) ** 2).sum())
+        )
+
+    def sharing(self, moves: Moves) -> Fraction:
+        """‖d‖²: moves lie in N."""
+        return moves.largest([1], None, 2)
+
+
+def projected_variances(space: NullSpace) -> Floats:
+    """The diagonal of Π_N; outputs with equal columns of the equalities share one value."""
+    classes, member = space.alike()
+    result = np.empty(len(classes))
+    step = max(1, CHUNK // max(1, space.n))
+    for start in range(0, len(classes), step):
+        chosen = classes[start : start + step]
+        units = np.zeros((space.n, len(chosen)))
+        units[chosen, np.arange(len(chosen))] = 1.0
+        result[start : start + step] = space.project(units)[chosen, np.arange(len(chosen))]
+    return np.asarray(result[member])
