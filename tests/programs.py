@@ -1,4 +1,4 @@
-"""Random problems for `onto` with any linear rows, and the reference that solves them. Shares no code with the library."""
+"""Random problems for `onto` with any linear rows, and the reference that solves them."""
 
 from dataclasses import dataclass, replace
 
@@ -25,6 +25,7 @@ class Made:
     high: np.ndarray
     constraint: hf.Constraint
     base: hf.Mechanism
+    scale: np.ndarray
 
     @property
     def b(self):
@@ -108,6 +109,7 @@ def made(kind, rng, *, small=False, noisy=6, invariant=False):
     else:
         n = 4 if small else int(rng.integers(4, 8))
         A = rng.integers(-3, 4, (2, n))
+        A[0][A[0] == 0] = 1
         A[:, 0], A[:, 1] = [1, 2], [1, 1]
     A, G = A.reshape(-1, n), G.reshape(-1, n)
     truth = rng.integers(0, 5, n)
@@ -132,7 +134,7 @@ def made(kind, rng, *, small=False, noisy=6, invariant=False):
     scale = rng.choice([1.0, 2.0, 3.0], n) if rng.random() < 0.5 else np.ones(n)
     base = hf.laplace(hf.histogram(n), scale=scale)
     y = truth + rng.integers(-noisy, noisy + 1, n)
-    return Made(kind, y, base.base.law.variances, truth, A, G, h, low, high, constraint, base)
+    return Made(kind, y, base.base.law.variances, truth, A, G, h, low, high, constraint, base, scale)
 
 
 def permuted(problem, order):
@@ -146,10 +148,6 @@ def permuted(problem, order):
     constraint = again[0]
     for part in again[1:]:
         constraint = constraint & part
-    scale = [float(problem.base.base.law.scale_values[k]) for k in problem.base.base.law.which[order]] if (
-        problem.base.base.law.which is not None
-    ) else np.full(n, float(problem.base.base.law.scale_values[0]))
-    base = hf.laplace(hf.histogram(n), scale=scale)
     return replace(
         problem,
         y=problem.y[order],
@@ -160,5 +158,6 @@ def permuted(problem, order):
         low=low,
         high=high,
         constraint=constraint,
-        base=base,
+        base=hf.laplace(hf.histogram(n), scale=problem.scale[order]),
+        scale=problem.scale[order],
     )

@@ -243,7 +243,9 @@ class Mechanism:
         # A move may work in place, and what it was given is published beside it where that is free.
         measurements = noisy[0].copy() if self._measurements_are_free else None
         values, evidence = self._moved_with_evidence(noisy, checked)
-        self._check(values, checked, evidence)
+        self._check(values, checked)
+        if evidence is not None:
+            self._check_on_grid(values, checked, evidence)
         if stream.reproducible:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
         kept = None if measurements is None else self._in_units(measurements)
@@ -388,19 +390,12 @@ class Mechanism:
         subspace = any(statement.scope == "subspace" for statement in self.guarantees)
         return self.condition is None and bool(self.moves) and not subspace
 
-    def _check(
-        self, values: npt.NDArray[Any], truth: npt.NDArray[Any], evidence: imaging.Evidence | None = None
-    ) -> None:
-        """Test on the values themselves that everything asked for holds; exactly for whole numbers or on a grid."""
+    def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
+        """Test on the values themselves that everything asked for holds; exact for whole numbers."""
         last = self.moves[-1].problem.system if self.moves else self.condition.system if self.condition else None
         if last is None:
             return
-        unit = self.base.unit
-        if evidence is not None and evidence.exact and not self.moves[-1].problem.integer:
-            known = evidence.steps(truth)
-            if known is not None:  # doubles stand for multiples of the grid: these are tested, in whole numbers
-                values, truth, unit = evidence.nearest_steps(values), known, unit * evidence.grid
-        missed = last.violation(values, unit)
+        missed = last.violation(values, self.base.unit)
         if missed is None and last.invariants.count:
             change = values - truth
             kept = last.null_space(structural=False).contains(
@@ -409,6 +404,19 @@ class Mechanism:
             missed = None if kept else "an invariant"
         if missed is not None:
             raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
+
+    def _check_on_grid(self, values: npt.NDArray[Any], truth: npt.NDArray[Any], evidence: imaging.Evidence) -> None:
+        """Test everything once more on the multiples of a grid that released doubles stand for, in whole numbers."""
+        known = evidence.steps(truth)
+        if values.dtype.kind == "i" or not evidence.exact or known is None:
+            return
+        system, steps = self.moves[-1].problem.system, evidence.nearest_steps(values)
+        missed = system.violation(steps, self.base.unit * evidence.grid)
+        if missed is None and system.invariants.count:
+            kept = system.null_space(structural=False).contains(steps - known)
+            missed = None if kept else "an invariant"
+        if missed is not None:
+            raise RuntimeError(f"nothing is released: the values moved miss {missed}; this is a fault of holdfast")
 
     def _of_scope(self, scope: str | None) -> Guarantee:
         """The first statement, or the first of this scope; refused where there is none."""

@@ -93,7 +93,10 @@ CASES = {
         ),
         "measure them",
     ),
-    "a method that cannot move": (lambda: BASE.onto(TOTAL & hf.nonnegative(), method="orders").method, "leave method out"),
+    "a method that cannot move": (
+        lambda: BASE.onto(TOTAL & hf.nonnegative(), method="orders").method,
+        "leave method out",
+    ),
     "onto a union and an invariant": (
         lambda: BASE.onto((hf.between(0, 1) | hf.between(3, 4)) & TOTAL).simulate([0, 0, 0], 1),
         "a union together with invariants",

@@ -1,17 +1,16 @@
 """`onto` with any linear rows over the reals: against cvxpy, and what a nearest point must have."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import programs
 import pytest
+from scipy import sparse
 
 import holdfast as hf
+import programs
 from holdfast import imaging
 from holdfast.imaging.checker import lower_bound
 
-SEEDS = range(6)
 WAYS = {"table": "network", "cube": "program", "sum": "one_sum", "order": "orders", "mixed": "program"}
 
 
@@ -104,12 +103,8 @@ def _sums(cube):
 def test_released_doubles_satisfy_everything_exactly(kind, norm):
     """Doubles stand for multiples of the stated grid, and these add up in rationals, without any tolerance."""
     for case in cases(kind, 3, invariant=True):
-        if kind in ("sum", "rows", "blocks") and not np.isfinite(case.low).any():
-            continue
-        case = replace(case, constraint=case.constraint & hf.between(case.low.min(), None))
-        if norm == "l2" and not (np.isfinite(case.low).any() or len(case.G)):
-            continue
-        release = case.base.onto(case.constraint, norm=norm).release(case.truth, rng=hf.seeded(3))
+        must = case.constraint & hf.between(-1, None)  # without bounds, least squares is a formula
+        release = case.base.onto(must, norm=norm).release(case.truth, rng=hf.seeded(3))
         assert release.evidence is not None
         assert release.evidence.exact
         grid = release.evidence.grid
@@ -149,8 +144,6 @@ def test_the_checker_rejects_a_wrong_point():
     A, b = case.A, case.b - case.A @ case.y
     weights = 1 / case.variances
     bounds = (case.low - case.y, case.high - case.y)
-    from scipy import sparse
-
     for _ in range(20):  # weak duality: no prices give more than the least cost
         prices = (rng.normal(0, 3, len(A)), np.zeros(0))
         none = (sparse.csr_array((0, case.y.size)), np.zeros(0))
