@@ -1,7 +1,5 @@
 """The exact law of noise on the whole vectors of a null space, listed, and how far draws are from it."""
 
-import itertools
-
 import numpy as np
 from scipy import stats
 
@@ -9,8 +7,8 @@ from scipy import stats
 def listed(basis, kind, scales, reach, low=None, high=None, inequalities=None):
     """Noise vectors B·k with |k_i| ≤ reach, and their probabilities; bounds on the noise, or G u ≥ h, cut the law."""
     basis = np.asarray(basis)
-    n, dimension = basis.shape
-    steps = np.array(list(itertools.product(range(-reach, reach + 1), repeat=dimension)))
+    dimension = basis.shape[1]
+    steps = np.indices((2 * reach + 1,) * dimension).reshape(dimension, -1).T - reach
     noise = steps @ basis.T
     keep = np.ones(len(noise), dtype=bool)
     if low is not None:
@@ -28,14 +26,23 @@ def listed(basis, kind, scales, reach, low=None, high=None, inequalities=None):
 
 def pearson(draws, noise, chances):
     """The p-value of draws (size, n) under a listed law; outputs that are expected less than 5 times are one class."""
-    place = {row.tobytes(): k for k, row in enumerate(np.ascontiguousarray(noise, dtype=np.int64))}
-    counts = np.zeros(len(noise) + 1)
+    often = chances * len(draws) >= 5
+    place = {row.tobytes(): k for k, row in enumerate(np.ascontiguousarray(noise[often], dtype=np.int64))}
+    seen = np.zeros(len(place) + 1)
     for row in np.ascontiguousarray(draws, dtype=np.int64):
-        counts[place.get(row.tobytes(), -1)] += 1
-    expected = np.append(chances, max(0.0, 1 - chances.sum())) * len(draws)
-    often = expected >= 5
-    seen = np.append(counts[often], counts[~often].sum())
-    wanted = np.append(expected[often], expected[~often].sum())
+        seen[place.get(row.tobytes(), -1)] += 1
+    wanted = np.append(chances[often], chances[~often].sum()) * len(draws)
     if wanted[-1] < 5:
         seen, wanted = np.append(seen[:-2], seen[-2:].sum()), np.append(wanted[:-2], wanted[-2:].sum())
     return float(stats.chisquare(seen, wanted * seen.sum() / wanted.sum()).pvalue)
+
+
+def two_samples(one, other):
+    """The p-value of two sets of draws having one law, by the outputs that the first shows often."""
+    values, counts = np.unique(one, axis=0, return_counts=True)
+    place = {row.tobytes(): k for k, row in enumerate(np.ascontiguousarray(values[counts > 50], dtype=np.int64))}
+    seen = np.full((2, len(place) + 1), 0.5)
+    for side, rows in enumerate((one, other)):
+        for row in np.ascontiguousarray(rows, dtype=np.int64):
+            seen[side, place.get(row.tobytes(), -1)] += 1
+    return float(stats.chi2_contingency(seen).pvalue)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.mechanism import Mechanism, gaussian, laplace
     from holdfast.mixtures import Mixture, mixture
     from holdfast.privacy import Guarantee, compose
+    from holdfast.projection import Projected, project
     from holdfast.published import Release
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
@@ -58,6 +59,7 @@ _ROOMS = {
     "mechanism": ("Mechanism", "gaussian", "laplace"),
     "mixtures": ("Mixture", "mixture"),
     "privacy": ("Guarantee", "compose"),
+    "projection": ("Projected", "project"),
     "published": ("Release",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
@@ -77,6 +79,7 @@ __all__ = [
     "Mechanism",
     "Mixture",
     "Neighbours",
+    "Projected",
     "Query",
     "Refused",
     "Release",
@@ -104,6 +107,7 @@ __all__ = [
     "nonnegative",
     "ordered",
     "pinned",
+    "project",
     "query",
     "refine",
     "refinement_loss",

@@ -1,4 +1,4 @@
-"""Mechanisms made for exact figures: noise that lives on their null space (SDP Thm 12), and projection (SDP Thm 10)."""
+"""Mechanisms made for exact figures: noise that lives on their null space (SDP Thm 12)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, positive, probability, reals
+from holdfast.arguments import Refused, one_of, positive, probability, reals
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.mechanism import Mechanism
 from holdfast.noise import Gaussian, Independent, Laplace
@@ -20,7 +20,7 @@ from holdfast.privacy import Additive, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import one_budget
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream
-from holdfast.subspace import GAUSSIAN, Evidence, SubspaceLaw, choose, promise
+from holdfast.subspace import GAUSSIAN, LAWS, Evidence, SubspaceLaw, choose, promise
 
 NO_VERBS = (
     "noise made for its constraint cannot be conditioned or moved again: give extend() all equalities at once, or use "
@@ -124,7 +124,7 @@ def extend(
     """
     if not isinstance(query, Query):
         raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(query).__name__}")
-    system = _equalities(query, constraint)
+    system = equalities("extend()", query, constraint)
     relation = Neighbours.of(neighbours)
     if not isinstance(integer, (bool, np.bool_)):
         raise Refused(f"integer must be True or False, found {integer!r}")
@@ -145,24 +145,25 @@ def extend(
 
 def _made(base: Additive, constraint: Constraint, law: str, costs: npt.NDArray[np.float64] | None) -> Extended:
     """Make the mechanism again from what it says about itself."""
-    system = _equalities(base.query, constraint)
+    system = equalities("extend()", base.query, constraint)
     form = choose(base.query, system, base.neighbours, law, costs)
     return Extended(base, law=law, costs=costs, constraint=constraint, system=system, form=form)
 
 
-def _equalities(query: Query, constraint: Any) -> System:
+def equalities(name: str, query: Query, constraint: Any) -> System:
     """Write the constraint out; refuse anything but equalities."""
     if isinstance(constraint, (ExactNodes, ExactMargins)):
         raise Refused("exact figures become a constraint by invariant(): write invariant(exact_nodes(...))")
     if not isinstance(constraint, Constraint):
         raise Refused(f"constraint must be made by invariant() and the like, found {type(constraint).__name__}")
     if constraint.is_union or constraint.has_inequalities:
-        raise Refused("extend() takes invariants and other equalities only: use given() or onto() for anything else")
+        raise Refused(f"{name} takes invariants and other equalities only: use given() or onto() for anything else")
     return constraint.system(query.n)
 
 
 def _budget(law: str, epsilon: Any, delta: Any, rho: Any) -> tuple[Target | None, Fraction]:
     """Read the budget: the target, and μ² (Gaussian laws) or ε."""
+    one_of("law", law, LAWS)
     if law not in GAUSSIAN:
         if delta is not None or rho is not None:
             raise Refused(f"law={law!r} promises pure epsilon: give epsilon alone")

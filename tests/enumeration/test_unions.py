@@ -16,6 +16,7 @@ import pytest
 import holdfast as hf
 from holdfast import beliefs
 from holdfast.conditioning import Problem, union_price
+from holdfast.conditioning.tree_side import Tree
 from holdfast.conditioning.union import Weights, sides
 from holdfast.noise.precision import working_precision
 
@@ -238,3 +239,29 @@ def test_the_union_is_the_mixture_of_its_sides_with_these_weights(name):
             assert share == pytest.approx(float(mass / total), rel=1e-5)
         parts = [(mass / total, beliefs.condition(prior, event)) for mass, event in zip(exact, events, strict=True)]
         assert beliefs.mixture(parts) == beliefs.condition(prior, set().union(*events))
+
+
+@pytest.mark.parametrize(
+    ("truth", "union"),
+    [
+        ((2, 1, 1), hf.between(None, 2, at=0) | hf.between(5, None, at=0)),
+        ((3, 0, 3), (hf.between(None, 0, at=1) | hf.between(2, None, at=1)) & hf.nonnegative(at=2)),
+        ((4, 2, 2), (hf.between(0, 4, at=0) & hf.fixed(1, 2)) | hf.between(30, None, at=0)),
+    ],
+)
+def test_the_weights_of_hierarchies_are_those_of_their_tables(truth, union):
+    """A hierarchy without end on either side, its tables summed in doubles over a window of 60 scales."""
+    scales = np.array([1.0, 1.0, 2.0])
+    problem = Problem(hf.laplace(hf.counts(TREE), scale=scales).base.law, (hf.consistent(TREE) & union).system(3))
+    found = sides(problem)
+    assert any(isinstance(piece, Tree) for side in found for _, piece in side.pieces)
+    leaves = np.array(list(itertools.product(range(-60, 91), repeat=2)))
+    tables = np.column_stack([leaves.sum(axis=1), leaves])
+    weights = np.exp(-(np.abs(tables - truth) / scales).sum(axis=1))
+    for side, branch in zip(found, problem.system.branches, strict=True):
+        exact = weights[branch.holds(tables)].sum()
+        for bits in (128, 400):
+            with working_precision(bits):
+                weight = side.weight(np.array(truth))
+                assert weight.rel_accuracy_bits() > bits - 40
+                assert float(weight.mid()) == pytest.approx(exact, rel=1e-9)

@@ -10,6 +10,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -218,6 +219,26 @@ def test_the_choice_for_one_person_does_not_depend_on_others(tmp_path):
     # Nor on the order of the records.
     shuffled = pl.concat([others, alone]).sample(fraction=1, shuffle=True, seed=4)
     assert tabulate(made, shuffled)[0].tolist() == together.tolist()
+
+
+def test_lazy_frames_keep_the_same_records_and_never_hold_all_of_them(tmp_path, monkeypatch):
+    made, data = job(tmp_path, PERSONS), riders(4, range(60))
+    expected = tabulate(made, data)[0].tolist()
+    assert 0 < sum(expected) < len(data)
+
+    def collected(*_args, **_more):
+        raise AssertionError("all records are fetched")
+
+    monkeypatch.setattr(nw.LazyFrame, "collect", collected)
+    with duckdb.connect() as other:
+        other.register("rides", data.to_arrow())
+        for lazy in (data.lazy(), other.sql("FROM rides"), other.sql("FROM rides ORDER BY trip")):
+            assert tabulate(made, lazy)[0].tolist() == expected
+    assert not list(scratch().iterdir())
+    broken = data.lazy().with_columns(zone=pl.col("zone").cast(pl.Int64))
+    with pytest.raises(Refused, match="the data frame cannot be read"):
+        tabulate(made, broken)
+    assert not list(scratch().iterdir())
 
 
 def test_the_choice_follows_the_key_and_is_fair_among_copies(tmp_path):

@@ -75,6 +75,15 @@ def test_a_union_is_drawn_from_its_exact_law(name):
     assert p_value(draws, wrong) < ALARM
 
 
+def test_a_hierarchy_without_end_is_drawn_from_its_exact_law():
+    union = hf.consistent(TREE) & (hf.between(None, 2, at=0) | hf.between(5, None, at=0))
+    mechanism = hf.laplace(hf.counts(TREE), scale=[1, 1, 2]).given(union)
+    draws = mechanism.simulate([2, 1, 1], DRAWS, rng=hf.seeded(3))
+    assert mechanism.method == "union"
+    assert p_value(draws, law_of((1, 1, 2), [2, 1, 1], union)) > ALARM
+    assert p_value(draws, law_of((1, 1, 3), [2, 1, 1], union)) < ALARM
+
+
 def test_many_outputs_are_drawn_where_no_vector_would_ever_be_accepted():
     """500 outputs: the union has probability about 2^-500, and its sides weigh about the same."""
     n = 500

@@ -79,9 +79,9 @@ def plan(found: Any) -> None:
     console.print("\n[bold]What it promises[/bold]")
     for statement in job.guarantees:
         console.print(f"  {escape(str(statement))}")
-    if found.unprotected:
+    if found.unprotected or found.disclosed:
         console.print("\n[bold]What stays unprotected[/bold]")
-        for words in found.unprotected:
+        for words in (*found.unprotected, *found.disclosed):
             console.print(f"  {escape(words)}")
     console.print("\n[bold]To know[/bold]")
     for words in job.caveats:

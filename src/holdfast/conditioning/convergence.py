@@ -31,14 +31,15 @@ MOST_STEPS = 20_000
 #: Confidence of the upper limit; half of what is left goes to the share of late pairs, half to their rate.
 CONFIDENCE = 0.99
 #: Shares of pairs that count as the tail, each with its own fit; the worst one decides.
-TAILS = (0.5, 0.25, 0.1)
+TAILS = (0.5, 0.25, 0.1, 0.03)
 
 
 class Chain(Protocol):
     """A Markov chain on arrays: each row of (count, width) is one state.
 
     `advance` and `advance_coupled` return new rows or change the given ones in place. The coupling is faithful: each
-    copy by itself moves as `advance` does, and rows that are equal stay equal.
+    copy by itself moves as `advance` does, and rows that are equal stay equal. Starts are spread out at least as widely
+    as the target: copies that start at one point may meet before either has left it, and tell nothing.
     """
 
     def start(self, count: int, stream: Stream) -> States:
@@ -117,21 +118,30 @@ def needed_steps(times: Ints, lag: int, tau: float) -> int:
     return max(1, steps)
 
 
+def _lag(chain: Chain, stream: Stream, most: int) -> int:
+    """A lag after which nine of ten pairs have met within as many steps again."""
+    lag = 1
+    while True:
+        late = int(np.quantile(meeting_times(chain, lag, PILOTS, stream, most) - lag, 0.9))
+        if late <= lag:
+            return lag
+        lag = late
+
+
+def run_length(chain: Chain, tau: float, stream: Stream, *, pairs: int = PAIRS, most: int = MOST_STEPS) -> RunLength:
+    """Measure how many steps bring the chain within tau of its target; refused where that cannot be measured."""
+    lag = _lag(chain, stream, most)
+    return RunLength(needed_steps(meeting_times(chain, lag, pairs, stream, most), lag, tau), tau, lag, pairs)
+
+
 def worst_run_length(
     chains: Sequence[Chain], tau: float, stream: Stream, *, pairs: int = PAIRS, most: int = MOST_STEPS
 ) -> RunLength:
     """How many steps bring each of several chains within tau: one for each public table at which the law is probed.
 
-    The pairs are shared out over the chains. The mean of their distances at tau divided by their number leaves none of
-    them beyond tau.
+    The pairs are shared out over the chains, and each chain has fits of its own; the longest run counts.
     """
-    count = len(chains)
-    pilots = [meeting_times(chain, 1, max(8, PILOTS // count), stream, most) for chain in chains]
-    lag = max(1, int(np.quantile(np.concatenate(pilots), 0.9)))
-    times = np.concatenate([meeting_times(chain, lag, -(-pairs // count), stream, most) for chain in chains])
-    return RunLength(needed_steps(times, lag, tau / count), tau, lag, times.size)
-
-
-def run_length(chain: Chain, tau: float, stream: Stream, *, pairs: int = PAIRS, most: int = MOST_STEPS) -> RunLength:
-    """Measure how many steps bring the chain within tau of its target; refused where that cannot be measured."""
-    return worst_run_length([chain], tau, stream, pairs=pairs, most=most)
+    each = -(-pairs // len(chains))
+    found = [run_length(chain, tau, stream, pairs=each, most=most) for chain in chains]
+    worst = max(found, key=lambda one: one.steps)
+    return RunLength(worst.steps, tau, worst.lag, each * len(chains))

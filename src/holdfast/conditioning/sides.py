@@ -1,9 +1,9 @@
 """One side of a union: how much noise weighs on it, and draws from it, for a truth that may lie on another side.
 
 Outputs that no row connects are independent, so a side is made of pieces: outputs with bounds alone, a total, rows that
-leave one direction free, or few tables that can be listed. The weight of a piece is the sum (or the integral) of
-e^{−Σ|u_i|/λ_i} over it, in balls of any precision; a draw is exact for integer noise. What a piece is, is decided by
-the public rows alone.
+leave one direction free, or few tables that can be listed; or it is one small hierarchy. The weight of a piece is the
+sum (or the integral) of e^{−Σ|u_i|/λ_i} over it, in balls of any precision; a draw is exact for integer noise. What a
+piece is, is decided by the public rows alone.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.conditioning import boxes, enumeration
 from holdfast.conditioning.problem import Problem
 from holdfast.conditioning.segments import Line
+from holdfast.conditioning.tree_side import Tree
 from holdfast.constraints import System
 from holdfast.noise.comparison import Comparison
 from holdfast.noise.precision import ball
@@ -222,8 +223,11 @@ class Side:
     pieces: tuple[tuple[npt.NDArray[np.int64], Piece], ...]
 
     @classmethod
-    def of(cls, problem: Problem) -> Side | None:
-        """Take a side apart; None where the weight of some piece is not known."""
+    def of(cls, problem: Problem, *, adds_up: bool) -> Side | None:
+        """Take a side apart; None where the weight of some piece is not known.
+
+        `adds_up` says that the truth obeys the consistency of every hierarchy in the side.
+        """
         found = []
         for outputs in _shares(problem.system):
             part = problem
@@ -231,7 +235,8 @@ class Side:
                 part = Problem(problem.law.at(outputs), problem.system.restricted(outputs), problem.unit)
             piece = _piece(part)
             if piece is None:
-                return None
+                tree = Tree.of(problem) if adds_up else None
+                return None if tree is None else cls(((np.arange(problem.law.n), tree),))
             found.append((outputs, piece))
         return cls(tuple(found))
 

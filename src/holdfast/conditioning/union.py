@@ -64,11 +64,11 @@ def _sides(problem: Problem) -> tuple[Side, ...] | None:
     system, law = problem.system, problem.law
     if not system.branches or system.invariants.count or law.kind != "laplace" or None in law.laws:
         return None
-    found = []
+    found, adds_up = [], any(part.kind == "consistent" for part in system.parts)
     for branch in system.branches:
         if law.integer and branch.integer_obstacle(problem.unit) is not None:
             continue  # no whole table lies on this side
-        side = Side.of(Problem(law, branch, problem.unit))
+        side = Side.of(Problem(law, branch, problem.unit), adds_up=adds_up)
         if side is None:
             return None
         found.append(side)

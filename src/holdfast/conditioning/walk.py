@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.conditioning.convergence import advanced, worst_run_length
+from holdfast.conditioning.convergence import PILOTS, advanced, worst_run_length
 from holdfast.conditioning.corners import public_tables
 from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import Evidence
@@ -33,8 +33,8 @@ from holdfast.randomness import Stream, seeded
 
 #: Most outputs, and most dimensions along lines: beyond, coupled walks hardly ever meet.
 MOST_OUTPUTS, MOST_DIMENSIONS = 10_000, 60
-#: Steps along lines after which coupled walks are given up.
-MOST_STEPS = 1_000
+#: Steps along lines after which coupled walks are given up: by their number, and by the terms that a pilot run sums.
+MOST_STEPS, MOST_TERMS = 1_000, 3e8
 #: Least share of states within bounds at every public table, and walks that it is measured on.
 LEAST_INSIDE, WALKS = 0.05, 200
 #: Widest noise, as a standard deviation: the work for one step grows with it, for whole tables with its square.
@@ -275,19 +275,29 @@ def _parts(count: int, each: int) -> list[slice]:
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
+def _most_steps(problem: Problem) -> int:
+    """Steps after which coupled walks are given up: a line has some 50 terms per standard deviation of the noise."""
+    widest = 1 + float(np.sqrt(problem.law.variances.max()))
+    terms = 100 * PILOTS * problem.space.dimension * widest
+    return int(min(MOST_STEPS, max(20, MOST_TERMS / terms)))
+
+
 def _lines(problem: Problem, truth: Truth) -> tuple[LineChain, int]:
     """The walk at this truth, and its number of steps; kept where the law does not depend on the truth."""
     kept: dict[str, Any] = problem.__dict__
     if not problem.depends_on_data:
         if "_lines" not in kept:
             chain = LineChain.of(problem, found_moves(problem), np.zeros(problem.law.n, dtype=np.int64))
-            kept["_lines"] = chain, worst_run_length([chain], problem.tau, seeded(SEED), most=MOST_STEPS).steps
+            kept["_lines"] = (
+                chain,
+                worst_run_length([chain], problem.tau, seeded(SEED), most=_most_steps(problem)).steps,
+            )
         result: tuple[LineChain, int] = kept["_lines"]
         return result
     table, found, stream = np.asarray(truth, dtype=np.int64), found_moves(problem), seeded(SEED)
     chains = [LineChain.of(problem, found, probe) for probe in public_tables(problem, table)]
     # A law within τp/2 of another is within τ of it given an event of probability p or more.
-    steps = worst_run_length(chains, problem.tau * LEAST_INSIDE / 2, stream, most=MOST_STEPS).steps
+    steps = worst_run_length(chains, problem.tau * LEAST_INSIDE / 2, stream, most=_most_steps(problem)).steps
     for chain in chains:
         if chain.inside(advanced(chain, chain.start(WALKS, stream), steps, stream)).mean() < 2 * LEAST_INSIDE:
             raise Refused(TOO_RARE)

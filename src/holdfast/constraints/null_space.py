@@ -261,6 +261,8 @@ class NullSpace:
 
     def pinned_coordinates(self) -> npt.NDArray[np.bool_]:
         """Tell for each coordinate whether the rows alone determine it (e_i lies in the row space)."""
+        if self.rank == 0:
+            return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
 
     def spans(self, position: int) -> bool:

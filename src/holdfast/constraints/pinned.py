@@ -29,8 +29,8 @@ class Disclosure:
 
     `low` and `high` are inclusive; `high` is 2**62 where there is no limit. `attained`: tables were found that have all
     figures and attain both ends (or there is only one value); where it is False the range may be narrower. `varies`:
-    two tables were found with different values. `published`: outputs that are exact figures themselves, or known
-    without any figure.
+    two tables were found with different values. `published`: outputs that are exact figures themselves or sums of them,
+    or known without any figure.
     """
 
     low: Ints
@@ -108,18 +108,24 @@ def pinned(
         raise Refused("of must be a query that counts records in known cells")
     if any(each.query.cells != wanted.cells for each in known):
         raise Refused(f"earlier releases must be about the same {wanted.cells} cells")
-    patience = float(positive("seconds", seconds))
+    return disclosure(known, wanted, float(positive("seconds", seconds)))
+
+
+def disclosure(known: list[Known], wanted: Any, seconds: float) -> Disclosure:
+    """Return the ranges of a query's outputs given everything known about the same cells."""
     if pinned_trees.accepts(known, wanted):
         return _on_tree(known, wanted)
     rows = cell_rows(known)
     targets = tidy(sparse.csr_array(wanted.columns))
     published = _published(targets, rows) | _settled(targets, carried(cell_rows(known, figures=False)))
+    closed = None
     if wanted.identity:
-        shape = (wanted.n,) if wanted.cube is None else wanted.cube.shape
-        closed = pinned_margins.cell_ranges(rows, shape)
-        if closed is not None:
-            return _closed(*closed, published, wanted)
-    found = pinned_programs.ranges(carried(rows), targets, patience)
+        closed = pinned_margins.cell_ranges(rows, (wanted.n,) if wanted.cube is None else wanted.cube.shape)
+    if closed is not None:
+        return _closed(*closed, published, wanted)
+    found = pinned_programs.ranges(carried(rows), targets, seconds)
+    single = np.flatnonzero((found.low == found.high) & ~published & (np.diff(targets.indptr) > 1))
+    published[_sums_of_figures(targets, rows, single)] = True
     return Disclosure(found.low, found.high, found.attained, found.varies, published, wanted)
 
 
@@ -132,6 +138,14 @@ def _on_tree(known: list[Known], wanted: Any) -> Disclosure:
     published = before[0] == before[1]
     for each in known:
         published[each.system.invariants.A.indices] = True
+    tree = wanted.tree
+    shown = published.reshape(tree.n, -1)
+    for depth in range(len(tree.levels) - 1, 0, -1):  # a node is a sum of figures if all its children are
+        nodes = tree.order[tree.level_start[depth] : tree.level_start[depth + 1]]
+        hidden = np.zeros(shown.shape, dtype=np.int64)
+        np.add.at(hidden, tree.parents[nodes], ~shown[nodes])
+        above = np.unique(tree.parents[nodes])
+        shown[above] |= hidden[above] == 0
     return _closed(*pinned_trees.ranges(known, wanted), published, wanted)
 
 
@@ -150,6 +164,30 @@ def _published(targets: sparse.csr_array, rows: CellRows) -> Mask:
     result = np.zeros(targets.shape[0], dtype=bool)
     result[[i for i in same_size.tolist() if _key(targets, i) in exact]] = True
     return result
+
+
+def _sums_of_figures(targets: sparse.csr_array, rows: CellRows, asked: Ints) -> Ints:
+    """Return those of the asked targets that are sums of figures without a cell in common.
+
+    The largest figures inside a target are taken first, as long as they fit in what is left. Margins and hierarchies
+    need no more; elsewhere a sum may be missed, which only makes the list of what is given away longer.
+    """
+    if rows.A.shape[0] == 0:
+        return asked[:0]
+    plain = np.logical_and.reduceat(rows.A.data == 1, rows.A.indptr[:-1])
+    figures = sparse.csr_array(rows.A[np.flatnonzero(plain)])
+    sizes = np.diff(figures.indptr)
+    found = []
+    for i in asked.tolist():
+        left = targets[[i]].toarray().ravel()
+        inside = np.flatnonzero(figures @ (left == 1) == sizes)
+        for k in inside[np.argsort(-sizes[inside], kind="stable")].tolist():
+            cells = figures.indices[figures.indptr[k] : figures.indptr[k + 1]]
+            if (left[cells] == 1).all():
+                left[cells] = 0
+        if not left.any():
+            found.append(i)
+    return np.array(found, dtype=np.int64)
 
 
 def _key(rows: sparse.csr_array, i: int) -> tuple[bytes, bytes]:

@@ -30,8 +30,9 @@ Ints = npt.NDArray[np.int64]
 DENOMINATORS = (1, 2, 3, 4, 12, 60, 2**20)
 #: Directions tried at first: their vertices attain many ends at once.
 DIRECTIONS = 8
-#: Walks from the first whole table that is found.
-WALKS = 4
+#: Walks from the first whole table that is found, and searches for tables in which many values differ from it, with
+#: the seconds that each may take.
+WALKS, SEARCHES, SEARCH_TIME = 4, 6, 2.0
 #: The widest range whose ends are settled by branch and bound although it is not pinned, and the part of the time that
 #: all such ranges together may take it to.
 NARROW, NARROW_TIME = 3, 0.25
@@ -128,6 +129,8 @@ class _Block:
     least_real: npt.NDArray[np.float64] = field(init=False)
     most_real: npt.NDArray[np.float64] = field(init=False)
     table: Ints | None = field(init=False, default=None)
+    moves: sparse.csc_array | None = field(init=False, default=None)
+    walks: int = field(init=False, default=0)
     solver: Any = field(init=False, default=None)
     costs: npt.NDArray[np.float64] = field(init=False)
 
@@ -168,6 +171,7 @@ class _Block:
                 if self._open(i, sign) and self._improvable(i, sign):
                     self._program(i, sign)
         self._load(integer=True)
+        self._move_many(deadline)
         for targets, end in ((self._still(), deadline), (self._narrow(), first_deadline)):
             for i in targets:
                 for sign in (1, -1):
@@ -205,17 +209,36 @@ class _Block:
             self.solver.setOptionValue("mip_max_improving_sols", 1)
             self._limit(deadline)
             self._run(np.zeros(self.rows.n))
-        moves = None if self.table is None else moves_of(self.rows)
-        if moves is None:
+        if self.table is not None:
+            self.moves = moves_of(self.rows)
+            for _ in range(WALKS):
+                self._walk()
+
+    def _walk(self) -> None:
+        """Walk on from the last table, and note the values that are met."""
+        if self.moves is None or self.table is None:
             return
+        self.walks += 1
+        end, least, most = walk(self.rows, self.moves, self.table, self.walks)
         single = np.flatnonzero((np.diff(self.targets.indptr) == 1) & (self.targets.max(axis=1).toarray().ravel() == 1))
         cells = self.targets.indices[self.targets.indptr[single]]
-        for seed in range(WALKS):
-            assert self.table is not None
-            end, least, most = walk(self.rows, moves, self.table, seed)
-            self.least_seen[single] = np.minimum(self.least_seen[single], least[cells])
-            self.most_seen[single] = np.maximum(self.most_seen[single], most[cells])
-            self._see(end.astype(np.float64))
+        self.least_seen[single] = np.minimum(self.least_seen[single], least[cells])
+        self.most_seen[single] = np.maximum(self.most_seen[single], most[cells])
+        self._see(end.astype(np.float64))
+
+    def _move_many(self, deadline: float) -> None:
+        """Search for tables in which many of the values that were never seen to differ are larger, or smaller."""
+        for _ in range(SEARCHES):
+            still = self._still()
+            if not still or time.monotonic() > deadline:
+                return
+            # up where the one value that was seen is the least possible, down elsewhere
+            signs = np.where(self.least_seen[still] <= self.low[still], -1.0, 1.0)
+            costs = np.asarray(signs @ self.targets[still].astype(np.float64)).ravel()
+            self._start_from_table()
+            self._limit(min(deadline, time.monotonic() + SEARCH_TIME))
+            self._run(costs)
+            self._walk()
 
     # --- programs ----------------------------------------------------------------------------------------------
 
@@ -334,12 +357,16 @@ class _Block:
         remaining = max(0.1, deadline - time.monotonic())
         self.solver.setOptionValue("time_limit", float(self.solver.getRunTime()) + remaining)
 
-    def _branch(self, i: int, sign: int, deadline: float) -> None:
-        """Settle one end by branch and bound, whose bounds are those of doubles; refuse figures without a table."""
+    def _start_from_table(self) -> None:
+        """Tell the solver the last table."""
         if self.table is not None:
             known = highspy.HighsSolution()
             known.col_value = self.table.astype(np.float64).tolist()
             self.solver.setSolution(known)
+
+    def _branch(self, i: int, sign: int, deadline: float) -> None:
+        """Settle one end by branch and bound, whose bounds are those of doubles; refuse figures without a table."""
+        self._start_from_table()
         self._limit(deadline)
         status = self._run(self._cost(i, sign))
         if status == highspy.HighsModelStatus.kOptimal:

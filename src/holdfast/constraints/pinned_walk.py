@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 #: vector of the basis, and at most.
 ROUNDS, PAIRS_EACH, MOST_PAIRS = 3, 20, 20_000
 #: Steps of one walk: some for every move, and at most.
-STEPS_EACH, MOST_STEPS = 100, 500_000
+STEPS_EACH, MOST_STEPS = 100, 2_000_000
 #: A move that could be made more often than this is made once: without limits a walk must not run away.
 OFTEN = 2**30
 

@@ -33,6 +33,7 @@ from holdfast.release.methods import MOVES
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
+    from holdfast.release.unprotected import Unprotected as OpenFigures
 
 
 def statements_of(table: Table) -> tuple[Guarantee, ...]:
@@ -41,9 +42,13 @@ def statements_of(table: Table) -> tuple[Guarantee, ...]:
 
 
 def table_certificate(
-    table: Table, ways: str, interval: Interval, files: tuple[str, str, str | None]
+    table: Table,
+    ways: str,
+    interval: Interval,
+    files: tuple[str, str, str | None],
+    determined: Sequence[OpenFigures] = (),
 ) -> TableCertificate:
-    """Describe one released table."""
+    """Describe one released table; `determined` lists what the exact figures give away besides themselves."""
     parquet, csv, measurements = files
     return TableCertificate(
         name=table.name,
@@ -56,7 +61,9 @@ def table_certificate(
         mechanism=repr(table.mechanism),
         statements=list(statements_of(table)),
         holds=_holds(table.holds),
-        unprotected=[Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in table.unprotected],
+        unprotected=[
+            Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in (*table.unprotected, *determined)
+        ],
         interval=interval,
         parquet=parquet,
         csv=csv,
@@ -74,11 +81,16 @@ def _holds(account: dict[str, Any]) -> Holds:
 
 
 def certificate_of(
-    job: Job, release: str, date: str, tables: Sequence[TableCertificate], files: Sequence[ReleasedFile]
+    job: Job,
+    release: str,
+    date: str,
+    tables: Sequence[TableCertificate],
+    files: Sequence[ReleasedFile],
+    determined: Sequence[str] = (),
 ) -> Certificate:
-    """Return the sealed certificate of a release."""
+    """Return the sealed certificate of a release; `determined` says what the exact figures give away in words."""
     statements = job.guarantees
-    unprotected = list(job.unprotected)
+    unprotected = [*job.unprotected, *determined]
     caveats = [*job.caveats, *(item for statement in statements for item in statement.caveats)]
     return Certificate(
         release=release,

@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.privacy.words import figure
+from holdfast.release.disclosure import so_far
 from holdfast.release.job import Job, Table
+from holdfast.release.ledger import Ledger
 from holdfast.release.unprotected import FIXED
 
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 
 
-def explain(job: Job) -> dict[str, list[str]]:
-    """Return headings with their sentences, in reading order."""
+def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
+    """Return headings with their sentences, in reading order; `ledger` replaces the one of the spec.
+
+    Of the data only figures are read that earlier releases have published exactly, as the ledger keeps them.
+    """
+    book = Ledger(job.spec.ledger_file) if ledger is None else ledger
     found = {
         "What is asked for": [_asked(job), protected(job)],
         "What the release promises": [str(job.guarantee)],
         "What holds in every table": [_held(table) for table in job.tables],
-        "What is given away": _given_away(job),
+        "What is given away": [*_given_away(job), *so_far(job, book.figures(job.dataset))],
         "How the records are treated": [f"{caveat[0].upper()}{caveat[1:]}." for caveat in job.caveats],
         "How the noise is drawn": [_drawn(table) for table in job.tables],
     }

@@ -50,6 +50,9 @@ _charges = _table(
     sa.Column("spec_hash", sa.Text, nullable=False),
     sa.Column("statements", sa.Text, nullable=False),
 )
+_figures = _table(
+    "figures", sa.Column("release", sa.Text, nullable=False, unique=True), sa.Column("tables", sa.Text, nullable=False)
+)
 
 
 def now() -> str:
@@ -163,7 +166,26 @@ class Ledger:
         """Return what is left in the budget's own terms, rounded down, or None where no budget was set."""
         return self.account(dataset, unit).left
 
+    def figures(self, dataset: str) -> list[dict[str, Any]]:
+        """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first."""
+        with self._reading() as connection:
+            if connection is None or not sa.inspect(connection).has_table(_figures.name):
+                return []
+            wanted = sa.select(_figures).where(_figures.c.dataset == dataset).order_by(_figures.c.number)
+            return [table for row in connection.execute(wanted) for table in json.loads(row.tables)]
+
     # --- writing -----------------------------------------------------------------------------------------------
+
+    def keep_figures(
+        self, dataset: str, unit: str, tables: Sequence[dict[str, Any]], *, release: str, when: str
+    ) -> None:
+        """Keep the figures that a release is about to publish exactly; durable when this returns."""
+        with self._writing() as connection:
+            if not sa.inspect(connection).has_table(_figures.name):
+                _add(connection, _figures)  # a ledger that was made before figures were kept
+            text = json.dumps(list(tables), ensure_ascii=False)
+            values = {"at": when, "dataset": dataset, "unit": unit, "release": release, "tables": text}
+            connection.execute(_figures.insert().values(**values))
 
     def set_budget(self, dataset: str, unit: str, *, epsilon: Any = None, delta: Any = None, rho: Any = None) -> None:
         """Set what may be spent in all on a dataset for a unit; the newest budget counts, older ones stay listed."""
@@ -307,22 +329,27 @@ def _recognise(connection: sa.Connection, path: Path) -> None:
 
 
 def _fill(connection: sa.Connection) -> None:
-    _tables.create_all(connection)
     for table in _tables.sorted_tables:
-        for action in ("UPDATE", "DELETE"):
-            connection.exec_driver_sql(
-                f"CREATE TRIGGER {table.name}_no_{action.lower()} BEFORE {action} ON {table.name} {_ABORT}"
-            )
-        # INSERT OR REPLACE would delete a row without the trigger of DELETE.
-        same = " OR ".join(
-            f"{column.name} = NEW.{column.name}" for column in table.c if column.primary_key or column.unique
-        )
-        connection.exec_driver_sql(
-            f"CREATE TRIGGER {table.name}_no_replace BEFORE INSERT ON {table.name} "
-            f"WHEN EXISTS (SELECT 1 FROM {table.name} WHERE {same}) {_ABORT}"
-        )
+        _add(connection, table)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
     connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+
+
+def _add(connection: sa.Connection, table: sa.Table) -> None:
+    """Make a table to which rows can only be added."""
+    table.create(connection)
+    for action in ("UPDATE", "DELETE"):
+        connection.exec_driver_sql(
+            f"CREATE TRIGGER {table.name}_no_{action.lower()} BEFORE {action} ON {table.name} {_ABORT}"
+        )
+    # INSERT OR REPLACE would delete a row without the trigger of DELETE.
+    same = " OR ".join(
+        f"{column.name} = NEW.{column.name}" for column in table.c if column.primary_key or column.unique
+    )
+    connection.exec_driver_sql(
+        f"CREATE TRIGGER {table.name}_no_replace BEFORE INSERT ON {table.name} "
+        f"WHEN EXISTS (SELECT 1 FROM {table.name} WHERE {same}) {_ABORT}"
+    )
 
 
 def _refuse_overspending(

@@ -14,8 +14,10 @@ from holdfast.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.randomness import seeded
 from holdfast.release.choosing import Compared
+from holdfast.release.disclosure import so_far
 from holdfast.release.errors import SEED
 from holdfast.release.job import Job, Table
+from holdfast.release.ledger import Ledger
 from holdfast.release.unprotected import Unprotected
 
 #: Memory of the loaded library, and of one figure at its peak: what nations of blocks were measured to need, rounded up
@@ -59,6 +61,7 @@ class Plan:
 
     job: Job
     tables: tuple[TablePlan, ...]
+    disclosed: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float | None:
@@ -89,6 +92,7 @@ class Plan:
             "statements": [statement.as_mapping() for statement in job.guarantees],
             "in_words": [str(statement) for statement in job.guarantees],
             "unprotected": list(self.unprotected),
+            "disclosed": list(self.disclosed),
             "caveats": list(job.caveats),
             "seconds_to_draw": self.seconds,
             "bytes_at_peak": self.bytes,
@@ -119,7 +123,8 @@ def _level_as_mapping(level: Level) -> dict[str, Any]:
 
 def plan(job: Job) -> Plan:
     """Plan a job from its spec and public guesses."""
-    return Plan(job, tuple(_planned(table) for table in job.tables))
+    figures = Ledger(job.spec.ledger_file).figures(job.dataset)
+    return Plan(job, tuple(_planned(table) for table in job.tables), tuple(so_far(job, figures)))
 
 
 def _planned(table: Table) -> TablePlan:

@@ -27,6 +27,7 @@ from holdfast.published import Release
 from holdfast.release.accounts import Budget
 from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
 from holdfast.release.certifying import certificate_of, statements_of, table_certificate
+from holdfast.release.disclosure import Figures, GivenAway, given_away, published, refuse_disclosure
 from holdfast.release.explain import protected
 from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.ledger import Ledger, now
@@ -37,6 +38,7 @@ from holdfast.release.verify import verify
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
+    from holdfast.release.unprotected import Unprotected
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
 #: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.
@@ -91,6 +93,11 @@ class _Run:
             budget=self.budget,
         )
 
+    def keep_figures(self, figures: Sequence[Figures]) -> None:
+        """Keep the exact figures in the ledger, for releases to come; durable when this returns."""
+        job = self.job
+        self.ledger.keep_figures(job.dataset, job.unit, figures, release=self.identity, when=self.when)
+
     @property
     def charged(self) -> bool:
         """Whether the ledger has the charge."""
@@ -116,7 +123,8 @@ def release(
 
     `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
     words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
-    written, a budget with too little left, and data that do not fit the spec.
+    written, a budget with too little left, data that do not fit the spec, and exact figures that determine others
+    where the spec does not accept it.
     """
     step("checking the ledger")
     run = _Run.of(job, output, ledger)
@@ -124,16 +132,19 @@ def release(
         step("counting")
         with _told("the records cannot be counted"):
             cells = tabulate(job, source)
+        answers = [table.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
+        exact = any(table.holding.exact for table in job.tables)
+        disclosed: list[GivenAway] = []
+        if exact:
+            disclosed = given_away(job, run.ledger.figures(job.dataset), answers)
+            refuse_disclosure(job, disclosed)
         with _told_of_charge(run):
             step("charging the ledger")
             run.charge()
             step("drawing")
-            drawn = [
-                table.mechanism.release(table.query.answer(counted))
-                for table, counted in zip(job.tables, cells, strict=True)
-            ]
+            drawn = [table.mechanism.release(truth) for table, truth in zip(job.tables, answers, strict=True)]
             step("writing")
-            _write(run, drawn, place)
+            _write(run, drawn, place, disclosed)
             step("verifying")
             wrong = verify(place).differences
             if wrong:
@@ -141,6 +152,8 @@ def release(
                     f"nothing is released: {wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
                 )
             step("publishing")
+            if exact:
+                run.keep_figures(published(job, answers))
             publish(place, run.folder)
     return run.folder
 
@@ -188,21 +201,29 @@ def _told_of_charge(run: _Run) -> Iterator[None]:
         raise
 
 
-def _write(run: _Run, drawn: Sequence[Release], place: Path) -> None:
+def _write(run: _Run, drawn: Sequence[Release], place: Path, disclosed: Sequence[GivenAway]) -> None:
     job = run.job
+    determined = {found.table.name: found.entries for found in disclosed}
+    also = [words for found in disclosed for words in found.words]
     written = [
-        _write_table(table, release, place, "" if len(job.tables) == 1 else f"{table.name}-")
+        _write_table(
+            table,
+            release,
+            place,
+            "" if len(job.tables) == 1 else f"{table.name}-",
+            determined.get(table.name, ()),
+        )
         for table, release in zip(job.tables, drawn, strict=True)
     ]
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in (table.parquet, table.csv, table.measurements) if name is not None]
     files = [_described(place / name) for name in listed]
     # The report is certified too, so it is made from a certificate that does not list it yet.
-    draft = certificate_of(job, run.identity, run.date, tables, files)
+    draft = certificate_of(job, run.identity, run.date, tables, files, also)
     page = report(draft, [columns for _, columns in written], protected(job), _spent(run))
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
-    write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files).to_json())
+    write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())
     # The time at which a file was written would tell how long the draw took.
     midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()
     for path in (*place.iterdir(), place):
@@ -224,7 +245,7 @@ def _described(path: Path) -> ReleasedFile:
 
 
 def _write_table(
-    table: Table, drawn: Release, place: Path, prefix: str
+    table: Table, drawn: Release, place: Path, prefix: str, determined: Sequence[Unprotected]
 ) -> tuple[TableCertificate, dict[str, npt.NDArray[Any]]]:
     """Write the files of a table; return what is certified about it, and its columns."""
     names = f"{prefix}table.parquet", f"{prefix}table.csv"
@@ -240,7 +261,7 @@ def _write_table(
         deviations = np.sqrt(variances[rows]) * float(table.mechanism.base.unit)
         columns = zip(MEASUREMENTS, (rows, drawn.measurements[rows], deviations), strict=True)
         write_table(dict(columns), place / measured)
-    return table_certificate(table, drawn.method, interval, (*names, measured)), written
+    return table_certificate(table, drawn.method, interval, (*names, measured), determined), written
 
 
 def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:

@@ -95,6 +95,16 @@ def one_of(*allowed: str) -> BeforeValidator:
     return BeforeValidator(check, json_schema_input_type=Literal[allowed])
 
 
+def _yes_or_no(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise wrong(f"found {shown(value)}", found=value, allowed=("true", "false"))
+    return value
+
+
+#: The check of a truth value.
+yes_or_no = BeforeValidator(_yes_or_no, json_schema_input_type=bool)
+
+
 def as_list(value: Any) -> Any:
     """A single value stands for a list of one."""
     return value if isinstance(value, list) else [value]

@@ -13,6 +13,7 @@ import duckdb
 import narwhals as nw
 
 from holdfast.arguments import Refused
+from holdfast.release.engine import scratch
 from holdfast.release.reading import CSV, PARQUET, files_of, quoted_name, quoted_text, rows_of
 from holdfast.release.spec import Spec
 
@@ -26,7 +27,7 @@ def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, columns: 
     """Make the records known to the engine; return the words that name them in a query, and what counts them.
 
     `columns` are the ones that are needed; None: all of them (whole records are hashed). A lazy frame is counted in its
-    own engine, so that only its distinct values come here.
+    own engine, so that only its distinct values come here; where whole records are needed it writes them to a file.
     """
     if source is None:
         return _file(engine, spec), "count(*)"
@@ -41,20 +42,36 @@ def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, columns: 
     available = frame.collect_schema().names()
     # Columns that are missing are refused later, with those of files.
     needed = available if columns is None else [column for column in columns if column in available] or available[:1]
-    weight = "count(*)"
     try:
         chosen = frame.select(*needed)
-        if isinstance(chosen, nw.LazyFrame):
-            if columns is not None:
-                number = unused(COUNT, needed)
-                chosen, weight = chosen.group_by(*needed).agg(nw.len().alias(number)), f"sum({number})::BIGINT"
-            chosen = chosen.collect()
-        engine.register("records", chosen.to_arrow())
+        if not isinstance(chosen, nw.LazyFrame):
+            engine.register("records", chosen.to_arrow())
+            return "records", "count(*)"
+        return (_written(engine, chosen), "count(*)") if columns is None else _grouped(engine, chosen, needed)
     except ModuleNotFoundError:
         raise Refused("reading a data frame needs pyarrow, which is not installed: install holdfast[pyarrow]") from None
     except Exception:  # whatever the frame's library raises may quote records
         raise Refused("the data frame cannot be read: a column of mixed types must be cast to texts first") from None
-    return "records", weight
+
+
+def _grouped(engine: duckdb.DuckDBPyConnection, frame: nw.LazyFrame[Any], columns: list[str]) -> tuple[str, str]:
+    """Let a lazy frame count its distinct values, in its own engine."""
+    number = unused(COUNT, columns)
+    engine.register("records", frame.group_by(*columns).agg(nw.len().alias(number)).collect().to_arrow())
+    return "records", f"sum({number})::BIGINT"
+
+
+def _written(engine: duckdb.DuckDBPyConnection, frame: nw.LazyFrame[Any]) -> str:
+    """Let a lazy frame write its records to a private file, in its own engine, so that memory need not hold them.
+
+    A cluster would write to disks of its own, where nobody removes them: its records are fetched.
+    """
+    if not (frame.implementation.is_polars() or frame.implementation.is_duckdb()):
+        engine.register("records", frame.collect().to_arrow())
+        return "records"
+    path = _file_of(engine)
+    frame.sink_parquet(str(path))
+    return rows_of(path)
 
 
 def _file(engine: duckdb.DuckDBPyConnection, spec: Spec) -> str:
@@ -102,7 +119,13 @@ def _alias(engine: duckdb.DuckDBPyConnection) -> str:
     return f"holdfast_source_{id(engine)}"
 
 
+def _file_of(engine: duckdb.DuckDBPyConnection) -> Path:
+    """The private file of a session."""
+    return scratch() / f"records-{id(engine)}.parquet"
+
+
 def closed(engine: duckdb.DuckDBPyConnection, spec: Spec) -> None:
-    """Let go of the database file of a session, if there can be one."""
+    """Let go of the database file and of the private file of a session, if there are any."""
+    _file_of(engine).unlink(missing_ok=True)
     if (spec.data.source or "").endswith(DATABASES):
         engine.execute(f"DETACH DATABASE IF EXISTS {_alias(engine)}")

@@ -32,6 +32,7 @@ from holdfast.release.scalars import (
     one_of,
     shown,
     wrong,
+    yes_or_no,
 )
 
 METHODS = ("auto", "given", "onto", "given-then-onto", "topdown", "bluedown", "metropolis", "noise")
@@ -322,6 +323,9 @@ class Spec(Part):
     hold: Holds = Field((), description="What must hold in the one table.")
     method: Annotated[str, one_of(*METHODS)] | None = None
     ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
+    accept_disclosure: Annotated[bool, yes_or_no] = Field(
+        False, description="Release although the exact figures determine others, which are then disclosed with them."
+    )
     output_folder: Text = Field(alias="output", description="Folder that the release makes.")
 
     _places: Places = PrivateAttr(default_factory=lambda: Places(Path("spec.yaml")))

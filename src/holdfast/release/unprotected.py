@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PUBLISHED = "published exactly"
 FIXED = "no allowed change of records alters it"
+DETERMINED = "determined by the exact figures"
 #: Up to so many figures of a level are named one by one in words.
 NAMED = 12
 
@@ -76,6 +77,13 @@ def unprotected(table: Table) -> tuple[Unprotected, ...]:
         fixed[frozen] = True
         found += _by_level(table, fixed & ~exact, FIXED, records)
     return tuple(found)
+
+
+def determined(table: Table, rows: npt.NDArray[np.int64]) -> tuple[Unprotected, ...]:
+    """Return figures that the exact ones determine, in the order of the levels."""
+    chosen = np.zeros(table.query.n, dtype=bool)
+    chosen[rows] = True
+    return tuple(_by_level(table, chosen, DETERMINED, None))
 
 
 def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:

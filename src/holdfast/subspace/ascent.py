@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-#: The first exponent; it is lowered where a step goes down instead of up.
-FIRST_POWER = 3.0
+#: The first exponent, and its factors after a step that climbed and after one that fell.
+FIRST_POWER, BOLDER, MEEKER = 3.0, 1.05, 0.6
 #: The gap that is aimed at, the gap that is good enough once `PATIENCE` rounds are over, and the most rounds.
 AIM, ENOUGH = 1e-6, 5e-4
-PATIENCE, MOST_ROUNDS = 150, 3_000
+PATIENCE, MOST_ROUNDS = 60, 3_000
 
 
 def ascend(ratios: Callable[[Floats], tuple[Floats, float]], start: Floats, patience: int = PATIENCE) -> Floats:
@@ -32,8 +32,7 @@ def ascend(ratios: Callable[[Floats], tuple[Floats, float]], start: Floats, pati
             best, least = weights, gap
         if gap <= AIM or (step >= patience and least <= ENOUGH):
             break
-        if value < before:
-            power = max(1.0, 0.7 * power)
+        power = max(1.0, MEEKER * power) if value < before else BOLDER * power
         before = value
         weights = weights * np.maximum(phi, 0.0) ** power
         weights = weights / weights.sum()

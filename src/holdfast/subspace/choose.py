@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import Refused
 from holdfast.constraints import System
 from holdfast.queries import Neighbours, Query
 from holdfast.subspace import cube_spaces, extended_laplace, leaves
 from holdfast.subspace.correlated import correlated
 from holdfast.subspace.cube_spaces import CubeSpaces
 from holdfast.subspace.extended_laplace import FrameLaplace
-from holdfast.subspace.geometry import Geometry
+from holdfast.subspace.geometry import NOTHING_OPEN, Geometry
 from holdfast.subspace.k_norm import k_norm
 from holdfast.subspace.law import SubspaceLaw
 from holdfast.subspace.optimal import optimal
@@ -30,7 +30,6 @@ MOST_LISTED = 10**7
 
 def choose(query: Query, system: System, neighbours: Neighbours, law: str, costs: Floats | None = None) -> SubspaceLaw:
     """Return the law of noise on the null space of all equalities; refuse where none is known."""
-    one_of("law", law, LAWS)
     if costs is not None and law != "optimal":
         raise Refused(f"weights say what law='optimal' makes least, found law={law!r}")
     spaces, tree = CubeSpaces.of(query, system), TreeSpace.of(query, system)
@@ -45,8 +44,8 @@ def choose(query: Query, system: System, neighbours: Neighbours, law: str, costs
     else:
         known = leaves.k_norm(query, neighbours, spaces, tree)
         found = known or k_norm(Geometry.of(query, system, neighbours), neighbours)
-    if found.largest == 0:
-        raise Refused("the exact figures leave nothing open that neighbouring data can change: no noise is needed")
+    if found.largest == 0 or found.evidence.error == 0:
+        raise Refused(NOTHING_OPEN)
     return found
 
 
@@ -94,4 +93,4 @@ def _laplace(
     except Refused:
         return best  # too large for a table of columns
     tried = extended_laplace.extended(system.null_space(), geometry, neighbours, plain)
-    return tried if tried.evidence.error < best.evidence.error else best
+    return tried if tried.evidence.error <= best.evidence.error else best

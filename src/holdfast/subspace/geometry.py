@@ -29,6 +29,8 @@ NOTHING, SOMETHING = 1e-12, 1e-6
 #: Primes modulo which the rank of whole columns is taken.
 PRIMES = (2**61 - 1, 2**59 - 55)
 
+NOTHING_OPEN = "the exact figures leave nothing open that neighbouring data can change: no noise is needed"
+
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
@@ -72,7 +74,7 @@ class Geometry:
         left, lengths, _ = linalg.svd(images, full_matrices=False)
         longest = lengths[0] if lengths.size else 0.0
         if longest <= NOTHING * float(abs(columns).max()):
-            raise Refused("the exact figures leave nothing open that neighbouring data can change: no noise is needed")
+            raise Refused(NOTHING_OPEN)
         rank = int((lengths > SOMETHING * longest).sum())
         if rank < lengths.size and lengths[rank] > NOTHING * longest:
             raise Refused("some directions of the answer are a million times shorter than others: rescale the rows")

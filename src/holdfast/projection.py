@@ -1,0 +1,121 @@
+"""A mechanism of the user's own, projected so that exact figures hold (SDP Thm 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, reals, whole
+from holdfast.constraints import Constraint, System
+from holdfast.extension import equalities
+from holdfast.noise import Gaussian, Independent
+from holdfast.privacy import Additive, Differences, Guarantee, Promise, for_records
+from holdfast.privacy.invariants import NO_MOVE, published, sharing
+from holdfast.published import Release
+from holdfast.queries import Query
+
+CLAIMED = "rests on the guarantee claimed for a mechanism that is not holdfast's and was not checked"
+BECAUSE = "orthogonal projection of a private answer (SDP Thm 10)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Projected:
+    """Another mechanism's answers, moved orthogonally so that every exact figure holds. Made by `project`.
+
+    Law: q(x) + Π_N(M(x) − q(x)). Guarantee: M's own, for all neighbours, about the part of the answer in N.
+    """
+
+    answer: Callable[[npt.NDArray[np.float64]], Any]
+    query: Query
+    constraint: Constraint
+    system: System
+    claimed: Guarantee
+
+    def __repr__(self) -> str:
+        return f"<Mechanism: a mechanism of your own on {self.query!r}, projected onto {self.constraint}>"
+
+    @cached_property
+    def _promise(self) -> Promise:
+        base = Additive(self.query, Independent((Gaussian(Fraction(1)),), None, self.query.n), self.claimed.neighbours)
+        statement = replace(
+            self.claimed,
+            because=f"{self.claimed.because.rstrip('. ')}; {BECAUSE}",
+            caveats=(*self.claimed.caveats, CLAIMED),
+            exact=False,
+        )
+
+        def state(differences: Differences, **words: Any) -> Guarantee:
+            relation = differences.neighbours
+            # A replaced record is one that goes and one that comes.
+            steps = relation.records * (2 if base.neighbours.adds and not relation.adds else 1)
+            words = {name: value for name, value in words.items() if name in ("scope", "unprotected")}
+            return replace(for_records(statement, max(steps, base.neighbours.records)), neighbours=relation, **words)
+
+        statements = sharing(base, self.system, state)
+        if not any(each.scope == "all" for each in statements):
+            statements.append(replace(statement, scope="subspace", unprotected=published(self.system)))
+        return Promise.of(statements, NO_MOVE)
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """Every statement that holds, best first."""
+        return self._promise.statements
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The best statement that holds."""
+        return self.guarantees[0]
+
+    def simulate(self, truth: Any, size: int) -> npt.NDArray[np.float64]:
+        """The values of `size` independent releases of this truth, (size, n): for planning, tests and studies."""
+        checked = self._truth(truth)
+        return np.stack([self._values(checked) for _ in range(whole("size", size, at_least=1))])
+
+    def release(self, truth: Any) -> Release:
+        """Ask the mechanism once and release its projected answer; the law of its errors is not known."""
+        values = self._values(self._truth(truth))
+        return Release(values, self.guarantees, self.query, "projection of a mechanism of your own", _unknown)
+
+    def _truth(self, truth: Any) -> npt.NDArray[np.float64]:
+        checked = reals("truth", truth, (self.query.n,))
+        missed = self.system.violation(checked)
+        if missed is not None:
+            raise Refused(f"truth violates what must hold: {missed}")
+        return checked
+
+    def _values(self, truth: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        noisy = reals("the mechanism's answer", self.answer(truth.copy()), (self.query.n,))
+        return np.asarray(truth + self.system.null_space().project(noisy - truth))
+
+
+def _unknown() -> None:
+    """The law of the errors is not known."""
+
+
+def project(
+    answer: Callable[[npt.NDArray[np.float64]], Any], query: Query, constraint: Constraint, *, guarantee: Guarantee
+) -> Projected:
+    """Make exact figures hold in the answers of a private mechanism of your own (SDP Thm 10).
+
+    `answer(truth)` returns one private answer of n numbers; `guarantee` is what is claimed for it and all neighbours.
+    Guarantee: the claimed one, for the part of the answer that the exact figures leave open. Nothing here can check
+    the claim, and the mechanism's randomness is its own.
+    """
+    if not callable(answer):
+        raise Refused(f"answer must be a function from the truth to a private answer, found {type(answer).__name__}")
+    if not isinstance(query, Query):
+        raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(query).__name__}")
+    if not isinstance(guarantee, Guarantee):
+        raise Refused(f"guarantee must be a Guarantee, found {type(guarantee).__name__}")
+    if guarantee.void or guarantee.scope != "all":
+        raise Refused("guarantee must say something about all neighbours: a void or narrower one cannot be projected")
+    system = equalities("project()", query, constraint)
+    if not system.invariants.count:
+        raise Refused("project() is for exact figures: pass an invariant, alone or with equalities the answers obey")
+    return Projected(answer, query, constraint, system, guarantee)

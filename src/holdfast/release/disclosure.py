@@ -1,0 +1,297 @@
+"""What the exact figures of a job give away, together with each other and with those that were published before.
+
+An exact figure is kept in public words: how many records have these values in these columns. So it can be read again
+as a sum of cells of any other table that has the columns. Only figures that are published anyway are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.constraints import Constraint, invariant
+from holdfast.constraints.pinned import Disclosure, disclosure
+from holdfast.constraints.pinned_figures import Known
+from holdfast.constraints.rows import products
+from holdfast.queries import histogram
+from holdfast.release.public import Texts
+from holdfast.release.unprotected import Unprotected, determined, in_words
+
+if TYPE_CHECKING:
+    from holdfast.release.job import Job, Table
+
+Ints = npt.NDArray[np.int64]
+#: One table's figures in plain values: its name, how its records were treated, and groups of figures with one set of
+#: columns each.
+Figures = dict[str, Any]
+
+#: Seconds that programs may take for one table.
+SECONDS = 60.0
+#: Tables with more cells than this are looked at only where their own closed form applies.
+MOST_CELLS = 2_000_000
+#: Outputs that a sentence names, and how far a figure may vary to be called narrow.
+NAMED, NARROW = 12, 2
+LOOKS = (
+    "Which other figures the exact ones determine depends on the data: release looks before it charges, and goes on "
+    "only if there is none or the spec says accept_disclosure: true."
+)
+REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the spec to disclose these too"
+
+
+@dataclass(frozen=True, eq=False)
+class GivenAway:
+    """The ranges that are left for the figures of a table, and sentences about figures that were left aside."""
+
+    table: Table
+    ranges: Disclosure | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> Ints:
+        """The outputs that are determined although they are not published exactly."""
+        return np.zeros(0, dtype=np.int64) if self.ranges is None else self.ranges.pinned
+
+    @property
+    def open(self) -> Ints:
+        """The outputs that may be determined: the time did not suffice to tell."""
+        return np.zeros(0, dtype=np.int64) if self.ranges is None else self.ranges.undecided
+
+    @property
+    def entries(self) -> tuple[Unprotected, ...]:
+        """What is determined, level by level."""
+        return determined(self.table, self.rows)
+
+    @property
+    def words(self) -> list[str]:
+        """What is determined, in sentences."""
+        return in_words(self.table.name, self.entries)
+
+
+# --- figures in public words ----------------------------------------------------------------------------------------
+
+
+def treatment(job: Job) -> str:
+    """Say which records are counted: figures are about the same records only where this is the same."""
+    data, unit = job.spec.data, job.spec.privacy.unit
+    parts: dict[str, Any] = {"unit": None if unit is None else unit.model_dump(mode="json")}
+    if data.nulls.rule != "refuse" or data.outside.rule != "refuse":
+        parts |= {"nulls": data.nulls.model_dump(mode="json"), "outside": data.outside.model_dump(mode="json")}
+        parts["public_files"] = sorted(job.public_files.values())
+    return json.dumps(parts, sort_keys=True)
+
+
+def published(job: Job, answers: Sequence[npt.NDArray[Any]]) -> list[Figures]:
+    """Return the exact figures of every table, read from the true answers."""
+    return [
+        {"table": table.name, "treatment": treatment(job), "groups": _groups(table, _exact_values(table, truth))}
+        for table, truth in zip(job.tables, answers, strict=True)
+        if table.holding.exact
+    ]
+
+
+def _exact_values(table: Table, truth: npt.NDArray[Any]) -> Ints:
+    rows = _system(table).invariants
+    return np.asarray(products(rows.A, np.asarray(truth, dtype=np.int64)[:, None])[:, 0], dtype=np.int64)
+
+
+def _system(table: Table) -> Any:
+    assert table.constraint is not None
+    return table.constraint.system(table.query.n)
+
+
+def _named_columns(table: Table) -> list[str]:
+    """The columns of the records that address the table's cells."""
+    left_out = ("level", table.layout.asked.root)
+    return [name for name in table.columns if name not in left_out]
+
+
+def _groups(table: Table, values: Ints) -> list[dict[str, Any]]:
+    """Write figures down by the columns and values that all their records share."""
+    A = _system(table).invariants.A
+    names = _named_columns(table)
+    shared = np.zeros((len(names), A.shape[0]), dtype=bool)
+    texts = []
+    for k, name in enumerate(names):
+        column = table.columns[name]
+        labels, codes = np.unique([str(text) if text is not None else "" for text in column], return_inverse=True)
+        codes = np.where(column == None, -1, codes)[A.indices]  # noqa: E711
+        least, most = (ends.reduceat(codes, A.indptr[:-1]) for ends in (np.minimum, np.maximum))
+        shared[k] = (least == most) & (least >= 0)
+        texts.append(labels[np.maximum(least, 0)])
+    groups = []
+    for pattern in np.unique(shared.T, axis=0):
+        members = np.flatnonzero((shared == pattern[:, None]).all(axis=0))
+        used = np.flatnonzero(pattern)
+        groups.append(
+            {
+                "columns": [names[k] for k in used],
+                "values": [[str(texts[k][i]) for k in used] for i in members.tolist()],
+                "counts": values[members].tolist(),
+            }
+        )
+    return groups
+
+
+# --- figures as rows of a table -------------------------------------------------------------------------------------
+
+
+def _known(table: Table, figures: Figures) -> list[Known]:
+    """Return figures as sums of a table's outputs where they are outputs, otherwise of its cells."""
+    found = []
+    for group in figures["groups"]:
+        if not set(group["columns"]) <= set(_named_columns(table)):
+            continue  # about columns that this table does not have
+        wanted = {tuple(values): i for i, values in enumerate(group["values"])}
+        counts = np.array(group["counts"], dtype=np.int64)
+        outputs = _matches(_outputs(table, group["columns"]), wanted)
+        if len({row for _, row in outputs}) == len(wanted):
+            found.append(_rows(table.query, outputs, counts))
+        elif int(table.query.cells or 0) <= MOST_CELLS:
+            cells = _matches(enumerate(zip(*_cell_columns(table, group["columns"]), strict=True)), wanted)
+            found.append(_rows(histogram(int(table.query.cells or 0)), cells, counts))
+    return [each for each in found if each is not None]
+
+
+def _matches(named: Iterable[tuple[int, tuple[Any, ...]]], wanted: dict[tuple[str, ...], int]) -> list[tuple[int, int]]:
+    return [(place, wanted[values]) for place, values in named if values in wanted]
+
+
+def _outputs(table: Table, columns: Sequence[str]) -> list[tuple[int, tuple[Any, ...]]]:
+    """The outputs that sum over all columns but these, with their values."""
+    own = np.ones(table.query.n, dtype=bool)
+    for name in _named_columns(table):
+        own &= (table.columns[name] != None) == (name in columns)  # noqa: E711
+    places = np.flatnonzero(own)
+    return list(
+        zip(places.tolist(), _rows_of([table.columns[name][places] for name in columns], places.size), strict=True)
+    )
+
+
+def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
+    return list(zip(*([str(text) for text in column] for column in columns), strict=True)) if columns else [()] * count
+
+
+def _cell_columns(table: Table, columns: Sequence[str]) -> list[list[str]]:
+    """The values of columns in every cell."""
+    if table.layout.tree is not None:
+        tree, by = table.layout.tree, table.layout.by
+        leaves = (tree.leaves[:, None] * by + np.arange(by)).ravel()
+        return [[str(text) for text in table.columns[name][leaves]] for name in columns]
+    points = np.indices([key.size for key in table.keys]).reshape(len(table.keys), -1)
+    axes = [table.layout.names.index(name) for name in columns]
+    return [[str(text) for text in table.keys[a].values[-1][points[a]]] for a in axes]
+
+
+def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | None:
+    if not entries:
+        return None
+    places, rows = (np.array(side, dtype=np.int64) for side in zip(*entries, strict=True))
+    used, row = np.unique(rows, return_inverse=True)
+    C = sparse.csr_array((np.ones(places.size, dtype=np.int64), (row, places)), shape=(used.size, query.n))
+    return Known(query, invariant(C).system(query.n), counts[used])
+
+
+# --- what they give away --------------------------------------------------------------------------------------------
+
+
+def given_away(
+    job: Job, earlier: Sequence[Figures], answers: Sequence[npt.NDArray[Any]] | None = None
+) -> list[GivenAway]:
+    """Return what exact figures leave open in every table: earlier ones, and the job's own if its answers are given."""
+    own = [] if answers is None else published(job, answers)
+    alike = [each for each in earlier if each["treatment"] == treatment(job)]
+    notes: tuple[str, ...] = ()
+    if len(alike) < len(earlier):
+        notes = ("earlier exact figures about records that were kept or dropped by other rules are left aside",)
+    result = []
+    for number, table in enumerate(job.tables):
+        known = [] if answers is None or not table.holding.exact else [_own(table, answers[number])]
+        known += [each for figures in own if figures["table"] != table.name for each in _known(table, figures)]
+        before = [each for figures in alike for each in _known(table, figures)]
+        result.append(_ranges(table, known, before, notes))
+    return result
+
+
+def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
+    return Known(table.query, _system(table), _exact_values(table, truth))
+
+
+def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[str, ...]) -> GivenAway:
+    if not known and not before:
+        return GivenAway(table, None, notes)
+    structural = _structural(table)
+    try:
+        return GivenAway(table, disclosure([*structural, *known, *before], table.query, SECONDS), notes)
+    except Refused:
+        if not before:
+            raise
+    aside = (
+        *notes,
+        "earlier exact figures contradict the new ones, as when records were corrected: they are left aside",
+    )
+    if not known:
+        return GivenAway(table, None, aside)
+    return GivenAway(table, disclosure([*structural, *known], table.query, SECONDS), aside)
+
+
+def _structural(table: Table) -> list[Known]:
+    """What holds in the table for every dataset."""
+    rules: Constraint | None = None if table.constraint is None else table.constraint.structural
+    return [] if rules is None else [Known(table.query, rules.system(table.query.n), np.zeros(0, dtype=np.int64))]
+
+
+def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
+    """Refuse figures that exact ones determine, unless the spec accepts it; no figure is printed."""
+    if job.spec.accept_disclosure:
+        return
+    for each in found:
+        if each.rows.size:
+            count = f"{each.rows.size} other figure{'s' if each.rows.size > 1 else ''}"
+            raise Refused(
+                f"the exact figures determine {count} of the table {each.table.name!r}, whatever epsilon says: "
+                f"{REMEDY}; nothing was charged or drawn"
+            )
+        if each.open.size:
+            raise Refused(
+                f"whether the exact figures determine {each.open.size} other figures of the table {each.table.name!r} "
+                f"could not be told in {SECONDS:.0f} seconds: {REMEDY}; nothing was charged or drawn"
+            )
+
+
+def in_sentences(found: GivenAway) -> list[str]:
+    """Say what published figures give away about a table."""
+    sentences = [f"{found.table.name}: {note}." for note in found.notes]
+    if found.ranges is None:
+        return sentences
+    ranges, labels = found.ranges, found.table.query.labels
+    if found.rows.size:
+        shown = ", ".join(f"{labels[i]} = {ranges.low[i]}" for i in found.rows[:NAMED].tolist())
+        more = f" and {found.rows.size - NAMED:,} more" if found.rows.size > NAMED else ""
+        sentences.append(f"{found.table.name}: figures that were published exactly already determine {shown}{more}.")
+    narrow = [i for i in ranges.narrow(NARROW).tolist() if ranges.width[i] > 0]
+    if narrow:
+        shown = ", ".join(f"{labels[i]} between {ranges.low[i]} and {ranges.high[i]}" for i in narrow[:NAMED])
+        more = f" and {len(narrow) - NAMED:,} more" if len(narrow) > NAMED else ""
+        sentences.append(f"{found.table.name}: they leave little open for {shown}{more}.")
+    if not found.rows.size and not narrow:
+        limited = int(((ranges.high < LARGEST) & ~ranges.published).sum())
+        sentences.append(
+            f"{found.table.name}: figures published exactly already limit {limited:,} others, none closely."
+        )
+    return sentences
+
+
+def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
+    """Say what is known before the job's own figures are: what earlier ones give away, and what release will ask."""
+    sentences = [words for found in given_away(job, earlier) for words in in_sentences(found)]
+    if any(table.holding.exact for table in job.tables):
+        accepted = "The spec accepts that the exact figures may determine others, which the certificate will list."
+        sentences.append(accepted if job.spec.accept_disclosure else LOOKS)
+    return sentences

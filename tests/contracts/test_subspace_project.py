@@ -1,0 +1,79 @@
+"""project(): a mechanism of the user's own keeps its guarantee in the subspace scope and nothing more."""
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from subspaces import TREE, exact
+
+CELLS = hf.histogram(4)
+TOTAL = hf.invariant([[1, 1, 1, 1]])
+TRUTH = np.array([5, 0, 2, 9])
+
+
+def claim(kind="add-remove", **numbers):
+    return hf.Guarantee(neighbours=hf.Neighbours(kind), because="my proof", **(numbers or {"epsilon": 0.5}))
+
+
+def clipped(truth):
+    """Neither additive nor unbiased (nor private: only what is done with its answers is tested)."""
+    return np.where(np.arange(truth.size) % 2 == 0, np.minimum(truth, 3), truth + 1)
+
+
+def test_the_projected_answer_keeps_the_figures_and_the_rest_of_the_answer():
+    mechanism = hf.project(clipped, CELLS, TOTAL, guarantee=claim())
+    values = mechanism.release(TRUTH).values
+    assert values.sum() == pytest.approx(TRUTH.sum())
+    raw = clipped(TRUTH)
+    assert values - values.mean() == pytest.approx(raw - raw.mean())
+    assert mechanism.simulate(TRUTH, 3).shape == (3, 4)
+    with pytest.raises(hf.Refused, match="error bars"):
+        mechanism.release(TRUTH).interval()
+
+
+def test_statements():
+    first, second = hf.project(clipped, CELLS, TOTAL, guarantee=claim()).guarantees
+    assert (first.scope, first.epsilon, first.status) == ("subspace", 0.5, "proved")
+    assert any("not holdfast's" in caveat for caveat in first.caveats)
+    assert first.unprotected
+    # One record goes and one comes: two steps of the claimed relation.
+    assert (second.scope, second.epsilon, second.records) == ("invariant-sharing", 1.0, 2)
+    (only,) = hf.project(clipped, CELLS, TOTAL, guarantee=claim("replace-one", epsilon=1, delta=1e-6)).guarantees
+    assert (only.scope, only.epsilon, only.delta) == ("all", 1.0, 1e-6)
+    margins = hf.invariant(hf.exact_margins((2, 2), [(0,), (1,)]))
+    swap = hf.project(clipped, CELLS, margins, guarantee=claim(rho=0.1)).guarantees[-1]
+    # A swap replaces two records: four steps, and ρ grows with their square.
+    assert (swap.scope, swap.records, swap.neighbours.kind) == ("invariant-sharing", 2, "replace-one")
+    assert swap.rho == pytest.approx(1.6)
+
+
+def test_structural_equalities_hold_too():
+    query, constraint = exact(TREE, [0])
+    truth = query.answer([3, 0, 5, 1, 2])
+    generator = np.random.default_rng(1)
+    mechanism = hf.project(lambda x: x + generator.laplace(size=x.size), query, constraint, guarantee=claim())
+    values = mechanism.release(truth).values
+    assert values[0] == pytest.approx(truth[0])
+    assert values == pytest.approx(TREE.sum_up(values[TREE.leaves]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((3, CELLS, TOTAL, claim()), "must be a function"),
+        ((clipped, 4, TOTAL, claim()), "a query is expected"),
+        ((clipped, CELLS, TOTAL, 0.5), "must be a Guarantee"),
+        ((clipped, CELLS, TOTAL, claim(epsilon=np.inf)), "void or narrower"),
+        ((clipped, CELLS, hf.nonnegative(), claim()), "equalities only"),
+        ((clipped, CELLS, hf.equals([[1, 1, 1, 1]], [16]), claim()), "for exact figures"),
+    ],
+)
+def test_refusals(arguments, words):
+    *rest, guarantee = arguments
+    with pytest.raises(hf.Refused, match=words):
+        hf.project(*rest, guarantee=guarantee)
+
+
+def test_answers_of_another_shape_are_refused():
+    with pytest.raises(hf.Refused, match="shape"):
+        hf.project(lambda truth: truth[:2], CELLS, TOTAL, guarantee=claim()).release(TRUTH)

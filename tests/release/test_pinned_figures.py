@@ -1,0 +1,139 @@
+"""What exact figures give away in a release: refused unless accepted, listed, and remembered by the ledger."""
+
+import json
+import sqlite3
+
+import pytest
+
+import released
+from holdfast.arguments import Refused
+from holdfast.release.disclosure import given_away, published
+from holdfast.release.explain import explain
+from holdfast.release.ledger import Ledger
+from holdfast.release.plan import plan
+from holdfast.release.run import release
+from holdfast.release.tabulate import tabulate
+from holdfast.release.verify import verify
+
+EMPTY_NORTH = {("S2", "South", "F", "old", "X"): 20, ("S3", "South", "M", "child", "Y"): 7}
+EXACT_CITY = "{exact: [city]}"
+
+
+def tree_job(folder, exact, more="", name="out", records=released.RECORDS):
+    changes = [(EXACT_CITY, f"{{exact: {exact}}}"), (", categories: [sex]", ""), ("output: out", f"output: {name}")]
+    return released.job(folder, "hierarchy", *changes, more=more, records=records)
+
+
+def test_an_exact_zero_is_refused_before_the_charge(tmp_path):
+    job = tree_job(tmp_path, "[borough]", records=EMPTY_NORTH)
+    with pytest.raises(
+        Refused, match=r"determine 2 other figures.*accept_disclosure: true.*nothing was charged"
+    ) as found:
+        release(job)
+    assert "20" not in str(found.value)
+    assert "N1" not in str(found.value)
+    assert not Ledger(job.spec.ledger_file).entries()
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_accepted_is_listed_and_verified(tmp_path):
+    job = tree_job(tmp_path, "[borough]", "accept_disclosure: true", records=EMPTY_NORTH)
+    folder = release(job)
+    assert verify(folder).ok
+    certificate = json.loads((folder / "certificate.json").read_text())
+    listed = [
+        each for each in certificate["tables"][0]["unprotected"] if each["why"] == "determined by the exact figures"
+    ]
+    assert [(each["level"], each["figures"], each["rows"]) for each in listed] == [("zone", 2, [[3, 4]])]
+    assert any("determined by the exact figures" in words and "N1" in words for words in certificate["unprotected"])
+    assert "determined by the exact figures" in (folder / "report.html").read_text()
+
+
+def test_a_second_release_that_pins_with_the_first_is_refused(tmp_path):
+    release(tree_job(tmp_path, "[North]", name="first"))
+    later = tree_job(tmp_path, "[[North, N1]]", name="second")
+    with pytest.raises(Refused, match="determine 1 other figure "):
+        release(later)
+    assert len(Ledger(later.spec.ledger_file).entries()) == 1
+    alone = tree_job(tmp_path / "elsewhere", "[[North, N1]]", name="second")
+    assert verify(release(alone)).ok
+
+
+def test_explain_and_plan_name_what_published_figures_determine(tmp_path):
+    first = tree_job(tmp_path, "[North, [North, N1]]", "accept_disclosure: true", name="first")
+    before = " ".join(explain(first)["What is given away"])
+    assert "may determine others" in before
+    assert "N2 = 3" not in before
+    release(first)
+    later = tree_job(tmp_path, "[city]", name="second")
+    words = " ".join(explain(later)["What is given away"])
+    assert "already determine city / North / N2 = 3." in words
+    assert "release looks before it charges" in words
+    assert plan(later).as_mapping()["disclosed"] == list(plan(later).disclosed)
+    assert any("N2 = 3" in sentence for sentence in plan(later).disclosed)
+
+
+def test_figures_of_one_table_are_read_as_sums_of_another(tmp_path):
+    """Margins of sex and of age are exact in a cube; a later table by age knows its figures already."""
+    cube = released.job(tmp_path, "contingency", ("output: out", "output: first"), more="accept_disclosure: true")
+    release(cube)
+    ages = released.job(tmp_path, "histogram", ("output: out", "output: second"))
+    (found,) = given_away(ages, Ledger(ages.spec.ledger_file).figures(ages.dataset))
+    assert found.ranges.low.tolist() == found.ranges.high.tolist() == [67, 3, 200]
+    sums = released.job(tmp_path, "margins", ("output: out", "output: third"))
+    (found,) = given_away(sums, Ledger(sums.spec.ledger_file).figures(sums.dataset))
+    assert found.ranges.low[-1] == found.ranges.high[-1] == 270
+    zones = tree_job(tmp_path, "[borough]", name="fourth")
+    (found,) = given_away(zones, Ledger(zones.spec.ledger_file).figures(zones.dataset))
+    assert found.ranges is None  # no column in common
+
+
+def test_figures_are_kept_in_public_words(tmp_path):
+    job = tree_job(tmp_path, "[city, [South, S2]]")
+    answers = [table.query.answer(cells) for table, cells in zip(job.tables, tabulate(job), strict=True)]
+    (kept,) = published(job, answers)
+    groups = {tuple(group["columns"]): (group["values"], group["counts"]) for group in kept["groups"]}
+    assert groups == {(): ([[]], [270]), ("borough", "zone"): ([["South", "S2"]], [200])}
+
+
+def test_records_treated_by_other_rules_are_left_aside(tmp_path):
+    release(tree_job(tmp_path, "[North]", name="first"))
+    changes = [(EXACT_CITY, "{exact: [[North, N1]]}"), (", categories: [sex]", ""), ("output: out", "output: second")]
+    changes += [("name: trips,", "name: trips, nulls: {category: N1},")]
+    later = released.job(tmp_path, "hierarchy", *changes)
+    assert "other rules" in " ".join(explain(later)["What is given away"])
+    assert verify(release(later)).ok
+
+
+def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
+    release(tree_job(tmp_path, "[North]", name="first"))
+    other = dict(released.RECORDS) | {("N1", "North", "F", "child", "X"): 500}
+    later = tree_job(tmp_path, "[[North, N1]]", name="second", records=other)
+    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset), answers)
+    assert "contradict" in found.notes[0]
+    assert found.rows.size == 0
+    assert verify(release(later)).ok
+
+
+def test_a_ledger_made_before_figures_were_kept_still_serves(tmp_path):
+    job = tree_job(tmp_path, "[North]")
+    ledger = Ledger(job.spec.ledger_file)
+    ledger.set_budget("trips", "record", epsilon=5)
+    with sqlite3.connect(job.spec.ledger_file) as connection:
+        connection.execute("DROP TABLE figures")
+    assert ledger.figures("trips") == []
+    release(job)
+    (kept,) = ledger.figures("trips")
+    assert kept["groups"] == [{"columns": ["borough"], "values": [["North"]], "counts": [53]}]
+    with (
+        sqlite3.connect(job.spec.ledger_file) as connection,
+        pytest.raises(sqlite3.IntegrityError, match="append-only"),
+    ):
+        connection.execute("UPDATE figures SET tables = '[]'")
+
+
+@pytest.mark.parametrize("value", ["'yes'", "1", "[true]"])
+def test_accept_disclosure_is_true_or_false(tmp_path, value):
+    with pytest.raises(Refused, match=r"accept_disclosure.*true, false"):
+        released.job(tmp_path, more=f"accept_disclosure: {value}")
