@@ -242,12 +242,15 @@ class Mechanism:
         noisy = self._noisy(checked, 1, stream)
         # A move may work in place, and what it was given is published beside it where that is free.
         measurements = noisy[0].copy() if self._measurements_are_free else None
-        values = self._moved(noisy, checked)[0]
+        values, evidence = self._moved_with_evidence(noisy, checked)
         self._check(values, checked)
+        if evidence is not None:
+            self._check_on_grid(values, checked, evidence)
         if stream.reproducible:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
         kept = None if measurements is None else self._in_units(measurements)
-        return Release(self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
+        shown = (self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
+        return Release(*shown, evidence if self._measurements_are_free else None)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -366,6 +369,17 @@ class Mechanism:
             values = way.image(move.problem, values, move.problem.space.rows @ truth)
         return values
 
+    def _moved_with_evidence(
+        self, noisy: npt.NDArray[Any], truth: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], imaging.Evidence | None]:
+        """One moved table (n,), and what the last way can show for it."""
+        values, evidence = noisy[0], None
+        for move in self.moves:
+            right = move.problem.space.rows @ truth
+            answer = imaging.certified(self._way(move), move.problem, values, right)
+            values, evidence = answer.values, answer.evidence
+        return values, evidence
+
     @property
     def _measurements_are_free(self) -> bool:
         """Whether the noisy answer may be published beside the table: it is the input of a move and nothing else.
@@ -390,6 +404,19 @@ class Mechanism:
             missed = None if kept else "an invariant"
         if missed is not None:
             raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
+
+    def _check_on_grid(self, values: npt.NDArray[Any], truth: npt.NDArray[Any], evidence: imaging.Evidence) -> None:
+        """Test everything once more on the multiples of a grid that released doubles stand for, in whole numbers."""
+        known = evidence.steps(truth)
+        if values.dtype.kind == "i" or not evidence.exact or known is None:
+            return
+        system, steps = self.moves[-1].problem.system, evidence.nearest_steps(values)
+        missed = system.violation(steps, self.base.unit * evidence.grid)
+        if missed is None and system.invariants.count:
+            kept = system.null_space(structural=False).contains(steps - known)
+            missed = None if kept else "an invariant"
+        if missed is not None:
+            raise RuntimeError(f"nothing is released: the values moved miss {missed}; this is a fault of holdfast")
 
     def _of_scope(self, scope: str | None) -> Guarantee:
         """The first statement, or the first of this scope; refused where there is none."""

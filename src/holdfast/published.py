@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, probability, reals
 from holdfast.domains.frame import frame_of
+from holdfast.imaging import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
@@ -32,7 +33,8 @@ class Release:
     `values` are in output order: int64 where whole numbers were promised, otherwise float64. `guarantee` is the best
     statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
     constraint, in output order and meaningless where an output was not measured: `onto` mechanisms only, and only where
-    the guarantees cover them too.
+    the guarantees cover them too. `evidence` says on which grid the values stand and how near to the nearest point they
+    are, where a solver moved them and the guarantees cover that too.
     """
 
     values: npt.NDArray[Any]
@@ -41,6 +43,7 @@ class Release:
     method: str
     find_spread: Callable[[], Spread | None] = field(repr=False)
     measurements: npt.NDArray[Any] | None = field(default=None, repr=False)
+    evidence: Evidence | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # The law of the errors is found again when it is asked for.

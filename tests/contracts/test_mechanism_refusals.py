@@ -81,9 +81,9 @@ CASES = {
         lambda: hf.laplace(CELLS, epsilon=1, integer=False).onto(hf.nonnegative(), integer=True),
         "integer noise",
     ),
-    "whole numbers onto equalities": (
-        lambda: BASE.onto(hf.equals([[1, 1, 1]], [3])).noise(1),
-        "integer=False",
+    "whole numbers that do not exist": (
+        lambda: BASE.onto(hf.at_least([[1, 1, 0], [-1, -1, 0], [1, -1, 0], [-1, 1, 0]], [1, -1, 0, 0])).method,
+        "no whole numbers satisfy these constraints together: at_least",
     ),
     "unmeasured leaves on a hierarchy": (
         lambda: (
@@ -93,7 +93,10 @@ CASES = {
         ),
         "measure them",
     ),
-    "equalities and bounds": (lambda: BASE.onto(TOTAL & hf.nonnegative()).simulate([1, 1, 1], 1), "together"),
+    "a method that cannot move": (
+        lambda: BASE.onto(TOTAL & hf.nonnegative(), method="orders").method,
+        "leave method out",
+    ),
     "onto a union and an invariant": (
         lambda: BASE.onto((hf.between(0, 1) | hf.between(3, 4)) & TOTAL).simulate([0, 0, 0], 1),
         "a union together with invariants",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ def independent_outputs(system: System, equalities: sparse.csr_array) -> list[In
     rows = sparse.csr_array(rows[np.flatnonzero(np.diff(rows.indptr) > 1)])
     if rows.shape[0] == 0:
         return everything
-    graph = sparse.block_array([[None, rows], [rows.T, None]], format="csr")
+    graph: Any = sparse.block_array([[None, rows], [rows.T, None]], format="csr")
     _, found = csgraph.connected_components(graph, directed=False)
     label = found[rows.shape[0] :]
     touched = np.zeros(system.n, dtype=bool)

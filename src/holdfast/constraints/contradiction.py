@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.arguments import Refused
-from holdfast.constraints.feasibility import Conflict, conflict
+from holdfast.constraints.feasibility import Conflict, conflict, whole_point
 from holdfast.constraints.parts import Part
 
 #: Rows of a single contradictory part that a refusal lists.
@@ -70,3 +70,29 @@ def refuse_contradiction(parts: Sequence[Part]) -> None:
         raise Refused(f"these constraints cannot hold together: {'; '.join(part.name for part in culprits)}")
     rows = "; ".join(proof.rows[:_LISTED]) + ("; …" if len(proof.rows) > _LISTED else "")
     raise Refused(f"{culprits[0].name} cannot hold: it contradicts itself" + (f" in {rows}" if rows else ""))
+
+
+def smallest_whole_conflict(parts: Sequence[Part], n: int) -> list[Part]:
+    """Return structural parts that no whole numbers satisfy together, none of them dispensable; empty if none is known.
+
+    Branch and bound decides, in doubles; what it does not decide in time counts as possible.
+    """
+    chosen = [part for part in parts if part.origin == "structural"]
+    if not chosen or not whole_point(chosen, n)[1]:
+        return []
+    k = 0
+    while k < len(chosen) and len(chosen) > 1:
+        rest = chosen[:k] + chosen[k + 1 :]
+        if whole_point(rest, n)[1]:
+            chosen = rest
+        else:
+            k += 1
+    return chosen
+
+
+def refuse_whole_contradiction(parts: Sequence[Part], n: int) -> None:
+    """Refuse structural parts that no whole numbers satisfy together, naming a smallest set of them."""
+    culprits = smallest_whole_conflict(parts, n)
+    if culprits:
+        names = "; ".join(part.name for part in culprits)
+        raise Refused(f"no whole numbers satisfy these constraints together: {names}; pass integer=False, or drop one")

@@ -1,7 +1,9 @@
 """The ways to compute `onto`, and its privacy statement."""
 
-from holdfast.imaging.choose import Way, choose, name_of, ways
+from holdfast.imaging.choose import choose, name_of, ways
+from holdfast.imaging.evidence import Evidence
+from holdfast.imaging.plan import Way, certified
 from holdfast.imaging.problem import Problem
 from holdfast.imaging.promise import promise
 
-__all__ = ["Problem", "Way", "choose", "name_of", "promise", "ways"]
+__all__ = ["Evidence", "Problem", "Way", "certified", "choose", "name_of", "promise", "ways"]

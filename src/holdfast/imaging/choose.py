@@ -1,35 +1,27 @@
-"""The ways to compute `onto`, best first, and the choice among them. A new way is one new file and one line here."""
+"""The ways to compute `onto`, best first, and the choice among them.
+
+Formulas for the whole table come first. Otherwise outputs that no row connects are moved by themselves, each group by
+the first way that accepts it. The choice looks at what must hold, the norm and the weights, never at the data. A new
+way is one new file and one line here.
+"""
 
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import cast
 
-import numpy.typing as npt
+import numpy as np
 
 from holdfast.arguments import Refused, one_of
-from holdfast.imaging import bluedown, boxes, hierarchy, projection, topdown, union
+from holdfast.constraints.blocks import independent_outputs
+from holdfast.constraints.contradiction import refuse_whole_contradiction
+from holdfast.imaging import bluedown, boxes, hierarchy, network, one_sum, orders, program, projection, topdown, union
+from holdfast.imaging.plan import Plan, Share, Way
 from holdfast.imaging.problem import Problem
-from holdfast.noise import Independent
-from holdfast.noise.spread import Spread
 
-
-class Way(Protocol):
-    """One way to find the nearest point."""
-
-    __name__: str
-
-    def accepts(self, problem: Problem) -> bool:
-        """Whether this way finds the nearest point for this problem."""
-
-    def image(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-
-    def spread(self, problem: Problem, law: Independent) -> Spread | None:
-        """Errors known before data is seen; None where they depend on the data."""
-
-
-WAYS: tuple[ModuleType, ...] = (hierarchy, boxes, projection, union)
+#: Ways that take the whole table at once, whether or not it falls apart.
+WHOLE: tuple[ModuleType, ...] = (hierarchy, boxes, projection)
+WAYS: tuple[ModuleType, ...] = (*WHOLE, orders, one_sum, network, program, union)
 #: Baselines, used only when they are asked for by name.
 ASKED_FOR: tuple[ModuleType, ...] = (topdown, bluedown)
 
@@ -45,17 +37,49 @@ def name_of(way: Way) -> str:
 
 
 def choose(problem: Problem, method: str | None = None) -> Way:
-    """Return the first way that accepts the problem; `method` asks for one by name. Refuse where none is known."""
+    """Return the best way; `method` asks for one by name. Refuse where none is known. Made once per problem."""
+    kept: dict[str | None, Way] = problem.__dict__.setdefault("_ways", {})
+    if method not in kept:
+        kept[method] = _chosen(problem, method)
+    return kept[method]
+
+
+def _chosen(problem: Problem, method: str | None) -> Way:
     candidates = ways()[: len(WAYS)]
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
     if problem.system.branches:
-        candidates = tuple(way for way in candidates if name_of(way) == "union")
-    found = next((way for way in candidates if way.accepts(problem)), None)
-    if found is None:
+        candidates = tuple(way for way in candidates if way is union)
+    apart = tuple(way for way in candidates if way not in (*WHOLE, union, *ASKED_FOR))
+    found = next((way for way in candidates if way not in apart and way.accepts(problem)), None)
+    if found is not None:
+        return found
+    if not apart:
         raise Refused(_no_way(problem, method))
-    return found
+    groups = independent_outputs(problem.system, problem.space.rows)
+    if len(groups) == 1:
+        found = next((way for way in apart if way.accepts(problem)), None)
+        if found is None:
+            raise Refused(_no_way(problem, method))
+        _refuse_impossible(problem, {found})
+        return found
+    shares, taken = [], {}
+    for outputs, (part, rows) in zip(groups, problem.parts(groups), strict=True):
+        if id(part) not in taken:
+            way = next((way for way in (boxes, *apart) if way.accepts(part)), None)
+            if way is None:
+                raise Refused(_no_way(part, method))
+            taken[id(part)] = way
+        shares.append(Share(outputs, part, rows, taken[id(part)]))
+    _refuse_impossible(problem, set(taken.values()))
+    return Plan(tuple(shares))
+
+
+def _refuse_impossible(problem: Problem, used: set[Way]) -> None:
+    """Refuse rows without whole solutions, by name; on trees, sums and networks whole data always have them."""
+    if problem.integer and program in used and problem.unit == 1:
+        refuse_whole_contradiction(problem.system.parts, problem.n)
 
 
 def _no_way(problem: Problem, method: str | None) -> str:
@@ -71,12 +95,6 @@ def _no_way(problem: Problem, method: str | None) -> str:
         return f"{asked} noisy values onto a union{why}: use given()"
     if problem.forest is not None and method in (None, "hierarchy"):
         return f"{asked} noisy values onto a hierarchy that leaves unmeasured leaves open: measure them"
-    if system.has_inequalities and problem.space.rank:
-        return f"{asked} noisy values onto equalities and inequalities together: use one of the two"
-    if system.has_inequalities:
-        return f"{asked} noisy values onto inequalities between outputs: only bounds on single outputs are known"
-    if problem.integer:
-        return f"{asked} whole noisy values onto equalities and keep them whole: pass integer=False"
-    if problem.norm != "l2":
-        return f"{asked} noisy values onto equalities in the norm {problem.norm!r}: use norm='l2'"
-    return f"{asked} noisy values onto equalities that leave unmeasured outputs open: measure them"
+    if method is None or not np.isfinite(problem.spreads).all():
+        return f"{asked} noisy values where what must hold leaves unmeasured outputs open: measure them"
+    return f"{asked} noisy values onto what must hold here: leave method out"

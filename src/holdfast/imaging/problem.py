@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.constraints import NullSpace, System
+from holdfast.constraints import Names, NullSpace, Rows, System
+from holdfast.constraints.blocks import split_rows, split_system
 from holdfast.trees import Forest
 
 #: Errors without a closed form are simulated up to this many numbers; beyond it a study does not fit in memory.
@@ -69,6 +70,30 @@ class Problem:
         """Whether the law of the errors depends on the confidential truth."""
         return self.system.has_inequalities or bool(self.system.branches)
 
+    def parts(self, groups: list[npt.NDArray[np.int64]]) -> list[tuple[Problem, npt.NDArray[np.int64]]]:
+        """The problems of groups of outputs that no row connects, and the numbers of their rows in `space.rows`.
+
+        Groups that are alike, but for the right-hand sides of their rows, are one and the same problem: what is
+        prepared for one serves all.
+        """
+        rows = Rows(self.space.rows, np.zeros(self.space.rank, dtype=np.int64), Names())
+        systems = split_system(self.system, groups)
+        made: dict[tuple[Any, ...], Problem] = {}
+        found = []
+        for outputs, system, (mine, which) in zip(groups, systems, split_rows(rows, groups), strict=True):
+            spreads = self.spreads[outputs]
+            stored = (mine.A, system.inequalities.A)
+            key = (
+                *(array.tobytes() for A in stored for array in (A.indptr, A.indices, A.data)),
+                *(_key(side) for side in (system.lower, system.upper, system.inequalities.b)),
+                spreads.tobytes(),
+            )
+            if key not in made:
+                made[key] = Problem(outputs.size, system, self.norm, spreads, self.integer, self.unit)
+                made[key].__dict__["space"] = NullSpace(outputs.size, mine.A)
+            found.append((made[key], which))
+        return found
+
     @property
     def orthogonal(self) -> bool:
         """Whether the projection is the orthogonal one: equal weights, or outputs that do not mix."""
@@ -118,3 +143,7 @@ class Problem:
             values = np.array(exact, dtype=np.float64 if not self.integer else object)
         low[outputs] = high[outputs] = values.astype(low.dtype)
         return low, high
+
+
+def _key(values: npt.NDArray[Any]) -> Any:
+    return tuple(values.tolist()) if values.dtype == object else values.tobytes()

@@ -28,7 +28,7 @@ def accepts(problem: Problem) -> bool:
     system = problem.system
     if system.branches or system.has_inequalities or problem.integer or problem.norm != "l2":
         return False
-    return bool(np.isfinite(problem.spreads).all()) or _determined(problem)
+    return bool(np.isfinite(problem.spreads).all()) or determined(problem)
 
 
 def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -48,12 +48,12 @@ def move(problem: Problem, errors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return image(problem, errors, np.zeros(problem.space.rows.shape[0], dtype=np.int64))
 
 
-def _determined(problem: Problem) -> bool:
+def determined(problem: Problem) -> bool:
     """Whether the equalities determine the unmeasured outputs from the measured ones."""
     unmeasured = np.isinf(problem.spreads)
     if unmeasured.sum() > 3_000:
         return False
-    block = problem.space.rows.toarray()[:, unmeasured].astype(np.float64)
+    block = problem.space.rows[:, np.flatnonzero(unmeasured)].toarray().astype(np.float64)
     return bool(np.linalg.matrix_rank(block) == unmeasured.sum())
 
 

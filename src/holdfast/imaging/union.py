@@ -18,7 +18,7 @@ from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 
 if TYPE_CHECKING:
-    from holdfast.imaging.choose import Way
+    from holdfast.imaging.plan import Way
 
 #: A side written later is taken only if it is nearer by more than this share of the distance.
 TIE = 1e-12

@@ -1,0 +1,39 @@
+"""The end of every solver's way: what must hold is tested in whole steps, and the gap is measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.imaging.checker import lower_bound
+from holdfast.imaging.evidence import Answer, Evidence
+from holdfast.imaging.grid import Floats, Ints, Task
+
+UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
+
+
+def tested(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """The moved table, once it is certain that everything holds for it; refused otherwise."""
+    if task.missed(moves) is not None:
+        raise Refused(UNSOLVED)
+    return task.values(moves)
+
+
+def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest: bool = True) -> Answer:
+    """The moved table with its evidence; `prices` of the equalities and inequalities are only a proposal."""
+    values = tested(task, moves)
+    objective = task.objective(moves)
+    bound = lower_bound(
+        task.problem.norm,
+        task.shape.weights,
+        task.real_bounds,
+        (task.shape.rows, task.gap),
+        (task.shape.inequalities.A, task.least),
+        prices,
+        objective,
+        whole=task.problem.integer,
+    )
+    gap = max(0.0, objective - max(bound, 0.0))
+    unit = task.unit_of_objective
+    return Answer(values, Evidence(task.grid, task.exact, objective * unit, gap * unit, nearest))

@@ -1,0 +1,230 @@
+"""A problem in whole steps of a grid: every number that is released is a whole multiple of the step.
+
+Whole numbers have the step 1. Reals have the step 2⁻ᵏ/q: q clears the denominators of what must hold, and k is as large
+as leaves the noisy values below 2⁴⁶ steps, 30 at most. So a double tells its multiple, sums of dyadic values are exact
+in doubles, and everything that must hold is tested in whole numbers. Ways work in moves x = z − y, in steps: only gaps
+matter, and these are exact however large the counts are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.constraints.rows import Rows, divided, products, raised
+from holdfast.imaging.problem import Problem
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: The finest dyadic step, 2**-30; the size in steps that numbers stay below, 2**46; and how many times finer a grid may
+#: be made where rows need fractions of a step.
+FINEST, MOST_BITS, MOST_FINER = 30, 46, 64
+#: Denominators of bounds and right-hand sides are cleared up to this factor.
+MOST_PARTS = 1 << 20
+#: A bound this far away (in steps) is left to the final test.
+FAR = 2**60
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What all tables of a problem share: rows with several outputs, single outputs that are exact, and weights.
+
+    `rows` are the equalities with two entries or more and `which` their numbers in `space.rows`; `weights` are 1/v
+    (L2) or 1/√v (L1), relative to the largest.
+    """
+
+    rows: sparse.csr_array
+    which: Ints
+    single: Ints
+    inequalities: Rows
+    weights: Floats
+
+    @classmethod
+    def of(cls, problem: Problem) -> Shape:
+        """Prepare a problem once; it is kept with the problem."""
+        kept: dict[str, Any] = problem.__dict__
+        if "_shape" not in kept:
+            rows = problem.space.rows
+            several = np.diff(rows.indptr) > 1
+            which = np.flatnonzero(several)
+            finite = np.isfinite(problem.spreads)
+            least = problem.spreads[finite].min(initial=np.inf)
+            relative = np.where(finite, least / problem.spreads, 0.0)
+            weights = np.sqrt(relative) if problem.norm == "l1" else relative
+            chosen = rows if which.size == rows.shape[0] else sparse.csr_array(rows[which])
+            single = problem.single_rows[0]
+            kept["_shape"] = cls(chosen, which, single, problem.system.inequalities, weights)
+        found: Shape = kept["_shape"]
+        return found
+
+    @cached_property
+    def columns(self) -> sparse.csc_array:
+        """The equalities by outputs."""
+        found = sparse.csc_array(self.rows)
+        found.sort_indices()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One table to be moved, in steps of `grid`: moves x with A x = `gap`, G x ≥ `least`, `low` ≤ x ≤ `high`.
+
+    `start` holds the noisy values in steps. Bounds are ∓2**62 where there is none. `exact` says that right-hand sides
+    are multiples of the step.
+    """
+
+    problem: Problem
+    shape: Shape
+    grid: Fraction
+    exact: bool
+    start: Ints
+    gap: Ints
+    least: Ints
+    low: Ints
+    high: Ints
+
+    @classmethod
+    def of(cls, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Task:
+        """Write one table (n,) in steps; `right` holds the right-hand sides of `problem.space.rows`."""
+        shape = Shape.of(problem)
+        noisy = np.where(np.isfinite(problem.spreads), noisy, 0)
+        grid = Fraction(1) if problem.integer else _grid(problem, noisy, right)
+        start = _steps(noisy, grid)
+        sides, exact = _sides(right, grid)
+        if problem.integer and not exact:
+            raise Refused("a right-hand side is not a whole number of steps: pass integer=False")
+        low, high = _bounds(problem, grid)
+        rows, outputs = problem.single_rows
+        if rows.size:
+            factors = problem.space.rows.data[problem.space.rows.indptr[rows]]
+            if problem.integer and (sides[rows] % factors).any():
+                raise Refused("an exact or fixed value is not a whole number of steps: pass integer=False")
+            exact = exact and not (sides[rows] % factors).any()
+            low[outputs] = high[outputs] = np.rint(sides[rows] / factors).astype(np.int64)
+        empty = low > high
+        if empty.any():
+            raise Refused(
+                f"no {'whole number' if problem.integer else 'multiple of the grid'} lies between the bounds at "
+                f"position {int(np.flatnonzero(empty)[0])}: widen them"
+            )
+        column = start[:, None]
+        gap = _narrow(sides[shape.which] - products(shape.rows, column)[:, 0])
+        asked = raised(divided(shape.inequalities.b, grid * problem.unit))
+        least = _narrow(asked - products(shape.inequalities.A, column)[:, 0])
+        below = np.where(low <= -FAR, -LARGEST, np.where(low <= -FAR, 0, low) - start)
+        above = np.where(high >= FAR, LARGEST, np.where(high >= FAR, 0, high) - start)
+        return cls(problem, shape, grid, exact, start, gap, least, below, above)
+
+    def finer(self, parts: int) -> Task:
+        """The same table in steps that go `parts` times into these."""
+
+        def scaled(bound: Ints) -> Ints:
+            return np.where(np.abs(bound) >= LARGEST, bound, np.where(np.abs(bound) >= LARGEST, 0, bound) * parts)
+
+        start, gap, least = self.start * parts, self.gap * parts, self.least * parts
+        ends = scaled(self.low), scaled(self.high)
+        return Task(self.problem, self.shape, self.grid / parts, self.exact, start, gap, least, *ends)
+
+    @property
+    def real_bounds(self) -> tuple[Floats, Floats]:
+        """Bounds on moves as doubles, ∓inf where there is none."""
+        low, high = self.low.astype(np.float64), self.high.astype(np.float64)
+        low[self.low <= -LARGEST] = -np.inf
+        high[self.high >= LARGEST] = np.inf
+        return low, high
+
+    def missed(self, moves: Ints) -> str | None:
+        """Return what the moves (n,) miss, tested in whole numbers, or None."""
+        column = moves[:, None]
+        if (moves < self.low).any() or (moves > self.high).any():
+            return "a bound"
+        if (products(self.shape.rows, column)[:, 0] != self.gap).any():
+            return "an equality"
+        if (products(self.shape.inequalities.A, column)[:, 0] < self.least).any():
+            return "an inequality"
+        return None
+
+    def values(self, moves: Ints) -> npt.NDArray[Any]:
+        """The moved table: whole numbers, or doubles that stand for their multiples of the grid."""
+        whole = self.start + moves
+        if self.problem.integer:
+            return whole
+        return np.asarray(whole / float(1 / self.grid))
+
+    def objective(self, moves: npt.NDArray[Any]) -> float:
+        """What is made small, in steps and with weights relative to the largest."""
+        size = np.abs(moves.astype(np.float64))
+        return float((self.shape.weights * (size if self.problem.norm == "l1" else size**2)).sum())
+
+    @property
+    def unit_of_objective(self) -> float:
+        """The factor from `objective` to Σ|z−y|²/v or Σ|z−y|/√v in steps of the problem."""
+        finite = self.problem.spreads[np.isfinite(self.problem.spreads)]
+        step, least = float(self.grid), float(finite.min(initial=np.inf))
+        return step / math.sqrt(least) if self.problem.norm == "l1" else step**2 / least
+
+
+def _grid(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Fraction:
+    """The step for one table of reals."""
+    parts = 1
+    system = problem.system
+    for side, unit in ((right, Fraction(1)), (system.inequalities.b, problem.unit), *_finite_bounds(problem)):
+        for value in set(side.tolist()) if side.dtype == object or unit != 1 else ():
+            parts = math.lcm(parts, (Fraction(value) / unit).denominator)
+            if parts > MOST_PARTS:
+                break
+    if parts > MOST_PARTS:
+        parts = 1
+    sides = np.abs(np.asarray(right, dtype=np.float64)).max(initial=1.0)
+    largest = max(float(sides), float(np.abs(noisy).max(initial=1)))
+    bits = min(FINEST, MOST_BITS - math.ceil(math.log2(largest * parts)))
+    if bits < 0:
+        raise Refused("values are too large to be moved as doubles: use integer noise and integer=True")
+    return Fraction(1, parts << bits)
+
+
+def _finite_bounds(problem: Problem) -> list[tuple[npt.NDArray[Any], Fraction]]:
+    sides = (problem.system.lower, problem.system.upper)
+    return [(side[np.asarray(abs(side) < LARGEST, dtype=bool)], problem.unit) for side in sides]
+
+
+def _steps(noisy: npt.NDArray[Any], grid: Fraction) -> Ints:
+    """Noisy values in steps; doubles go to the nearest one."""
+    if noisy.dtype.kind == "i":
+        return np.asarray(noisy * grid.denominator, dtype=np.int64)
+    return np.rint(noisy * float(grid.denominator)).astype(np.int64)
+
+
+def _sides(right: npt.NDArray[Any], grid: Fraction) -> tuple[npt.NDArray[Any], bool]:
+    """Right-hand sides in steps, and whether all of them are whole multiples."""
+    if right.dtype.kind == "i":
+        return right * grid.denominator, True
+    found = [Fraction(value) * grid.denominator for value in right.tolist()]
+    whole = np.empty(len(found), dtype=object)
+    whole[:] = [round(value) for value in found]
+    return _narrow(whole), all(value.denominator == 1 for value in found)
+
+
+def _bounds(problem: Problem, grid: Fraction) -> tuple[Ints, Ints]:
+    """Bounds in steps, rounded inwards; kept with the problem for each grid."""
+    kept: dict[Fraction, tuple[Ints, Ints]] = problem.__dict__.setdefault("_bounds_on_grid", {})
+    if grid not in kept:
+        kept[grid] = problem.system.integer_bounds(grid * problem.unit)
+    low, high = kept[grid]
+    return low.copy(), high.copy()
+
+
+def _narrow(values: npt.NDArray[Any]) -> Ints:
+    """Whole numbers as int64; refused where they are too large."""
+    if values.dtype == object and any(abs(value) >= LARGEST for value in values.tolist()):
+        raise Refused("a sum of noisy values leaves 2**62: use fewer or smaller values")
+    return values.astype(np.int64)

@@ -1,0 +1,75 @@
+"""The nearest table where equalities are the balances of a network: crossed margins, hierarchies over the same leaves.
+
+Real least squares by Newton's method on prices, finished in whole steps; whole numbers, and L1 in either, by cheapest
+paths from those prices: the global optimum, since whole data on a network have whole optima.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.imaging import newton
+from holdfast.imaging.arcs import Arcs
+from holdfast.imaging.certified import UNSOLVED, answered, tested
+from holdfast.imaging.evidence import Answer
+from holdfast.imaging.finish import cheapest_on_network, finish_network
+from holdfast.imaging.grid import Floats, Ints, Shape, Task
+from holdfast.imaging.problem import Problem
+from holdfast.imaging.rows_apart import simulated, stacked
+from holdfast.noise import Independent
+from holdfast.noise.spread import Spread
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether there are equalities on a network and bounds, no other inequalities, and every output is measured."""
+    system = problem.system
+    if system.branches or system.inequalities.count or problem.space.rank == 0:
+        return False
+    return bool(np.isfinite(problem.spreads).all()) and Arcs.of(Shape.of(problem)) is not None
+
+
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+
+    def one(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        task = Task.of(problem, row, right)
+        return tested(task, _moved(task)[0])
+
+    return stacked(problem, noisy, one)
+
+
+def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
+    """Move one table, (n,), with evidence."""
+    task = Task.of(problem, noisy, right)
+    moves, prices = _moved(task)
+    return answered(task, moves, (prices, np.zeros(0)))
+
+
+def spread(problem: Problem, law: Independent) -> Spread | None:
+    """Simulated errors; not known before data is seen where there are bounds."""
+    return simulated(problem, law, image)
+
+
+def _moved(task: Task) -> tuple[Ints, Floats]:
+    arcs = Arcs.of(task.shape)
+    assert arcs is not None
+    problem = task.problem
+    absolute = problem.norm == "l1"
+    prices = np.zeros(task.gap.size)
+    if not absolute:
+        real, prices = newton.solve(task)
+        if not problem.integer:
+            found = finish_network(task, arcs, real, prices)
+            if found is None:
+                raise Refused(UNSOLVED)
+            return found, prices
+        if (task.shape.weights == 1).all():
+            prices = np.rint(prices)  # whole prices: nothing is rounded, and many paths cost the same
+    moves, exact = cheapest_on_network(task, arcs, prices, absolute=absolute)
+    if moves is None:
+        raise Refused(UNSOLVED)
+    return moves, exact

@@ -1,0 +1,124 @@
+"""Independent groups of outputs, each moved by the way that suits it, on all processors."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.imaging.evidence import Answer, Evidence
+from holdfast.imaging.problem import Problem
+from holdfast.noise import Independent
+from holdfast.noise.spread import Spread
+
+
+class Way(Protocol):
+    """One way to find the nearest point."""
+
+    @property
+    def __name__(self) -> str:
+        """Its name; a module's is that of its file."""
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether this way finds the nearest point for this problem."""
+
+    def image(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+
+    def spread(self, problem: Problem, law: Independent) -> Spread | None:
+        """Errors known before data is seen; None where they depend on the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Outputs that no row connects with the others: their problem, its rows' numbers, and the way that moves them."""
+
+    outputs: npt.NDArray[np.int64]
+    problem: Problem
+    rows: npt.NDArray[np.int64]
+    way: Way
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A way made of ways: one for each share of the outputs."""
+
+    shares: tuple[Share, ...]
+
+    @property
+    def __name__(self) -> str:
+        """The names of the ways in use."""
+        return ", ".join(sorted({share.way.__name__.rsplit(".", 1)[-1] for share in self.shares}))
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether this plan was made for a problem of this size."""
+        return problem.n == sum(share.outputs.size for share in self.shares)
+
+    def image(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Move all shares; which thread moves which does not matter."""
+        result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
+
+        def one(share: Share) -> None:
+            part = np.ascontiguousarray(noisy[:, share.outputs])
+            result[:, share.outputs] = share.way.image(share.problem, part, right[share.rows])
+
+        self._each(one)
+        return result
+
+    def certified(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
+        """Move one table, (n,); the evidence is that of all shares together, None where no share has any."""
+        values: npt.NDArray[Any] = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
+
+        def one(share: Share) -> Evidence | None:
+            found = certified(share.way, share.problem, noisy[share.outputs], right[share.rows])
+            values[share.outputs] = found.values
+            return found.evidence
+
+        shown = self._each(one)
+        known = [each for each in shown if each is not None]
+        formulas = len(known) < len(shown)  # doubles that a formula gave stand on no grid
+        joined = Evidence.joined(known, exact=not formulas or problem.integer) if known else None
+        return Answer(values, joined)
+
+    def spread(self, problem: Problem, law: Independent) -> Spread | None:
+        """Errors of all outputs; None where some depend on the data."""
+        parts = [share.way.spread(share.problem, law.at(share.outputs)) for share in self.shares]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+
+        def gathered(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+            result = np.empty(problem.n)
+            for share, piece in zip(self.shares, pieces, strict=True):
+                result[share.outputs] = piece
+            return result
+
+        def variance_of(weights: npt.NDArray[np.float64]) -> float:
+            pairs = zip(self.shares, known, strict=True)
+            return sum(part.variance_of(weights[share.outputs]) for share, part in pairs)
+
+        return Spread(
+            gathered([part.standard_errors for part in known]),
+            variance_of,
+            lambda p: gathered([part.quantiles(p) for part in known]),
+            measured=any(part.measured for part in known),
+        )
+
+    def _each(self, action: Any) -> list[Any]:
+        threads = min(len(self.shares), os.cpu_count() or 1)
+        first = action(self.shares[0])  # what alike shares have in common is prepared once
+        with ThreadPoolExecutor(threads) as pool:
+            return [first, *pool.map(action, self.shares[1:])]
+
+
+def certified(way: Way, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
+    """Move one table, (n,), with the evidence of its way; ways that are formulas have none."""
+    own: Any = getattr(way, "certified", None)
+    if own is not None:
+        found: Answer = own(problem, noisy, right)
+        return found
+    return Answer(way.image(problem, noisy[None, :], right)[0], None)

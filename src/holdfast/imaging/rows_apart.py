@@ -1,0 +1,37 @@
+"""What ways that move one table at a time share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.imaging.problem import MOST_SIMULATED, Problem
+from holdfast.noise import Independent
+from holdfast.noise.spread import STUDY, Spread, simulated_spread
+from holdfast.randomness import seeded
+
+#: A study moves so many tables one by one: errors are not simulated for larger ones.
+MOST_OUTPUTS = 2_000
+
+
+def stacked(
+    problem: Problem, noisy: npt.NDArray[Any], one: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    """Move each row of (size, n) by itself."""
+    result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
+    for k, row in enumerate(noisy):
+        result[k] = one(row)
+    return result
+
+
+def simulated(
+    problem: Problem, law: Independent, image: Callable[[Problem, npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[Any]]
+) -> Spread | None:
+    """Errors from simulated draws where the map does not depend on the data and the study is short; otherwise None."""
+    if problem.system.has_inequalities or problem.n > MOST_OUTPUTS or STUDY * problem.n > MOST_SIMULATED:
+        return None
+    zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
+    return simulated_spread(lambda size: image(problem, law.measured_draw(size, seeded(0)), zero))
