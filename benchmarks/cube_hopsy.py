@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 
 SHAPE, TABLES = (14, 24), 20
-SEEDS, STEPS, SHORT, LONG = 4, 1_000, 20_000, 200_000
+SEEDS, STEPS, SHORT, LONG = 4, 1_000, 20_000, 100_000
 FARTHEST, BAR = 60.0, 20
 PROPOSALS = {
     "UniformCoordinateHitAndRunProposal": [None],
-    "GaussianCoordinateHitAndRunProposal": [1.0, 3.0],
-    "GaussianHitAndRunProposal": [0.5, 1.5],
-    "GaussianProposal": [0.05, 0.15],
+    "GaussianCoordinateHitAndRunProposal": [1.0, 2.0, 3.0, 5.0],
+    "GaussianHitAndRunProposal": [0.5],
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import holdfast as hf
+from holdfast.refinement import least_cost as exact_programs
 from holdfast.refinement.subsets import largest_admitted
 
 
@@ -112,3 +113,11 @@ def test_listed_laws_of_whole_noise_stay_within_the_loss(A, difference, outputs)
     assert len(ratios) > 20
     assert max(ratios) <= rho + 1e-9
     assert max(ratios) > rho / 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_exact_method_needs_no_good_start(seed, monkeypatch):
+    refinement, difference, scales = random_case(seed)
+    expected = hf.refinement_loss(refinement, difference, scales).exact
+    monkeypatch.setattr(exact_programs, "_program", lambda A, b, weights, integer: np.arange(A.shape[1]) * 1.0)
+    assert hf.refinement_loss(refinement, difference, scales).exact == expected

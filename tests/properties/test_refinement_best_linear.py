@@ -63,6 +63,7 @@ def test_biased_and_unconstrained_refinements_are_told():
     assert not hf.LinearRefinement(projection, [[half], [half]], h=[1, -1]).unbiased(B)
     assert hf.LinearRefinement(projection, [[half], [half]], h=[1, -1]).constrained(B)
     assert not hf.LinearRefinement(projection, [[half], [half]], h=[1, 0]).constrained(B)
+    assert not hf.LinearRefinement(projection, [[0], [0]]).constrained(B)  # the sum is 0 and not c
     assert hf.LinearRefinement(np.eye(2), [[0], [0]]).unbiased(B)
     assert not hf.LinearRefinement(np.eye(2), [[0], [0]]).constrained(B)
 
@@ -70,6 +71,13 @@ def test_biased_and_unconstrained_refinements_are_told():
 def test_range_knowledge_is_met_by_the_nearest_point():
     noisy = np.array([[-2.0, 3.0, 12.0], [1.0, 2.0, 3.0]])
     assert hf.refine(noisy, knowledge=hf.between(0, 10)).tolist() == [[0, 3, 10], [1, 2, 3]]
+
+
+def test_order_and_linear_knowledge_together():
+    order = hf.ordered([0, 1, 2, 3])
+    assert np.allclose(hf.refine([3.0, 1.0, 2.0, 9.0], knowledge=order), [2, 2, 2, 9])
+    refined = hf.refine([3.0, 1.0, 2.0, 9.0], np.ones((4, 1)), [12], knowledge=order & hf.nonnegative())
+    assert np.allclose(refined, [1.25, 1.25, 1.25, 8.25], atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))

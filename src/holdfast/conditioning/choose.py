@@ -23,6 +23,7 @@ from holdfast.conditioning import (
     gibbs,
     hierarchy,
     line,
+    lines,
     metropolis,
     rejection,
     total,
@@ -74,7 +75,7 @@ WAYS: tuple[ModuleType, ...] = (
 )
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = (gibbs, two_way, walk)
+NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, walk)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 

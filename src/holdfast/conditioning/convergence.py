@@ -32,6 +32,8 @@ MOST_STEPS = 20_000
 CONFIDENCE = 0.99
 #: Shares of pairs that count as the tail, each with its own fit; the worst one decides.
 TAILS = (0.5, 0.25, 0.1, 0.03)
+#: Fewest pairs that a tail is fitted to.
+FEWEST = 20
 
 
 class Chain(Protocol):
@@ -107,7 +109,8 @@ def needed_steps(times: Ints, lag: int, tau: float) -> int:
     miss = (1 - CONFIDENCE) / 2
     steps = 0
     for share in TAILS:
-        threshold = min(int(ordered[int((1 - share) * (times.size - 1))]), int(ordered[-1]) - 1)
+        fewest = min(times.size, max(FEWEST, math.ceil(share * times.size)))
+        threshold = int(ordered[-fewest]) - 1
         late = ordered[ordered > threshold] - threshold
         most = float(stats.beta.isf(miss, late.size + 1, times.size - late.size)) if late.size < times.size else 1.0
         # The k-th success came at trial Σe: the rate is at least this, at this confidence (Clopper and Pearson).

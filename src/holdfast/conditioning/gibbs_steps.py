@@ -22,6 +22,8 @@ from holdfast.conditioning.normals import normal
 
 #: Random words for each output in one step.
 WORDS = 3
+#: Tries for what a maximal coupling leaves over; laws so near each other that more are needed hardly ever come to it.
+MOST_TRIES = 100_000
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -65,7 +67,7 @@ def advance(a: Pattern, scales: Any, states: Any, words: Any) -> None:  # pragma
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _next(seed: Any) -> np.uint64:  # pragma: no cover (compiled)
+def next_word(seed: Any) -> np.uint64:  # pragma: no cover (compiled)
     """The next word of SplitMix64, good enough to measure run lengths with; draws never use it."""
     seed[0] += np.uint64(0x9E3779B97F4A7C15)
     z = seed[0]
@@ -94,13 +96,13 @@ def advance_coupled(
         seed[0] = words[c, n]
         for i in range(n):
             here, there = abs(first[c, i]) / scales[i], abs(second[c, i]) / scales[i]
-            tau[i] = _variance(here, _next(seed), _next(seed))
-            log_uniform = math.log((np.float64(_next(seed) >> np.uint64(12)) + 0.5) * 2.0**-52)
+            tau[i] = _variance(here, next_word(seed), next_word(seed))
+            log_uniform = math.log((np.float64(next_word(seed) >> np.uint64(12)) + 0.5) * 2.0**-52)
             other[i] = tau[i]
             if log_uniform >= _gain(tau[i], here, there):
-                while True:
-                    other[i] = _variance(there, _next(seed), _next(seed))
-                    log_uniform = math.log((np.float64(_next(seed) >> np.uint64(12)) + 0.5) * 2.0**-52)
+                for _ in range(MOST_TRIES):
+                    other[i] = _variance(there, next_word(seed), next_word(seed))
+                    log_uniform = math.log((np.float64(next_word(seed) >> np.uint64(12)) + 0.5) * 2.0**-52)
                     if log_uniform >= _gain(other[i], there, here):
                         break
             first[c, i] = second[c, i] = normal(words[c, i])

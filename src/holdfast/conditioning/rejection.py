@@ -19,6 +19,8 @@ from holdfast.randomness import Stream, seeded
 
 #: A problem is accepted if its equalities alone would let through at least this share of draws.
 LEAST_SHARE = 2e-5
+#: Most inequalities on continuous noise: a table on all of their borders at once still leaves room, 1/9! for an order.
+MOST_HALF_SPACES = 8
 #: Whole vectors tried for one draw before giving up; e^-20 of the problems at LEAST_SHARE would need more.
 MOST_TRIES = 1_000_000
 #: Numbers drawn at once.
@@ -31,10 +33,19 @@ def accepts(problem: Problem) -> bool:
     if None in problem.law.laws:
         return False
     if system.branches:
-        return all(accepts(Problem(problem.law, branch, problem.unit)) for branch in system.branches)
+        return all(_possible(Problem(problem.law, branch, problem.unit)) for branch in system.branches)
+    return _possible(problem) and (problem.law.integer or _half_spaces(problem) <= MOST_HALF_SPACES)
+
+
+def _possible(problem: Problem) -> bool:
     if problem.space.rank == 0:
         return True
     return problem.law.integer and equality_share(problem) >= LEAST_SHARE
+
+
+def _half_spaces(problem: Problem) -> int:
+    low, high = problem.system.real_bounds()
+    return int(np.isfinite(low).sum() + np.isfinite(high).sum()) + problem.system.inequalities.count
 
 
 def equality_share(problem: Problem) -> float:

@@ -39,8 +39,10 @@ MOST_STEPS, MOST_TERMS = 1_000, 3e8
 LEAST_INSIDE, WALKS = 0.05, 200
 #: Widest noise, as a standard deviation: the work for one step grows with it, for whole tables with its square.
 WIDEST_LINES, WIDEST_ROWS = 2.0**12, 60.0
+#: Fewest steps of any walk, whatever was measured.
+FEWEST_STEPS = 20
 #: How much flatter the law is from which walks start, and steps taken there.
-FLATTER, FIRST_STEPS = 0.25, 4
+FLATTER, FIRST_STEPS = 0.25, 20
 #: Rounds of walks for those that end beyond a bound; with LEAST_INSIDE one draw in e^51 needs more.
 MOST_ROUNDS = 1_000
 #: Random words made at once.
@@ -180,7 +182,7 @@ def _row_steps(problem: Problem, cells: Ints) -> int:
     )
     if key not in MEASURED:
         chains = [_row_chain(problem, cells, table) for table in _row_probes(problem, cells)]
-        MEASURED[key] = worst_run_length(chains, problem.tau, seeded(SEED)).steps
+        MEASURED[key] = max(FEWEST_STEPS, worst_run_length(chains, problem.tau, seeded(SEED)).steps)
     return MEASURED[key]
 
 
@@ -236,7 +238,12 @@ class LineChain:
             np.concatenate([high, np.full(rows.count, FAR)]),
             math.log(4.0 * (n + rows.count)),
         )
-        return cls(moves, moves._replace(rates=moves.rates * FLATTER), origin, problem.space.dimension)
+        return cls(
+            moves,
+            moves._replace(rates=moves.rates * FLATTER, soft=moves.soft * FLATTER),
+            origin,
+            problem.space.dimension,
+        )
 
     def inside(self, states: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which states are within all bounds."""
@@ -301,4 +308,4 @@ def _lines(problem: Problem, truth: Truth) -> tuple[LineChain, int]:
     for chain in chains:
         if chain.inside(advanced(chain, chain.start(WALKS, stream), steps, stream)).mean() < 2 * LEAST_INSIDE:
             raise Refused(TOO_RARE)
-    return LineChain.of(problem, found, table), steps
+    return LineChain.of(problem, found, table), max(FEWEST_STEPS, steps)

@@ -36,6 +36,8 @@ WALKS, SEARCHES, SEARCH_TIME = 4, 6, 2.0
 #: The widest range whose ends are settled by branch and bound although it is not pinned, and the part of the time that
 #: all such ranges together may take it to.
 NARROW, NARROW_TIME = 3, 0.25
+#: Parts with more cells than this are left with the bounds that were carried from row to row.
+MOST_CELLS = 100_000
 #: Solvers are right within this.
 TOLERANCE = 1e-6
 
@@ -131,6 +133,7 @@ class _Block:
     table: Ints | None = field(init=False, default=None)
     moves: sparse.csc_array | None = field(init=False, default=None)
     walks: int = field(init=False, default=0)
+    deadline: float = field(init=False, default=math.inf)
     solver: Any = field(init=False, default=None)
     costs: npt.NDArray[np.float64] = field(init=False)
 
@@ -158,11 +161,16 @@ class _Block:
         if self.rows.A.shape[0] + self.rows.G.shape[0] == 0:
             self.least_seen, self.most_seen = self.low.copy(), self.high.copy()  # cells that no figure speaks of
             return
+        if self.rows.n > MOST_CELLS:
+            return
+        self.deadline = deadline
         self._load(integer=False)
         rng = np.random.default_rng(0)
         for _ in range(DIRECTIONS):
             self._run(rng.normal(size=self.rows.n))
-        self._walk_from_a_table(deadline)
+            if time.monotonic() > deadline:
+                return
+        self._walk_from_a_table()
         self._load(integer=False)
         for sign in (-1, 1):
             for i in range(self.low.size):
@@ -171,7 +179,7 @@ class _Block:
                 if self._open(i, sign) and self._improvable(i, sign):
                     self._program(i, sign)
         self._load(integer=True)
-        self._move_many(deadline)
+        self._move_many()
         for targets, end in ((self._still(), deadline), (self._narrow(), first_deadline)):
             for i in targets:
                 for sign in (1, -1):
@@ -202,12 +210,11 @@ class _Block:
         chosen = np.flatnonzero(~self.attained & (width <= NARROW))
         return chosen[np.argsort(width[chosen], kind="stable")].tolist()
 
-    def _walk_from_a_table(self, deadline: float) -> None:
+    def _walk_from_a_table(self) -> None:
         """Find one whole table, and walk from it to many."""
         if self.table is None:
             self._load(integer=True)
             self.solver.setOptionValue("mip_max_improving_sols", 1)
-            self._limit(deadline)
             self._run(np.zeros(self.rows.n))
         if self.table is not None:
             self.moves = moves_of(self.rows)
@@ -226,18 +233,17 @@ class _Block:
         self.most_seen[single] = np.maximum(self.most_seen[single], most[cells])
         self._see(end.astype(np.float64))
 
-    def _move_many(self, deadline: float) -> None:
+    def _move_many(self) -> None:
         """Search for tables in which many of the values that were never seen to differ are larger, or smaller."""
         for _ in range(SEARCHES):
             still = self._still()
-            if not still or time.monotonic() > deadline:
+            if not still or time.monotonic() > self.deadline:
                 return
             # up where the one value that was seen is the least possible, down elsewhere
             signs = np.where(self.least_seen[still] <= self.low[still], -1.0, 1.0)
             costs = np.asarray(signs @ self.targets[still].astype(np.float64)).ravel()
             self._start_from_table()
-            self._limit(min(deadline, time.monotonic() + SEARCH_TIME))
-            self._run(costs)
+            self._run(costs, SEARCH_TIME)
             self._walk()
 
     # --- programs ----------------------------------------------------------------------------------------------
@@ -267,7 +273,10 @@ class _Block:
             self.solver.setOptionValue("simplex_strategy", 4)
         self.solver.passModel(program)
 
-    def _run(self, costs: npt.NDArray[np.float64]) -> Any:
+    def _run(self, costs: npt.NDArray[np.float64], seconds: float = math.inf) -> Any:
+        """Solve for these costs, for so long at most and never past the deadline; note the values that are met."""
+        remaining = min(seconds, self.deadline - time.monotonic())
+        self.solver.setOptionValue("time_limit", float(self.solver.getRunTime()) + max(0.01, remaining))
         changed = np.flatnonzero(costs != self.costs).astype(np.int32)
         self.costs = costs
         if changed.size:
@@ -353,10 +362,6 @@ class _Block:
         else:
             self.high[i] = min(self.high[i], -bound)
 
-    def _limit(self, deadline: float) -> None:
-        remaining = max(0.1, deadline - time.monotonic())
-        self.solver.setOptionValue("time_limit", float(self.solver.getRunTime()) + remaining)
-
     def _start_from_table(self) -> None:
         """Tell the solver the last table."""
         if self.table is not None:
@@ -364,10 +369,9 @@ class _Block:
             known.col_value = self.table.astype(np.float64).tolist()
             self.solver.setSolution(known)
 
-    def _branch(self, i: int, sign: int, deadline: float) -> None:
+    def _branch(self, i: int, sign: int, end: float) -> None:
         """Settle one end by branch and bound, whose bounds are those of doubles; refuse figures without a table."""
         self._start_from_table()
-        self._limit(deadline)
-        status = self._run(self._cost(i, sign))
+        status = self._run(self._cost(i, sign), end - time.monotonic())
         if status == highspy.HighsModelStatus.kOptimal:
             self._enter(i, sign, math.ceil(float(self.solver.getInfo().mip_dual_bound) - TOLERANCE))

@@ -119,9 +119,9 @@ def _groups(table: Table, values: Ints) -> list[dict[str, Any]]:
     shared = np.zeros((len(names), A.shape[0]), dtype=bool)
     texts = []
     for k, name in enumerate(names):
-        column = table.columns[name]
+        column = table.columns[name][A.indices]
         labels, codes = np.unique([str(text) if text is not None else "" for text in column], return_inverse=True)
-        codes = np.where(column == None, -1, codes)[A.indices]  # noqa: E711
+        codes = np.where(column == None, -1, codes)  # noqa: E711
         least, most = (ends.reduceat(codes, A.indptr[:-1]) for ends in (np.minimum, np.maximum))
         shared[k] = (least == most) & (least >= 0)
         texts.append(labels[np.maximum(least, 0)])
