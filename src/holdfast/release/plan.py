@@ -152,7 +152,7 @@ def _planned(table: Table) -> TablePlan:
         levels,
         found.basis,
         found.tables,
-        table.mechanism.guarantees,
+        table.guarantees,
         table.holding.exact,
         table.unprotected,
         table.comparison,
