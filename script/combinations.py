@@ -21,6 +21,7 @@ FLAT = hf.Hierarchy.from_parents([-1, 0, 0, 0])
 DEEP = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
 SHAPE = (3, 3)
 CROSSED = hf.invariant(hf.exact_margins(SHAPE, [(0,), (1,)]))
+ALL_PAIRS = hf.invariant(hf.exact_margins((2, 2, 2), [(0, 1), (0, 2), (1, 2)]))
 ROW = np.ones((1, 4), dtype=int)
 
 
@@ -40,6 +41,7 @@ def cases() -> list[Case]:
     counts = np.array([1, 0, 2, 0])
     flat, deep = hf.counts(FLAT), hf.counts(DEEP)
     flat_truth, deep_truth = FLAT.sum_up([1, 0, 2]), DEEP.sum_up([1, 0, 2, 0, 3])
+    cube, cubes = hf.margins((2, 2, 2)), np.array([1, 0, 2, 0, 1, 1, 0, 3])
     squares = np.array([1, 0, 2, 0, 1, 1, 0, 3, 0])
     return [
         Case("nothing", cells, counts, None),
@@ -58,6 +60,7 @@ def cases() -> list[Case]:
         Case("consistent, root exact", flat, flat_truth, hf.consistent(FLAT) & hf.invariant(hf.exact_nodes(FLAT, [0]))),
         Case("two crossed margins exact, 3 × 3", table, squares, CROSSED),
         Case("two crossed margins exact, not negative", table, squares, CROSSED & hf.nonnegative()),
+        Case("all two-way margins exact, 2 × 2 × 2, not negative", cube, cubes, ALL_PAIRS & hf.nonnegative()),
         Case("union of two boxes", cells, counts, hf.between(0, 2) | hf.between(4, 5)),
     ]
 

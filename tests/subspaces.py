@@ -7,6 +7,7 @@ import holdfast as hf
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
 DEEP = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 3, 3, 2, 2, 7])
+CHAIN = hf.Hierarchy.from_parents([-1, 0, 1, 2, -1, 4, 4])
 MARGINS = hf.margins((3, 2, 2), [(), (0,), (0, 1), (1, 2)])
 WORKLOAD = np.random.default_rng(1).integers(0, 3, (5, 9))
 KINDS = ("add-remove", "replace-one")
@@ -38,6 +39,7 @@ CASES = {
     "exact level": exact(TREE, [1, 2]),
     "exact node below an open one": exact(DEEP, [3]),
     "exact leaf": exact(DEEP, [4, 2]),
+    "open chain beside an exact tree": exact(CHAIN, [4]),
     "categories": exact(TREE, [1], by=2),
     "tree without consistency": (hf.counts(TREE), hf.invariant(hf.exact_nodes(TREE, [0]))),
     "workload": (hf.workload(WORKLOAD), hf.invariant([[1, 1, 0, 0, 0]])),

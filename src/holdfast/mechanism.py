@@ -335,6 +335,8 @@ class Mechanism:
 
     def _truth(self, truth: Any) -> npt.NDArray[Any]:
         """Check the confidential answer; a refusal names a row or a position, never a value."""
+        for move in self.moves:
+            self._way(move)  # what no point can satisfy is refused before data is looked at
         checked = self._from_units("truth", truth, (self.query.n,))
         systems = [] if self.condition is None else [self.condition.system]
         for system in systems + [move.problem.system for move in self.moves]:

@@ -14,7 +14,7 @@ from holdfast.imaging.checker import lower_bound
 WAYS = {"table": "network", "cube": "program", "sum": "one_sum", "order": "orders", "mixed": "program"}
 
 
-def cases(kind, count=6, **words):
+def cases(kind, count=4, **words):
     """Random problems of one kind."""
     return [programs.made(kind, np.random.default_rng([sum(map(ord, kind)), seed]), **words) for seed in range(count)]
 

@@ -18,7 +18,6 @@ WRONG_DOMAINS = [
     ("borough,zone\nNorth,N1\nNorth,N1\n", "rows 1 and 2 .* both name 'North / N1'"),
     ("borough,zone\nNorth,N1\nSouth,N1\n", "'N1' lies in both 'North' and 'South'.*match: path"),
     ("borough,zone\nNorth,N1\n,S1\n", "row 2 .* has no 'borough'"),
-    ("borough,zon\nNorth,N1\n", "no column 'zone'.*did you mean 'zon'"),
     ("borough,zone\n", "has no rows"),
 ]
 
@@ -29,6 +28,12 @@ def test_a_wrong_domain_is_refused_with_its_line(tmp_path, content, words):
         job(tmp_path, tree(), zones_csv=content)
     assert caught.value.key == "data.domain"
     assert caught.value.line == 3
+
+
+def test_a_level_that_the_domain_lacks_is_refused_where_it_is_asked_for(tmp_path):
+    with pytest.raises(SpecError, match="the file 'zones.csv' has no column 'zone'.*did you mean 'zon'") as caught:
+        job(tmp_path, tree(), zones_csv="borough,zon\nNorth,N1\n")
+    assert (caught.value.key, caught.value.line) == ("table.hierarchy", 5)
 
 
 def test_unreadable_public_files_are_refused(tmp_path):

@@ -10,7 +10,7 @@ from holdfast.release import sources, tabulate
 from holdfast.release.errors import FAR, GUESS, LAW
 from holdfast.release.explain import explain
 from holdfast.release.places import SpecError
-from holdfast.release.plan import plan
+from holdfast.release.plan import _uneven, plan
 from jobs import cube, job, tree
 
 HISTOGRAM = "data: {name: x, values: {age: [1, 2, 3]}}\nprivacy: {epsilon: 0.5}\ntable: {histogram: age}\n"
@@ -123,3 +123,22 @@ def test_cubes_are_planned_by_margin(tmp_path):
     found = plan(job(tmp_path, cube(table="margins: [[sex], [age], []]", rest="method: noise")))
     assert [(level.name, level.figures) for level in found.tables[0].levels] == [("sex", 2), ("age", 3), ("total", 1)]
     assert np.isfinite([level.interval_width for level in found.tables[0].levels]).all()
+
+
+def test_time_is_that_of_uneven_counts_in_which_everything_holds(tmp_path):
+    (table,) = job(tmp_path, tree(table="guess: 500", rest="hold: [consistent, {impossible: [S1]}]")).tables
+    counts = _uneven(table)
+    leaves = counts[table.layout.tree.leaves]
+    assert len(set(leaves.tolist())) == leaves.size
+    assert leaves[2] == 0
+    assert 100 < leaves.mean() < 2500
+    assert table.constraint.system(table.query.n).violation(counts) is None
+    bounded = tree(table="guess: 500", rest="hold: [consistent, {between: {low: 499, high: 501, at: [zone]}}]")
+    (table,) = job(tmp_path, bounded).tables
+    assert _uneven(table).tolist() == table.guess.tolist()
+    two = "borough,zone\nNorth,N1\nSouth,S1\n"  # their counts would leave the whole numbers
+    (table,) = job(tmp_path, tree(table=f"guess: {2**61 - 1}"), zones_csv=two).tables
+    assert _uneven(table).tolist() == table.guess.tolist()
+    listed = tree(table="guess: guess.csv", rest="hold: [consistent]")
+    (table,) = job(tmp_path, listed, guess_csv="zone,count\nN1,7\nS2,9\n").tables
+    assert _uneven(table).tolist() == table.guess.tolist()

@@ -323,6 +323,12 @@ def test_unreadable_sources_are_refused_without_their_content(tmp_path):
     with pytest.raises(Refused, match="cannot be read") as caught:
         tabulate(made)
     assert "secret" not in str(caught.value)
+    assert "CSV" not in str(caught.value)
+    (tmp_path / "trips.parquet").unlink()
+    (tmp_path / "trips.parquet").mkdir()
+    with pytest.raises(Refused, match=r"it is a folder; trips.parquet/\*.parquet names the files in it"):
+        tabulate(made)
+    (tmp_path / "trips.parquet").rmdir()
     for end, words in ((".txt", "must end in one of"), (".duckdb", "not a DuckDB file")):
         (tmp_path / f"trips{end}").write_text("secret")
         with pytest.raises(Refused, match=words):

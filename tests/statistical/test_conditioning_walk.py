@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, two_way, walk
+from holdfast.conditioning import Problem, two_rows, two_way, walk
 from holdfast.conditioning.moves import found_moves
 from holdfast.conditioning.walk import LineChain
 from holdfast.conditioning.walk_steps import walk_coupled
@@ -14,12 +14,26 @@ ALARM = 1e-6
 CROSSED = [(0,), (1,)]
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 SMALL = [2, 0, 1, 0, 1, 0, 0, 3, 1]
+CUBE = [1, 0, 2, 1, 1, 0, 0, 3, 1, 1, 1, 2]
 
 # name: way, shape, margins, kind, scale, reach of the list, truth (None: no bounds), draws
 CASES = {
     "crossed 3×3": (two_way, (3, 3), CROSSED, "laplace", 1, 9, None, 8_000),
     "crossed 3×3, Gaussian": (two_way, (3, 3), CROSSED, "gaussian", 1.5, 9, None, 8_000),
     "crossed 3×4": (two_way, (3, 4), CROSSED, "laplace", 0.7, 3, None, 8_000),
+    "two rows": (two_rows, (2, 4), CROSSED, "laplace", 2, 12, None, 8_000),
+    "two rows, Gaussian": (two_rows, (4, 2), CROSSED, "gaussian", 2, 9, None, 8_000),
+    "two rows, not negative": (two_rows, (2, 4), CROSSED, "laplace", 1, 8, [1, 0, 2, 1, 0, 3, 0, 1], 8_000),
+    "2×2×3, not negative": (
+        two_rows,
+        (2, 2, 3),
+        ALL_PAIRS,
+        "laplace",
+        3,
+        9,
+        CUBE,
+        8_000,
+    ),
     "walk 3×3": (walk, (3, 3), CROSSED, "laplace", 1, 8, None, 1_500),
     "walk 3×3, not negative": (walk, (3, 3), CROSSED, "laplace", 1, 8, SMALL, 4_000),
     "walk 3×3, not negative, Gaussian": (walk, (3, 3), CROSSED, "gaussian", 1, 8, SMALL, 4_000),
@@ -34,7 +48,7 @@ CASES = {
         "laplace",
         3,
         9,
-        [1, 0, 2, 1, 1, 0, 0, 3, 1, 1, 1, 2],
+        CUBE,
         2_500,
     ),
 }
@@ -58,6 +72,20 @@ def test_draws_have_the_listed_law(name):
     basis = asked.space.lattice_basis().toarray()
     assert pearson(draws, *listed(basis, kind, scale, reach, low)) > ALARM
     assert pearson(draws, *listed(basis, kind, 1.25 * scale, reach, low)) < ALARM
+
+
+def test_tied_cells_may_have_scales_and_signs_of_their_own():
+    """A weighted chain of equalities: u₁ = −u₂, u₃ = u₄, and u₁ + u₃ = u₅; bounds on some."""
+    rows = np.array([[1, 1, 0, 0, 0], [0, 0, 1, -1, 0], [2, 0, 2, 0, -2]])
+    scales, truth = np.array([1, 2, 1.5, 3, 1]), np.array([1, 0, 2, 1, 0])
+    constraint = hf.invariant(rows) & hf.between(-1, 3, at=[0, 4])
+    asked = Problem(hf.laplace(hf.histogram(5), scale=scales.tolist()).base.law, constraint.system(5))
+    assert two_rows.accepts(asked)
+    draws = two_rows.draw(asked, truth, 8_000, hf.seeded(11))
+    low, high = np.array([-2, -99, -99, -99, -1]), np.array([2, 99, 99, 99, 3])
+    basis = asked.space.lattice_basis().toarray()
+    assert pearson(draws, *listed(basis, "laplace", scales, 30, low, high)) > ALARM
+    assert pearson(draws, *listed(basis, "laplace", 1.2, 30, low, high)) < ALARM
 
 
 def test_scales_may_differ_from_cell_to_cell():

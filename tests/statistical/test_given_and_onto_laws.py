@@ -56,7 +56,7 @@ GIVEN = {
         [2, 0, 5],
         hf.invariant(TOTAL),
         lambda z: sum(z) == 7,
-        "total, rejection",
+        "total, two_rows",
     ),
     "total by definition": (
         hf.histogram(3),
@@ -64,7 +64,7 @@ GIVEN = {
         [2, 0, 5],
         hf.equals(TOTAL, [7]),
         lambda z: sum(z) == 7,
-        "total, rejection",
+        "total, two_rows",
     ),
     "unequal scales": (
         hf.histogram(3),
@@ -72,7 +72,7 @@ GIVEN = {
         [2, 0, 5],
         hf.invariant(TOTAL),
         lambda z: sum(z) == 7,
-        "rejection",
+        "two_rows",
     ),
     "parent and children": (
         hf.counts(TREE),
@@ -93,7 +93,7 @@ GIVEN = {
         [1, 0, 2],
         hf.invariant(TOTAL) & hf.nonnegative(),
         lambda z: sum(z) == 3 and min(z) >= 0,
-        "enumeration",
+        "two_rows",
     ),
     "an order": (hf.histogram(2), (1, 1), [1, 2], hf.ordered([0, 1]), lambda z: z[0] <= z[1], "rejection"),
     "consistent, not negative": (

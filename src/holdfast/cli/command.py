@@ -95,6 +95,54 @@ def explain(spec: SpecFile, json: Json = False, quiet: Quiet = False) -> None:
 
 
 @app.command()
+def secret(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; only its owner can read it.")],
+    quiet: Quiet = False,
+) -> None:
+    """Write a fresh secret for the agents of one release."""
+    with ending(False):
+        from holdfast.cli import agents
+
+        agents.secret(file, quiet)
+
+
+@app.command()
+def agent(
+    spec: SpecFile,
+    name: Annotated[str, typer.Option("--name", help="The agent, as the spec names it.")],
+    secret: Annotated[
+        Path | None, typer.Option("--secret", help="File of the secret; the variable HOLDFAST_SECRET when left out.")
+    ] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="The agent's records, instead of the spec's.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Another folder for the slice.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Publish one agent's slice of a release; run again, it publishes the same bytes."""
+    with ending(json):
+        from holdfast.cli import agents
+
+        agents.agent(spec, name, secret, source, output, json, quiet)
+
+
+@app.command()
+def gather(
+    spec: SpecFile,
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FOLDER]...", help="The agents' folders; left out: the usual ones.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Another folder than the spec's.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check the slices of all agents and join them into a release; needs no secret and no records."""
+    with ending(json):
+        from holdfast.cli import agents
+
+        agents.gather(spec, folders, output, json, quiet)
+
+
+@app.command()
 def schema(
     what: Annotated[str, typer.Argument(metavar="[spec|certificate]", help="Which schema.")] = "spec",
 ) -> None:

@@ -88,7 +88,8 @@ def plan(found: Any) -> None:
         console.print(f"  {escape(words[0].upper() + words[1:])}.")
     seconds = "cannot be told" if found.seconds is None else f"about {max(found.seconds, 0.1):.1f} s"
     console.print(
-        f"  Drawing takes {seconds} here, beside reading the records; memory about {found.bytes / 2**20:.0f} MiB."
+        f"  Drawing takes {seconds} here for counts of the guessed size, and memory about "
+        f"{found.bytes / 2**20:.0f} MiB; both beside counting the records."
     )
 
 

@@ -14,7 +14,8 @@ from holdfast.release.spec import read_spec
 SCHEMAS = ("spec", "certificate")
 
 
-def _job(spec: Path, quiet: bool) -> Job:
+def job_of(spec: Path, quiet: bool) -> Job:
+    """Read a spec and make it ready."""
     with showing.working(quiet) as step:
         step("reading the spec and comparing methods")
         return Job.from_spec(read_spec(spec))
@@ -24,7 +25,7 @@ def plan(spec: Path, json: bool, quiet: bool) -> None:
     """Show the plan of a spec."""
     from holdfast.release.plan import plan as planned
 
-    job = _job(spec, quiet or json)
+    job = job_of(spec, quiet or json)
     with showing.working(quiet or json) as step:
         step("timing one table")
         found = planned(job)
@@ -36,7 +37,7 @@ def plan(spec: Path, json: bool, quiet: bool) -> None:
 
 def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: bool) -> None:
     """Make a release, or check that it could be made."""
-    job = _job(spec, quiet or json)
+    job = job_of(spec, quiet or json)
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
         from holdfast.release.run import could_release
@@ -75,7 +76,7 @@ def explain(spec: Path, json: bool, quiet: bool) -> None:
     """Show a spec in words."""
     from holdfast.release.explain import explain as explained
 
-    found = explained(_job(spec, quiet or json))
+    found = explained(job_of(spec, quiet or json))
     if json:
         showing.data(found)
     elif not quiet:

@@ -27,6 +27,7 @@ from holdfast.conditioning import (
     metropolis,
     rejection,
     total,
+    two_rows,
     two_way,
     union,
     walk,
@@ -70,6 +71,7 @@ WAYS: tuple[ModuleType, ...] = (
     gaussian,
     hierarchy,
     union,
+    two_rows,
     enumeration,
     rejection,
 )

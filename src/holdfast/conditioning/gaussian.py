@@ -62,20 +62,22 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
 
 
 def _projected(problem: Problem, size: int, stream: Stream) -> npt.NDArray[np.float64]:
-    """Independent noise, projected: random words are made into noise where they lie, by several threads."""
-    n, errors, project = problem.law.n, np.sqrt(problem.law.variances), projection(problem)
-    words = stream.words(size * n).reshape(size, n)
-    noise = words.view(np.float64)
-    rows = max(1, BATCH // n)
+    """Independent noise, projected, by several threads; with one scale, words are made into noise where they lie."""
+    n, project, alike = problem.law.n, projection(problem), problem.uniform_scale()
+    words = stream.words(size * n).reshape(size, n) if alike else np.empty((0, n), dtype=np.uint64)
+    noise = words.view(np.float64) if alike else problem.law.draw(size, stream)
+    deviation = float(np.sqrt(problem.law.variances.max(initial=0.0)))
+    rows = max(1, BATCH // max(1, n))
 
     def finish(part: slice) -> None:
         for start in range(part.start, part.stop, rows):
             few = slice(start, min(start + rows, part.stop))
-            make_normals(words[few], noise[few], errors)
+            if alike:
+                make_normals(words[few], noise[few], deviation)
             noise[few] = project(noise[few])
 
     in_threads(finish, size, rows)
-    return noise
+    return np.asarray(noise)
 
 
 def spread(problem: Problem) -> Spread:

@@ -106,14 +106,11 @@ def normal(word: np.uint64) -> float:  # pragma: no cover (compiled)
 
 
 @numba.njit(cache=True, nogil=True)
-def make_normals(words: Any, noise: Any, scales: Any) -> None:  # pragma: no cover (compiled)
-    """Write independent normal numbers (size, n), made of words of that shape, perhaps in the place of the words.
-
-    Column i has standard deviation scales[i].
-    """
+def make_normals(words: Any, noise: Any, deviation: float) -> None:  # pragma: no cover (compiled)
+    """Write independent normal numbers (size, n), made of words of that shape, perhaps in the place of the words."""
     for row in range(words.shape[0]):
         for i in range(words.shape[1]):
-            noise[row, i] = scales[i] * normal(words[row, i])
+            noise[row, i] = deviation * normal(words[row, i])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -295,10 +295,8 @@ def _lines(problem: Problem, truth: Truth) -> tuple[LineChain, int]:
     if not problem.depends_on_data:
         if "_lines" not in kept:
             chain = LineChain.of(problem, found_moves(problem), np.zeros(problem.law.n, dtype=np.int64))
-            kept["_lines"] = (
-                chain,
-                worst_run_length([chain], problem.tau, seeded(SEED), most=_most_steps(problem)).steps,
-            )
+            steps = worst_run_length([chain], problem.tau, seeded(SEED), most=_most_steps(problem)).steps
+            kept["_lines"] = chain, max(FEWEST_STEPS, steps)
         result: tuple[LineChain, int] = kept["_lines"]
         return result
     table, found, stream = np.asarray(truth, dtype=np.int64), found_moves(problem), seeded(SEED)

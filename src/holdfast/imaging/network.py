@@ -14,7 +14,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.imaging import newton
 from holdfast.imaging.arcs import Arcs
-from holdfast.imaging.certified import UNSOLVED, answered, tested
+from holdfast.imaging.closing import UNSOLVED, answered, approved
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.finish import cheapest_on_network, finish_network
 from holdfast.imaging.grid import Floats, Ints, Shape, Task
@@ -37,7 +37,7 @@ def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
 
     def one(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
         task = Task.of(problem, row, right)
-        return tested(task, _moved(task)[0])
+        return approved(task, _moved(task)[0])
 
     return stacked(problem, noisy, one)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.imaging.certified import UNSOLVED, answered, tested
+from holdfast.imaging.closing import UNSOLVED, answered, approved
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.grid import FAR, Floats, Ints, Shape, Task
 from holdfast.imaging.problem import Problem
@@ -43,7 +43,7 @@ def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
 
     def one(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
         task = Task.of(problem, row, right)
-        return tested(task, _moved(task)[0])
+        return approved(task, _moved(task)[0])
 
     return stacked(problem, noisy, one)
 

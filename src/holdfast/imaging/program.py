@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.imaging import newton, projection
-from holdfast.imaging.certified import UNSOLVED, answered
+from holdfast.imaging.closing import UNSOLVED, answered
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.finish import finish
 from holdfast.imaging.grid import Ints, Task

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.imaging.certified import UNSOLVED
+from holdfast.imaging.closing import UNSOLVED
 from holdfast.imaging.grid import Floats, Ints, Task
 
 #: Seconds given to one program in whole numbers.

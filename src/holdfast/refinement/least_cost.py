@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 from flint import fmpq_mat, fmpz_mat
 
-from holdfast.refinement.rational_matrices import as_floats, as_fraction, as_rows, made, pivots
+from holdfast.refinement.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
 
 #: Seconds that a search for a cheap whole vector may take; what was found by then is a valid bound.
 PATIENCE = 20.0
@@ -28,17 +28,19 @@ class Cheapest:
     t: tuple[Fraction, ...]
 
 
-def independent_rows(A: fmpq_mat, b: list[Fraction]) -> tuple[fmpq_mat, list[Fraction]] | None:
-    """Return independent rows with the same solutions, or None where there is no solution."""
+def independent_rows(A: fmpq_mat, b: list[Fraction]) -> tuple[fmpq_mat, fmpq_mat] | None:
+    """Return independent rows and right-hand sides with the same solutions, or None where there is no solution."""
     n = A.ncols()
-    rows = as_rows(A)
-    if not rows:
-        return A, []
-    reduced, found = pivots(made([[*row, side] for row, side in zip(rows, b, strict=True)], n + 1))
+    if A.nrows() == 0:
+        return A, fmpq_mat(0, 1)
+    rows = [[*row, from_fraction(side)] for row, side in zip(A.tolist(), b, strict=True)]
+    reduced, found = pivots(fmpq_mat(rows))
     if found and found[-1] == n:
         return None
-    kept = as_rows(reduced)[: len(found)]
-    return made([row[:n] for row in kept], n), [row[n] for row in kept]
+    kept = reduced.tolist()[: len(found)]
+    if not kept:
+        return fmpq_mat(0, n), fmpq_mat(0, 1)
+    return fmpq_mat([row[:n] for row in kept]), fmpq_mat([[row[n]] for row in kept])
 
 
 def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
@@ -46,44 +48,43 @@ def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapes
     system = independent_rows(A, b)
     if system is None:
         return None
-    A, b = system
+    A, right = system
     n = len(weights)
-    if A.nrows() == 0 or not any(b):
+    if all(value == 0 for value in right.entries()):
         return Cheapest(Fraction(0), (Fraction(0),) * n)
-    columns, signs = _start(A, b, weights)
-    entries = as_rows(A)
-    right = made([[side] for side in b], 1)
+    prices = [from_fraction(weight) for weight in weights]
+    columns, signs = _start(A, right, weights)
+    rows = A.tolist()
     while True:
-        B = made([[row[j] for j in columns] for row in entries], len(columns))
-        x = [as_fraction(value) for value in B.solve(right).entries()]
+        B = fmpq_mat([[row[j] for j in columns] for row in rows])
+        x = B.solve(right).entries()
         # Both signs of every column are there: a basic vector with a sign of its own for each entry is never negative.
-        signs = [(1 if value > 0 else -1) if value else sign for value, sign in zip(x, signs, strict=True)]
-        prices = made([[weights[j] * sign] for j, sign in zip(columns, signs, strict=True)], 1)
-        y = [as_fraction(value) for value in B.transpose().solve(prices).entries()]
-        gains = [sum((row[j] * price for row, price in zip(entries, y, strict=True)), Fraction(0)) for j in range(n)]
-        entering = next((j for j in range(n) if abs(gains[j]) > weights[j]), None)
+        signs = [sign if value == 0 else (1 if value > 0 else -1) for value, sign in zip(x, signs, strict=True)]
+        y = B.transpose().solve(fmpq_mat([[prices[j] * sign] for j, sign in zip(columns, signs, strict=True)]))
+        gains = (y.transpose() * A).entries()
+        entering = next((j for j in range(n) if gains[j] > prices[j] or -gains[j] > prices[j]), None)
         if entering is None:
             t = [Fraction(0)] * n
             for j, value in zip(columns, x, strict=True):
-                t[j] = value
+                t[j] = as_fraction(value)
             return Cheapest(sum((weights[j] * abs(t[j]) for j in columns), Fraction(0)), tuple(t))
         sign = 1 if gains[entering] > 0 else -1
-        step = B.solve(made([[sign * row[entering]] for row in entries], 1))
-        slopes = [as_fraction(value) * s for value, s in zip(step.entries(), signs, strict=True)]
+        step = B.solve(fmpq_mat([[sign * row[entering]] for row in rows])).entries()
+        slopes = [value * s for value, s in zip(step, signs, strict=True)]
+        sizes = [value * s for value, s in zip(x, signs, strict=True)]
         # The smallest numbers first, coming and going (Bland): the method cannot go round in circles.
         leaving = min(
             (i for i, slope in enumerate(slopes) if slope > 0),
-            key=lambda i: (abs(x[i]) / slopes[i], columns[i]),
+            key=lambda i: (as_fraction(sizes[i] / slopes[i]), columns[i]),
         )
         columns[leaving], signs[leaving] = entering, sign
 
 
-def _start(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> tuple[list[int], list[int]]:
+def _start(A: fmpq_mat, right: fmpq_mat, weights: list[Fraction]) -> tuple[list[int], list[int]]:
     """Return independent columns, those that a program in doubles uses first, and their signs."""
-    values = _program(as_floats(A), np.array([float(side) for side in b]), weights, integer=False)
+    values = _program(as_floats(A), as_floats(right).ravel(), weights, integer=False)
     order = np.argsort(-np.abs(values), kind="stable").tolist()
-    entries = as_rows(A)
-    _, found = pivots(made([[row[j] for j in order] for row in entries], len(order)))
+    _, found = pivots(fmpq_mat([[row[j] for j in order] for row in A.tolist()]))
     columns = [order[k] for k in found]
     return columns, [1 if values[j] >= 0 else -1 for j in columns]
 
@@ -101,7 +102,7 @@ def cheapest_whole(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> C
     system = independent_rows(A, b)
     assert system is not None
     if system[0].nrows():
-        values = _program(as_floats(system[0]), np.array([float(side) for side in system[1]]), weights, integer=True)
+        values = _program(as_floats(system[0]), as_floats(system[1]).ravel(), weights, integer=True)
         proposal = tuple(int(value) for value in np.rint(values)) if np.abs(values).max() < 2.0**53 else best
         if _solves(A, b, proposal) and _cost(weights, proposal) < _cost(weights, best):
             best = proposal

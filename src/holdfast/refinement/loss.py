@@ -64,8 +64,8 @@ class Study:
 
     def of_subset(self, difference: tuple[Fraction, ...], outputs: tuple[int, ...]) -> Loss:
         """Return min Σ|tᵢ|/λᵢ over the t with (A t)_S = d_S, t whole for whole noise."""
-        rows = as_rows(self.A)
-        part = made([rows[i] for i in outputs], self.A.ncols())
+        rows = self.A.tolist()
+        part = fmpq_mat([rows[i] for i in outputs]) if outputs else fmpq_mat(0, self.A.ncols())
         find = cheapest_whole if self.integer else cheapest
         found = find(part, [difference[i] for i in outputs], self.weights)
         return Loss.of(found, outputs, difference, not self.integer)

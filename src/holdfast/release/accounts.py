@@ -208,7 +208,7 @@ class Account:
         name = "ρ" if self.budget.epsilon is None else "ε"
         return (
             f"{where} is {self.budget} and {name} = {_shown(Fraction(self.remaining or 0.0))} is left, "
-            f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget in the ledger"
+            f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget of ledger and spec"
         )
 
     def _surely_admitted(self) -> bool:

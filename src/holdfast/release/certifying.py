@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def statements_of(table: Table) -> tuple[Guarantee, ...]:
     """Return every statement about a table, the one that the budget counts first."""
-    return tuple(dict.fromkeys((table.counted, *table.mechanism.guarantees)))
+    return tuple(dict.fromkeys((table.counted, *table.guarantees)))
 
 
 def table_certificate(

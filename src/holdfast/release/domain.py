@@ -218,7 +218,7 @@ def _hierarchy(spec: Spec, number: int, files: PublicFiles) -> Layout:
     levels = asked.hierarchy or ()
     if spec.data.domain is None:
         raise spec.error(place, "a hierarchy needs data.domain, a public file with one row per lowest place")
-    rows = {level: files.column(spec.data.domain, level, ("data", "domain")) for level in levels}
+    rows = {level: files.column(spec.data.domain, level, ("data", "domain"), place) for level in levels}
     if rows[levels[0]].size == 0:
         raise spec.error(("data", "domain"), f"the file {spec.data.domain!r} has no rows")
     for level, texts in rows.items():

@@ -16,6 +16,8 @@ from holdfast.mechanism import Mechanism
 from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.queries import Neighbours, Query
+from holdfast.release.agents import Division, against_outsiders, division_of
+from holdfast.release.agents_noise import shared_noise
 from holdfast.release.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.domain import Key, Layout, layout
 from holdfast.release.errors import Errors, errors, guessed
@@ -81,7 +83,22 @@ class Table:
     @cached_property
     def counted(self) -> Guarantee:
         """The statement that the budget counts."""
-        return counted(self.mechanism, self.problem.scope)
+        found = counted(self.mechanism, self.problem.scope)
+        if self.division is None:
+            return found
+        (same,) = against_outsiders(self.mechanism, [found])
+        return next(each for each in self.guarantees if each == same)
+
+    @cached_property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """Every statement that holds."""
+        found = self.mechanism.guarantees
+        return found if self.division is None else against_outsiders(self.mechanism, found)
+
+    @cached_property
+    def division(self) -> Division | None:
+        """Who makes the table, where agents do."""
+        return division_of(self.layout)
 
     @property
     def kind(self) -> str:
@@ -166,6 +183,8 @@ class Job:
             choices.append(Choice(laid, problem, found, guessed(laid, found, files)))
         _refuse_unused(spec)
         tables = _calibrated(spec, choices)
+        for table in tables:
+            _refuse_undivided(spec, table)
         return cls(spec, tables, _joint(spec, tables), files.hashes)
 
     @property
@@ -224,6 +243,25 @@ class Job:
         if any(" more (" in item for statement in self.guarantees for item in statement.unprotected):
             sentences.append(SHORTENED)
         return tuple(sentences)
+
+
+def _refuse_undivided(spec: Spec, table: Table) -> None:
+    """Refuse a table that agents are to make and cannot."""
+    if table.division is None:
+        return
+    try:
+        shared_noise(table.mechanism, table.division)
+        _ = table.counted
+    except Refused as refusal:
+        raise spec.error(
+            ("distributed",), f"agents cannot make this table by method: {table.method} ({refusal})"
+        ) from None
+    if table.holding.exact and not spec.accept_disclosure:
+        sentence = (
+            "no agent sees which other figures the exact ones determine before they are published: write "
+            "accept_disclosure: true, and gather will list them"
+        )
+        raise spec.error(("distributed",), sentence)
 
 
 def _refuse_unused(spec: Spec) -> None:
@@ -325,7 +363,7 @@ def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:
 
 def _of_scope(table: Table, scope: str) -> Guarantee | None:
     """The table's statement of a scope, or the one about all neighbours, which covers every scope."""
-    holds = [each for each in table.mechanism.guarantees if not each.void]
+    holds = [each for each in table.guarantees if not each.void]
     return next((each for each in holds if each.scope == scope), next((g for g in holds if g.scope == "all"), None))
 
 

@@ -180,9 +180,9 @@ class Ledger:
         self, dataset: str, unit: str, tables: Sequence[dict[str, Any]], *, release: str, when: str
     ) -> None:
         """Keep the figures that a release is about to publish exactly; durable when this returns."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             if not sa.inspect(connection).has_table(_figures.name):
-                _add(connection, _figures)  # a ledger that was made before figures were kept
+                add_table(connection, _figures)  # a ledger that was made before figures were kept
             text = json.dumps(list(tables), ensure_ascii=False)
             values = {"at": when, "dataset": dataset, "unit": unit, "release": release, "tables": text}
             connection.execute(_figures.insert().values(**values))
@@ -192,7 +192,7 @@ class Ledger:
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         _named(dataset)
         Unit.read(unit)
-        with self._writing() as connection:
+        with self.writing() as connection:
             _set_budget(connection, dataset, unit, budget, now())
 
     def charge(
@@ -214,7 +214,7 @@ class Ledger:
         """
         _named(dataset)
         _charged(unit)
-        with self._writing() as connection:
+        with self.writing() as connection:
             account = _account(connection, dataset, unit)
             _refuse_overspending(account, unit, parts, budget)
             if account.budget is None and budget is not None:
@@ -249,7 +249,8 @@ class Ledger:
             yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
+    def writing(self) -> Iterator[sa.Connection]:
+        """Give the only connection that may write now; what it adds is durable when this ends."""
         with self._told():
             if not self.exists:
                 self._make()
@@ -330,12 +331,12 @@ def _recognise(connection: sa.Connection, path: Path) -> None:
 
 def _fill(connection: sa.Connection) -> None:
     for table in _tables.sorted_tables:
-        _add(connection, table)
+        add_table(connection, table)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
     connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
 
 
-def _add(connection: sa.Connection, table: sa.Table) -> None:
+def add_table(connection: sa.Connection, table: sa.Table) -> None:
     """Make a table to which rows can only be added."""
     table.create(connection)
     for action in ("UPDATE", "DELETE"):

@@ -18,6 +18,13 @@ from holdfast.arguments import Refused
 Place = tuple[str | int, ...]
 #: A spec is a page or two; more is a mistake (a data file, say).
 MOST_BYTES = 1_000_000
+#: What the words of the YAML reader usually mean.
+HINTS = {
+    "mapping values are not allowed": "a text with a colon in it needs quotes",
+    "'\\t'": "indent with spaces, not tabs",
+    "expected ',' or": "a bracket or brace is not closed",
+    "duplicate key": "write every key once",
+}
 #: Entries of a long list that a message shows.
 _SHOWN = 12
 
@@ -163,4 +170,5 @@ def _malformed(places: Places, error: MarkedYAMLError) -> SpecError:
     problem = " ".join(str(error.problem or "it cannot be read").split())
     problem = problem.removesuffix(" with value").split(" with value ")[0]
     where = places.file.name if line is None else f"{places.file.name}, line {line}"
-    return SpecError(f"{where}: this is not YAML: {problem}", line=line)
+    hint = next((hint for words, hint in HINTS.items() if words in problem), None)
+    return SpecError(f"{where}: this is not YAML: {problem}{'' if hint is None else f' ({hint})'}", line=line)

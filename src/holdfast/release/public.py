@@ -28,13 +28,16 @@ class PublicFiles:
     hashes: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, str], Texts] = field(default_factory=dict)
 
-    def column(self, file: str, name: str, place: Place) -> Texts:
-        """Return one column as texts, None where there is no value, in the order of the rows."""
+    def column(self, file: str, name: str, place: Place, asked: Place | None = None) -> Texts:
+        """Return one column as texts, None where there is no value, in the order of the rows.
+
+        `place` is where the spec names the file, `asked` where it asks for the column if that is elsewhere.
+        """
         if (file, name) not in self._read:
-            self._read[file, name] = self._texts(file, name, place)
+            self._read[file, name] = self._texts(file, name, place, asked or place)
         return self._read[file, name]
 
-    def _texts(self, file: str, name: str, place: Place) -> Texts:
+    def _texts(self, file: str, name: str, place: Place, asked: Place) -> Texts:
         path = self.spec.resolve(file)
         if not path.name.endswith(ENDS):
             raise self.spec.error(place, f"the public file {file!r} must end in {' or '.join(ENDS)}", found=file)
@@ -55,7 +58,7 @@ class PublicFiles:
                 kinds = {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {rows}").fetchall()}
                 if name not in kinds:
                     sentence = f"the file {file!r} has no column {name!r}"
-                    raise self.spec.error(place, sentence, name, kinds)
+                    raise self.spec.error(asked, sentence, name, kinds)
                 texts = f"SELECT {as_text(quoted_name(name), kinds[name])} AS v FROM {rows}"
                 found = engine.execute(texts).fetchnumpy()["v"]
             except (duckdb.Error, Unreadable):
@@ -82,7 +85,7 @@ class PublicFiles:
             )
             raise self.spec.error(place, sentence, found=column)
         where = ("data", "domain") if listed is None else ("data", "values", column)
-        texts = self.column(data.domain if listed is None else listed, column, where)  # type: ignore[arg-type]
+        texts = self.column(data.domain if listed is None else listed, column, where, place)  # type: ignore[arg-type]
         known = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
         if not known:
             raise self.spec.error(where, f"the column {column!r} has no values", found=column)

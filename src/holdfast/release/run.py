@@ -48,7 +48,7 @@ SAMPLE = 1000
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """One attempt to release a job: where, in which ledger, under which name, since when, and at what cost."""
 
     job: Job
@@ -60,7 +60,7 @@ class _Run:
     budget: Budget | None
 
     @classmethod
-    def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> _Run:
+    def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> Run:
         """Begin an attempt, with the spec's own folder and ledger unless others are given."""
         folder = Path(job.spec.output if output is None else output).absolute()
         book = Ledger(job.spec.ledger_file) if ledger is None else ledger
@@ -75,7 +75,10 @@ class _Run:
     @contextmanager
     def workplace(self) -> Iterator[Path]:
         """Give a folder to write to, after everything public that can be refused was."""
-        with _told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
+        if self.job.spec.distributed is not None:
+            sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
+            raise self.job.spec.error(("distributed",), sentence)
+        with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
             self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
             _rehearse(self, place)
             yield place
@@ -107,7 +110,7 @@ class _Run:
 
 def could_release(job: Job, output: str | Path | None = None, ledger: Ledger | None = None) -> None:
     """Refuse what `release` would refuse before it reads a record; nothing is charged, and nothing is left behind."""
-    with _Run.of(job, output, ledger).workplace():
+    with Run.of(job, output, ledger).workplace():
         pass
 
 
@@ -127,10 +130,10 @@ def release(
     where the spec does not accept it.
     """
     step("checking the ledger")
-    run = _Run.of(job, output, ledger)
+    run = Run.of(job, output, ledger)
     with run.workplace() as place:
         step("counting")
-        with _told("the records cannot be counted"):
+        with told("the records cannot be counted"):
             cells = tabulate(job, source)
         answers = [table.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
@@ -144,7 +147,7 @@ def release(
             step("drawing")
             drawn = [table.mechanism.release(truth) for table, truth in zip(job.tables, answers, strict=True)]
             step("writing")
-            _write(run, drawn, place, disclosed)
+            write_release(run, drawn, place, disclosed)
             step("verifying")
             wrong = verify(place).differences
             if wrong:
@@ -163,7 +166,7 @@ def _budget(job: Job) -> Budget | None:
     return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
 
 
-def _rehearse(run: _Run, place: Path) -> None:
+def _rehearse(run: Run, place: Path) -> None:
     """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
     tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in run.job.tables]
@@ -179,7 +182,7 @@ def _expected_bytes(table: Table) -> int:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def told(what: str) -> Iterator[None]:
     """Say in one sentence what the system says."""
     try:
         yield
@@ -190,7 +193,7 @@ def _told(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _told_of_charge(run: _Run) -> Iterator[None]:
+def _told_of_charge(run: Run) -> Iterator[None]:
     """Let everything that goes wrong after the charge say that the charge stays."""
     try:
         yield
@@ -201,7 +204,8 @@ def _told_of_charge(run: _Run) -> Iterator[None]:
         raise
 
 
-def _write(run: _Run, drawn: Sequence[Release], place: Path, disclosed: Sequence[GivenAway]) -> None:
+def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Sequence[GivenAway]) -> None:
+    """Write the tables of a job, their report and their certificate into an empty folder."""
     job = run.job
     determined = {found.table.name: found.entries for found in disclosed}
     also = [words for found in disclosed for words in found.words]
@@ -230,7 +234,7 @@ def _write(run: _Run, drawn: Sequence[Release], place: Path, disclosed: Sequence
         os.utime(path, (midnight, midnight))
 
 
-def _spent(run: _Run) -> tuple[str, ...]:
+def _spent(run: Run) -> tuple[str, ...]:
     """What the ledger says about the dataset after the charge, in sentences."""
     try:
         account = run.ledger.account(run.job.dataset, run.job.unit)

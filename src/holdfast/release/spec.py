@@ -308,6 +308,21 @@ class LedgerSpec(Part):
     budget: BudgetSpec | None = None
 
 
+class AgentsSpec(Part):
+    """Who makes the release together: one agent per node of a level or value of a column, or agents by name."""
+
+    by: Name | None = Field(None, description="One agent per node of this level, or per value of this column.")
+    agents: dict[Name, Annotated[tuple[Cells, ...], BeforeValidator(as_list)]] | None = Field(
+        None, description="What each agent holds: nodes, paths, or {column: value}."
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> AgentsSpec:
+        if (self.by is None) == (self.agents is None):
+            raise wrong(f"say who the agents are by one of by and agents, found {'both' if self.by else 'neither'}")
+        return self
+
+
 def _ledger(value: Any) -> Any:
     return {"file": value} if isinstance(value, str) else value
 
@@ -325,6 +340,9 @@ class Spec(Part):
     ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
     accept_disclosure: Annotated[bool, yes_or_no] = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."
+    )
+    distributed: AgentsSpec | None = Field(
+        None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
     )
     output_folder: Text = Field(alias="output", description="Folder that the release makes.")
 
@@ -359,6 +377,17 @@ class Spec(Part):
                     "cover: use refuse or {category: NAME} here, or neighbours: add-remove"
                 )
                 raise wrong(sentence, at=("data", key), found="drop")
+        return self
+
+    @model_validator(mode="after")
+    def _agents_fit(self) -> Spec:
+        if self.distributed is None:
+            return self
+        if self.several:
+            raise wrong("agents make one table: write table, and a release for each", at=("tables",))
+        if self.privacy.unit is not None:
+            sentence = "a person may have records with several agents, and none of them can count all: use unit: record"
+            raise wrong(sentence, at=("privacy", "unit"))
         return self
 
     # --- what others read --------------------------------------------------------------------------------------

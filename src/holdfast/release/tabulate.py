@@ -20,7 +20,7 @@ from holdfast.release.cells import MARKS, MISSING, OUTSIDE, Counted, count_few, 
 from holdfast.release.engine import counting_session, watched
 from holdfast.release.job import Job, Table
 from holdfast.release.places import Place
-from holdfast.release.reading import CSV, Unreadable, as_text, quoted_name, quoted_text
+from holdfast.release.reading import CSV, PARQUET, Unreadable, as_text, quoted_name, quoted_text
 from holdfast.release.sources import closed, opened, unused
 
 #: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
@@ -54,11 +54,12 @@ def _unreadable(job: Job) -> Refused:
     """The engine's own words may quote records and are not repeated."""
     name = job.spec.data.source
     what = "the records" if name is None else f"the source {name!r}"
-    return job.spec.error(
-        ("data", "source"),
-        f"{what} cannot be read: the file is damaged or not of the kind its name says (every row of a CSV file has as "
-        "many values as its header, in UTF-8)",
-    )
+    reason = "the file is damaged or not of the kind its name says"
+    if name is not None and job.spec.resolve(name).is_dir():
+        reason = f"it is a folder; {name.rstrip('/')}/*{PARQUET} names the files in it"
+    elif name is not None and name.endswith(CSV):
+        reason = "every row of a CSV file has as many values as its header, in UTF-8"
+    return job.spec.error(("data", "source"), f"{what} cannot be read: {reason}")
 
 
 def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[npt.NDArray[np.int64]]:

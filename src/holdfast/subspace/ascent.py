@@ -21,11 +21,16 @@ AIM, ENOUGH = 1e-6, 5e-4
 PATIENCE, MOST_ROUNDS = 60, 3_000
 
 
-def ascend(ratios: Callable[[Floats], tuple[Floats, float]], start: Floats, patience: int = PATIENCE) -> Floats:
+def ascend(
+    ratios: Callable[[Floats], tuple[Floats, float]],
+    start: Floats,
+    patience: int = PATIENCE,
+    rounds: int = MOST_ROUNDS,
+) -> Floats:
     """Return weights; `ratios(w)` gives φ (the mean of which under w is 1) and the dual value at w."""
     weights, power, before = start / start.sum(), FIRST_POWER, -np.inf
     best, least = weights, np.inf
-    for step in range(MOST_ROUNDS):
+    for step in range(rounds):
         phi, value = ratios(weights)
         gap = float(phi.max()) - 1
         if gap < least:

@@ -1,7 +1,8 @@
 """The ellipsoid of least volume around points and their opposites (Khachiyan 1996; away steps: Todd, Yıldırım 2007).
 
 E = {x : xᵀM⁻¹x ≤ r} with M = Σ w_j a_j a_jᵀ and r the dimension is optimal exactly if a_jᵀM⁻¹a_j ≤ r for all j. Each
-step moves weight onto the farthest point, or away from the nearest one that has weight.
+step moves weight onto the farthest point, or away from the nearest one that has weight. Multiplicative rounds go
+before: they move all weights at once.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
+from holdfast.subspace.ascent import ascend
+
 Floats = npt.NDArray[np.float64]
 
 #: Distances are at most (1 + GAP) times those of the optimum's condition; the steps after which the search ends.
 GAP, MOST_STEPS = 1e-3, 100_000
+#: Multiplicative rounds before the steps.
+ROUNDS = 200
 #: Steps between two fresh factorisations, which remove the rounding errors of the updates.
 FRESH = 200
 
@@ -31,7 +36,12 @@ class Ellipsoid:
 def enclosing_ellipsoid(points: Floats) -> Ellipsoid:
     """Return the ellipsoid around ± the points (r, m), which span their space."""
     rank, count = points.shape
-    weights = np.full(count, 1 / count)
+
+    def ratios(weights: Floats) -> tuple[Floats, float]:
+        moments = (points * weights) @ points.T
+        return np.einsum("ij,ij->j", points, linalg.solve(moments, points)) / rank, float(np.linalg.slogdet(moments)[1])
+
+    weights = ascend(ratios, np.ones(count), rounds=ROUNDS)
     inverse, distances = _fresh(points, weights)
     for step in range(1, MOST_STEPS + 1):
         far = int(np.argmax(distances))

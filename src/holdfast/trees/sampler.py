@@ -73,6 +73,7 @@ class Sampler:
     workers: int | None = None
     pulled: Bools | None = None  # outputs whose bounds are kept also far from the truth; None: none
     slopes: npt.NDArray[np.float64] | None = None  # that totals are known to meet, for a better guess
+    at_roots: Ints | None = None  # noise of every output that stands at a root, where it is given; others are not read
     learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
     inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
 
@@ -313,7 +314,7 @@ class Sampler:
 
     def _many(self, size: int) -> Many | None:
         """Tables that serve many rows, if so many repay them."""
-        if not many.repays(size, self.forest.n) or self._guessed[1] is not None:
+        if self.at_roots is not None or not many.repays(size, self.forest.n) or self._guessed[1] is not None:
             return None
         kept: dict[str, Any] = self.__dict__
         tried: int
@@ -437,7 +438,12 @@ class Sampler:
                 self.inflation, openings, LARGEST,
             )  # fmt: skip
 
-        settle([_opened(roots, self._roots, rows * self._roots.size)], root)
+        if self.at_roots is None:
+            settle([_opened(roots, self._roots, rows * self._roots.size)], root)
+        else:
+            free = self._roots[p.root[self._roots] == 1]
+            alone = p.leaves[np.minimum(p.first[free], p.leaves.size - 1)]  # a root without children has no output
+            totals[free] = self.at_roots[np.where(p.output[free] >= 0, p.output[free], alone)][:, None]
         with Progress("drawing", p.size) as progress:
             for pieces in levels[:0:-1]:
                 settle(

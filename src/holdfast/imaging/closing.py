@@ -13,7 +13,7 @@ from holdfast.imaging.grid import Floats, Ints, Task
 UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
 
 
-def tested(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+def approved(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
     """The moved table, once it is certain that everything holds for it; refused otherwise."""
     if task.missed(moves) is not None:
         raise Refused(UNSOLVED)
@@ -22,7 +22,7 @@ def tested(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
 
 def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest: bool = True) -> Answer:
     """The moved table with its evidence; `prices` of the equalities and inequalities are only a proposal."""
-    values = tested(task, moves)
+    values = approved(task, moves)
     objective = task.objective(moves)
     bound = lower_bound(
         task.problem.norm,

@@ -1,0 +1,47 @@
+"""What the verbs of agents do: make a secret, publish a slice, join the slices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.cli import showing
+from holdfast.cli.verbs import job_of
+
+
+def secret(file: Path, quiet: bool) -> None:
+    """Write a fresh secret."""
+    from holdfast.release.agents_secret import write_secret
+
+    write_secret(file)
+    if not quiet:
+        showing.sentence(f"wrote {file}; give it to the agents of one release, over a channel that keeps secrets")
+
+
+def agent(
+    spec: Path, name: str, secret_file: Path | None, source: Path | None, output: Path | None, json: bool, quiet: bool
+) -> None:
+    """Publish the slice of an agent."""
+    from holdfast.release.agents_secret import read_secret
+    from holdfast.release.distributed import agent as published
+
+    keys = read_secret(secret_file)
+    job = job_of(spec, quiet or json)
+    with showing.working(quiet or json) as step:
+        folder = published(job, name, keys, source=source, output=output, step=step)
+    if json:
+        showing.data({"agent": name, "folder": str(folder), "statement": job.guarantee.as_mapping()})
+    elif not quiet:
+        showing.sentence(f"agent {name} published its slice into {folder}")
+
+
+def gather(spec: Path, folders: list[Path] | None, output: Path | None, json: bool, quiet: bool) -> None:
+    """Join the slices of all agents."""
+    from holdfast.release.distributed import gather as gathered
+
+    job = job_of(spec, quiet or json)
+    with showing.working(quiet or json) as step:
+        folder = gathered(job, folders or None, output=output, step=step)
+    if json:
+        showing.data({"folder": str(folder), "report": str(folder / "report.html")})
+    elif not quiet:
+        showing.sentence(f"joined all slices into {folder}; read {folder / 'report.html'}")
