@@ -113,6 +113,21 @@ def test_cells_that_held_figures_pin_do_not_move_and_the_others_do():
     assert (noise.reshape(-1, 12) + truth >= 0).all()
 
 
+def test_chains_start_inside_and_leave_the_truth_also_where_it_is_a_corner():
+    constraint = hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)])) & hf.nonnegative()
+    problem = made(constraint, query=hf.margins((3, 3)))
+    for truth in np.array([[2, 0, 0, 0, 2, 0, 0, 0, 2], [0, 2, 0, 0, 0, 2, 2, 0, 0], [0, 0, 2, 2, 0, 0, 0, 2, 0]]):
+        polytope = Polytope.of(problem, truth)
+        face = lines._Face.of(problem, polytope)
+        chain = face.chain(truth.astype(float))
+        first = face.noise(chain.start(1, hf.seeded(1)))[0] + truth
+        assert (first > 0.01).all()
+        assert np.allclose(polytope.rows @ first, polytope.held)
+        noise = lines.draw(problem, truth, 200, hf.seeded(11))
+        assert (noise.std(axis=0) > 0.1).all()
+        assert (np.abs(noise).max(axis=1) > 1e-6).all()
+
+
 def test_run_lengths_are_shared_by_tables_with_the_same_held_figures():
     problem = made(CROSSED & hf.nonnegative(), scale=1.25)
     one = np.array([[4, 0, 2, 1], [0, 3, 1, 5], [2, 2, 0, 1]])

@@ -2,8 +2,9 @@
 
 Every move is drawn from its exact law on a line and respects every inequality. Directions are a basis of the null space
 and sparse sums of its vectors; where the held figures and the bounds leave some inequality no room at all, a basis
-of what is left. The chain reaches everything: the set is convex and the basis spans it. Every draw is the last state
-of a chain of its own that starts without noise. How long chains run is fixed before confidential data is seen: it is
+of what is left. The chain reaches everything: the set is convex, the basis spans it, and the chain starts within it, at
+a public table (at a corner, such as the truth may be, every line could be a point). Every draw is the last state of a
+chain of its own. How long chains run is fixed before confidential data is seen: it is
 measured by couplings at public tables that share the held figures only.
 """
 
@@ -115,11 +116,13 @@ class _Face:
     rates: Floats
     square: bool
     polytope: Polytope
+    free: npt.NDArray[np.int64]  # the outputs that are the free coordinates
+    inside: Floats | None  # a public table within all bounds that can be slack, where there are bounds
 
     @classmethod
     def of(cls, problem: Problem, polytope: Polytope) -> _Face:
         """Leave out what cannot move."""
-        tight = polytope.tight()
+        tight, inside = polytope.interior()
         stuck = tight[: polytope.low.size] | tight[polytope.low.size :]
         everything = sparse.vstack([sparse.eye_array(polytope.n), problem.system.inequalities.A], format="csr")
         rows = sparse.vstack([problem.space.rows, everything[np.flatnonzero(stuck)]], format="csr")
@@ -134,7 +137,7 @@ class _Face:
         variances = problem.law.variances
         rates = 1 / variances if square else np.sqrt(2 / variances)  # 0 where not measured
         rates = np.concatenate([rates, np.zeros(int(polytope.more.shape[0]))])
-        return cls(basis, wide, coefficients, rates, square, polytope)
+        return cls(basis, wide, coefficients, rates, square, polytope, free, inside)
 
     @property
     def dimension(self) -> int:
@@ -161,7 +164,7 @@ class _Face:
             self.polytope.low - at,
             self.polytope.high - at,
         )
-        return _Chain(lines, self.dimension)
+        return _Chain(lines, np.zeros(self.dimension) if self.inside is None else (self.inside - centre)[self.free])
 
 
 def _enriched(basis: sparse.csr_array) -> sparse.csr_array:
@@ -224,7 +227,7 @@ class _Chain:
     """Chains around one table; a chain in the sense of `convergence`. A state is its free coordinates."""
 
     lines: Lines
-    dimension: int
+    first: Floats
 
     @property
     def words(self) -> int:
@@ -232,9 +235,9 @@ class _Chain:
         return int(self.lines.start.size - 1)
 
     def start(self, count: int, stream: Stream) -> Floats:
-        """No noise."""
+        """The noise that leads to a public table within all bounds: from there every line has some length."""
         del stream
-        return np.zeros((count, self.dimension))
+        return np.tile(self.first, (count, 1))
 
     def advance(self, states: Floats, stream: Stream) -> Floats:
         """One step of every row, in place."""

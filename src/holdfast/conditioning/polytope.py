@@ -89,26 +89,32 @@ class Polytope:
             return None
         return np.array(solver.getSolution().col_value)
 
-    def tight(self) -> npt.NDArray[np.bool_]:
-        """Tell for each bound, low ones first, whether no table has it slack: those coordinates cannot move."""
+    def interior(self) -> tuple[npt.NDArray[np.bool_], Floats | None]:
+        """Tell for each bound, low ones first, whether no table has it slack; and a table with all others slack.
+
+        The table is public: it depends on the held figures alone. None where there is no bound.
+        """
         limits = np.concatenate([self.low, self.high])
         signs = np.repeat([1.0, -1.0], self.low.size)
         places = np.tile(np.arange(self.low.size), 2)
         open_bounds = np.flatnonzero(np.isfinite(limits))
         size = TOLERANCE * max(1.0, float(np.abs(self.held).max(initial=0.0)))
+        tables = []
         while open_bounds.size:
             pairs = signs[open_bounds], places[open_bounds], limits[open_bounds]
             costs = np.concatenate([np.zeros(self.n), -np.ones(open_bounds.size)])
             found = self._solved(costs, open_bounds.size, pairs)
             if found is None:
                 raise Refused(NO_TABLE)
+            tables.append(found[: self.n])
             slack = found[self.n :] > size
             if not slack.any():
                 break
             open_bounds = open_bounds[~slack]
-        result = np.zeros(limits.size, dtype=bool)
-        result[open_bounds] = True
-        return result
+        tight = np.zeros(limits.size, dtype=bool)
+        tight[open_bounds] = True
+        # Every bound that is not tight is slack in one of the tables, so it is in their mean.
+        return tight, np.mean(tables, axis=0) if tables else None
 
     def corners(self) -> list[Floats]:
         """A few tables at corners, and the one in their middle."""
