@@ -41,7 +41,7 @@ def test_bounded_crossed_tables_are_drawn_and_nothing_is_told_about_chains(make)
 
 
 def test_independent_tables_are_drawn_as_shares_and_share_one_distance():
-    shape = (2, 3, 3)
+    shape = (2, 3, 4)
     crossed = hf.invariant(hf.exact_margins(shape, [(0, 1), (0, 2)]))
     mechanism = hf.laplace(hf.margins(shape), epsilon=1, integer=False).given(crossed)
     noise = mechanism.noise(4, rng=hf.seeded(3)).reshape(4, *shape)
@@ -49,6 +49,17 @@ def test_independent_tables_are_drawn_as_shares_and_share_one_distance():
     assert np.allclose(noise.sum(axis=3), 0, atol=1e-9)
     statement = mechanism.guarantee
     assert statement.numerical_delta == pytest.approx((1 + np.exp(statement.epsilon)) * 1e-6, rel=1e-6)
+
+
+def test_few_equalities_are_drawn_exactly_and_proved():
+    two_rows = hf.invariant(hf.exact_margins((2, 5), [(0,), (1,)]))
+    mechanism = hf.laplace(hf.margins((2, 5)), epsilon=1, integer=False).given(two_rows)
+    assert mechanism.method == "solved"
+    assert mechanism.guarantee.status == "proved"
+    assert mechanism.guarantee.delta == 0
+    noise = mechanism.noise(5, rng=hf.seeded(6)).reshape(5, 2, 5)
+    assert np.allclose(noise[:, 0], -noise[:, 1])
+    assert np.allclose(noise.sum(axis=2), 0)
 
 
 def test_draws_of_one_seed_are_the_same_again():

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.conditioning import Problem, gibbs, lines
+from holdfast.conditioning import Problem, gibbs, lines, solved
 
 ALARM = 1e-6
 DRAWS = 3_000
@@ -48,6 +48,31 @@ def test_laplace_noise_given_equalities_has_a_gamma_energy(query, constraint, di
     energy = (np.abs(noise) / scale).sum(axis=1)
     assert p_value(energy, stats.gamma(dimension).cdf) > ALARM
     assert p_value(energy, stats.gamma(dimension, scale=1.15).cdf) < ALARM
+
+
+@pytest.mark.parametrize(
+    ("query", "constraint", "dimension", "scale"),
+    [
+        (hf.margins((2, 6)), hf.invariant(hf.exact_margins((2, 6), [(0,), (1,)])), 5, np.linspace(1, 3, 12)),
+        (hf.margins((3, 3)), hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)])), 4, 1.0),
+        (hf.counts(TREE), hf.consistent(TREE), 5, [1, 2, 3, 1, 1, 2, 1, 0.5]),
+        (hf.histogram(40), hf.invariant(np.ones((1, 40), dtype=int)), 39, np.linspace(0.5, 3, 40)),
+        (hf.histogram(4), hf.invariant([[2, 1, 0, -1], [0, 1, 3, 1]]), 2, 1.0),
+        (hf.margins((2, 2)), hf.invariant(hf.exact_margins((2, 2), [(0,), (1,)])), 1, [np.inf, 2, 2, np.inf]),
+    ],
+)
+def test_few_equalities_are_solved_exactly(query, constraint, dimension, scale):
+    made = problem("laplace", query, constraint, scale)
+    assert solved.accepts(made)
+    noise = solved.draw(made, None, DRAWS, hf.seeded(12))
+    assert np.abs(made.space.rows @ noise.T).max() < 1e-9
+    energy = (np.abs(noise) / scale).sum(axis=1)
+    assert p_value(energy, stats.gamma(dimension).cdf) > ALARM
+    assert p_value(energy / 1.3, stats.gamma(dimension).cdf) < ALARM
+    if np.isfinite(scale).all():
+        near = gibbs.draw(made, None, DRAWS, hf.seeded(13))
+        for i in range(0, query.n, 5):
+            assert stats.ks_2samp(noise[:, i], near[:, i]).pvalue > 1e-8
 
 
 CONES = {
