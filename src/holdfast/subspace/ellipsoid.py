@@ -2,7 +2,7 @@
 
 E = {x : xᵀM⁻¹x ≤ r} with M = Σ w_j a_j a_jᵀ and r the dimension is optimal exactly if a_jᵀM⁻¹a_j ≤ r for all j. Each
 step moves weight onto the farthest point, or away from the nearest one that has weight. Multiplicative rounds go
-before: they move all weights at once.
+before: they move all weights at once. Differences of points are never listed: weights and distances are then tables.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy.typing as npt
 from scipy import linalg
 
 from holdfast.subspace.ascent import ascend
+from holdfast.subspace.geometry import moments, squares
 
 Floats = npt.NDArray[np.float64]
 
 #: Distances are at most (1 + GAP) times those of the optimum's condition; the steps after which the search ends.
-GAP, MOST_STEPS = 1e-3, 100_000
+GAP, MOST_STEPS = 1e-3, 5_000
 #: Multiplicative rounds before the steps.
-ROUNDS = 200
+ROUNDS = 1_000
 #: Steps between two fresh factorisations, which remove the rounding errors of the updates.
 FRESH = 200
 
@@ -33,40 +34,46 @@ class Ellipsoid:
     gap: float
 
 
-def enclosing_ellipsoid(points: Floats) -> Ellipsoid:
-    """Return the ellipsoid around ± the points (r, m), which span their space."""
+def enclosing_ellipsoid(points: Floats, pairs: bool = False) -> Ellipsoid:
+    """Return the ellipsoid around ± the points (r, m), or (`pairs`) around their differences, which span the space."""
     rank, count = points.shape
 
     def ratios(weights: Floats) -> tuple[Floats, float]:
-        moments = (points * weights) @ points.T
-        return np.einsum("ij,ij->j", points, linalg.solve(moments, points)) / rank, float(np.linalg.slogdet(moments)[1])
+        lower = np.linalg.cholesky(moments(points, pairs, weights))
+        distances = squares(linalg.solve_triangular(lower, points, lower=True), pairs)
+        return distances / rank, float(np.log(np.diagonal(lower)).sum())
 
-    weights = ascend(ratios, np.ones(count), rounds=ROUNDS)
-    inverse, distances = _fresh(points, weights)
+    weights = ascend(ratios, 1.0 - np.eye(count) if pairs else np.ones(count), rounds=ROUNDS)
+    inverse, distances = _fresh(points, pairs, weights)
     for step in range(1, MOST_STEPS + 1):
-        far = int(np.argmax(distances))
-        near = int(np.argmin(np.where(weights > 0, distances, np.inf)))
+        far = np.unravel_index(int(np.argmax(distances)), distances.shape)
         if distances[far] <= (1 + GAP) * rank:
             break
+        near = np.unravel_index(int(np.argmin(np.where(weights > 0, distances, np.inf))), distances.shape)
         away = rank - distances[near] > distances[far] - rank
         chosen = near if away else far
         length = float(distances[chosen])
         size = (length - rank) / (rank * (length - 1)) if length > 1 else -np.inf
         if away:
             size = max(size, -weights[near] / (1 - weights[near]))
-        direction = inverse @ points[:, chosen]
+        direction = inverse @ (points[:, chosen[0]] - (points[:, chosen[1]] if pairs else 0.0))
+        along = points.T @ direction
+        if pairs:
+            along = along[:, None] - along[None, :]
         spread = size / (1 - size)
-        inverse = (inverse - spread / (1 + spread * length) * np.outer(direction, direction)) / (1 - size)
-        distances = (distances - spread / (1 + spread * length) * (points.T @ direction) ** 2) / (1 - size)
+        share = spread / (1 + spread * length)
+        inverse = (inverse - share * np.outer(direction, direction)) / (1 - size)
+        distances = (distances - share * along**2) / (1 - size)
         weights = weights * (1 - size)
         weights[chosen] = max(weights[chosen] + size, 0.0)
         if step % FRESH == 0:
-            inverse, distances = _fresh(points, weights)
-    distances = _fresh(points, weights)[1]
-    return Ellipsoid((points * weights) @ points.T, float(distances.max()) / rank - 1)
+            inverse, distances = _fresh(points, pairs, weights)
+    distances = _fresh(points, pairs, weights)[1]
+    return Ellipsoid(moments(points, pairs, weights), float(distances.max()) / rank - 1)
 
 
-def _fresh(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    factor = linalg.cho_factor((points * weights) @ points.T)
-    solved = linalg.cho_solve(factor, points)
-    return linalg.cho_solve(factor, np.eye(len(points))), np.einsum("ij,ij->j", points, solved)
+def _fresh(points: Floats, pairs: bool, weights: Floats) -> tuple[Floats, Floats]:
+    """M⁻¹, and every distance aᵀM⁻¹a."""
+    lower = np.linalg.cholesky(moments(points, pairs, weights))
+    turned = linalg.solve_triangular(lower, np.eye(len(points)), lower=True)
+    return turned.T @ turned, squares(turned @ points, pairs)

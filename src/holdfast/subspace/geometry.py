@@ -85,18 +85,24 @@ class Geometry:
         return cls(np.asarray(basis), np.asarray(basis.T @ images), pairs, neighbours.records)
 
     def squares(self, whitened: Floats) -> Floats:
-        """Return ‖·‖² of every difference whose coordinates are these (r, m): per point, or per pair (m, m)."""
-        lengths = np.einsum("ij,ij->j", whitened, whitened)
-        if not self.pairs:
-            return lengths
-        return np.maximum(lengths[:, None] + lengths[None, :] - 2 * (whitened.T @ whitened), 0.0)
+        """Return ‖·‖² of every difference whose points have these coordinates: per point, or per pair (m, m)."""
+        return squares(whitened, self.pairs)
 
-    def listed(self) -> Floats:
-        """Return the differences themselves, one of each sign, (r, k)."""
-        if not self.pairs:
-            return self.points
-        first, second = np.triu_indices(self.count, 1)
-        return self.points[:, first] - self.points[:, second]
+
+def squares(points: Floats, pairs: bool) -> Floats:
+    """‖·‖² of every point (r, m), or of the difference of every two, (m, m)."""
+    lengths = np.einsum("ij,ij->j", points, points)
+    if not pairs:
+        return lengths
+    return np.maximum(lengths[:, None] + lengths[None, :] - 2 * (points.T @ points), 0.0)
+
+
+def moments(points: Floats, pairs: bool, weights: Floats) -> Floats:
+    """Σ w_j a_j a_jᵀ over the points, or over the differences of every two of them with weights (m, m)."""
+    if not pairs:
+        return (points * weights) @ points.T
+    both = weights + weights.T
+    return (points * both.sum(axis=1)) @ points.T - points @ both @ points.T
 
 
 def _too_large(n: int, count: int) -> str:

@@ -13,7 +13,7 @@ from scipy import linalg
 from holdfast.queries import Neighbours
 from holdfast.subspace.ascent import ascend
 from holdfast.subspace.dense_gaussian import DenseGaussian
-from holdfast.subspace.geometry import Geometry
+from holdfast.subspace.geometry import Geometry, moments
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,10 +52,5 @@ def optimal(geometry: Geometry, neighbours: Neighbours, costs: Floats | None = N
 
 def _moments(points: Floats, pairs: bool, weights: Floats) -> tuple[Floats, Floats]:
     """Eigenvalues, none too small, and eigenvectors of M."""
-    if pairs:
-        spread = (points * weights.sum(axis=1)) @ points.T - points @ weights @ points.T
-        moments = spread + spread.T
-    else:
-        moments = (points * weights) @ points.T
-    values, vectors = linalg.eigh(moments)
+    values, vectors = linalg.eigh(moments(points, pairs, weights))
     return np.maximum(values, LEAST * values[-1]), vectors
