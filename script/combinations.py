@@ -21,6 +21,7 @@ FLAT = hf.Hierarchy.from_parents([-1, 0, 0, 0])
 DEEP = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
 SHAPE = (3, 3)
 CROSSED = hf.invariant(hf.exact_margins(SHAPE, [(0,), (1,)]))
+WIDE = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
 ALL_PAIRS = hf.invariant(hf.exact_margins((2, 2, 2), [(0, 1), (0, 2), (1, 2)]))
 ROW = np.ones((1, 4), dtype=int)
 
@@ -42,6 +43,7 @@ def cases() -> list[Case]:
     flat, deep = hf.counts(FLAT), hf.counts(DEEP)
     flat_truth, deep_truth = FLAT.sum_up([1, 0, 2]), DEEP.sum_up([1, 0, 2, 0, 3])
     cube, cubes = hf.margins((2, 2, 2)), np.array([1, 0, 2, 0, 1, 1, 0, 3])
+    wide, counted = hf.margins((4, 5)), np.arange(20) * 7 % 23
     squares = np.array([1, 0, 2, 0, 1, 1, 0, 3, 0])
     return [
         Case("nothing", cells, counts, None),
@@ -60,6 +62,8 @@ def cases() -> list[Case]:
         Case("consistent, root exact", flat, flat_truth, hf.consistent(FLAT) & hf.invariant(hf.exact_nodes(FLAT, [0]))),
         Case("two crossed margins exact, 3 × 3", table, squares, CROSSED),
         Case("two crossed margins exact, not negative", table, squares, CROSSED & hf.nonnegative()),
+        Case("two crossed margins exact, 4 × 5", wide, counted, WIDE),
+        Case("two crossed margins exact, 4 × 5, not negative", wide, counted, WIDE & hf.nonnegative()),
         Case("all two-way margins exact, 2 × 2 × 2, not negative", cube, cubes, ALL_PAIRS & hf.nonnegative()),
         Case("union of two boxes", cells, counts, hf.between(0, 2) | hf.between(4, 5)),
     ]
@@ -115,10 +119,13 @@ def words(statement: hf.Guarantee) -> str:
     if statement.void:
         return f"{statement.scope}: void"
     number = f"ε = {statement.epsilon:.4g}" if statement.epsilon is not None else f"ρ = {statement.rho:.4g}"
+    if statement.epsilon is not None and statement.delta:
+        number += f", δ = {float(f'{statement.delta:.2g}'):g}"
     if statement.orders == "integer":
         number += " at integer orders"
     changed = "" if statement.neighbours == hf.Neighbours("add-remove") else f", {statement.neighbours}"
-    return f"{statement.scope}: {number}{changed}"
+    estimated = " (estimated)" if statement.status == "estimated" else ""
+    return f"{statement.scope}: {number}{changed}{estimated}"
 
 
 @cache
