@@ -53,8 +53,6 @@ class Division:
         owner = np.full(size, NOBODY, dtype=np.int64)
         for number, (name, held) in enumerate(parts.items()):
             chosen = positions(f"{things} of agent {name!r}", held, size)
-            if not chosen.size:
-                raise Refused(f"agent {name!r} holds no {things}: give it some, or leave it out")
             if (owner[chosen] != NOBODY).any():
                 raise Refused(f"agent {name!r} shares {things} with another agent: give each to one of them")
             owner[chosen] = number
