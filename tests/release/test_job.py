@@ -5,7 +5,6 @@ import json
 import pytest
 
 from holdfast.privacy import compose
-from holdfast.release import choosing
 from holdfast.release.job import LISTS
 from holdfast.release.places import SpecError
 from holdfast.release.plan import plan
@@ -159,14 +158,6 @@ def test_markov_chains_are_only_estimates(tmp_path):
     made = job(tmp_path, tree(rest=f"{EVERYTHING}\nmethod: metropolis"))
     assert made.guarantee.status == "estimated"
     assert not made.tables[0].onto
-
-
-def test_auto_leaves_estimates_out_and_says_how_to_accept_them(tmp_path, monkeypatch):
-    estimated = job(tmp_path, tree(rest=f"{EVERYTHING}\nmethod: metropolis")).guarantee
-    monkeypatch.setattr(choosing, "counted", lambda *_: estimated)
-    with pytest.raises(SpecError, match="its statement is an estimate and not proved: write method: given to accept"):
-        job(tmp_path, tree(rest="hold: [consistent]"))
-    assert job(tmp_path, tree(rest="hold: [consistent]\nmethod: given")).tables[0].method == "given"
 
 
 def test_only_moved_values_may_be_published_with_their_measurements(tmp_path):

@@ -74,6 +74,8 @@ def plan(found: Any) -> None:
         console.print(_levels(table))
         measured = f"; measured on {table.simulated} simulated tables" if table.simulated else ""
         console.print(f"  Errors {escape(table.basis)}{measured}.")
+        for words in table.evidence:
+            console.print(f"  {escape(words[0].upper() + words[1:])}.")
         if len(table.comparison) > 1:
             console.print(_comparison(table))
     console.print("\n[bold]What it promises[/bold]")
@@ -122,8 +124,12 @@ def _comparison(table: Any) -> Table:
         if each.errors is None:
             shown.add_row(name, "-", escape(f"refused: {each.refused}"))
         else:
-            shown.add_row(name, _short(each.errors.score), "chosen" if each.chosen else "")
+            shown.add_row(name, _short(each.errors.score), _mark(each))
     return shown
+
+
+def _mark(each: Any) -> str:
+    return f"{'chosen' if each.chosen else ''}{', an estimate' if each.last_resort else ''}".removeprefix(", ")
 
 
 def _short(number: float) -> str:

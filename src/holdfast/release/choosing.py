@@ -16,11 +16,12 @@ from holdfast.mechanism import Mechanism
 from holdfast.release.domain import Layout
 from holdfast.release.errors import Errors, errors
 from holdfast.release.holding import Holding
-from holdfast.release.methods import Problem, calibrated, counted, lists_tables, made, suited
+from holdfast.release.methods import Problem, asked_for, calibrated, counted, fits, lists_tables, made, suited
 from holdfast.release.wording import REAL, in_words_of_the_spec
 
 #: Simulated errors are equal when they agree to this many digits.
 DIGITS = 2
+ESTIMATE = "its statement is an estimate and not proved: write method: {} to accept that"
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 
@@ -34,22 +35,25 @@ class Choice:
     holding: Holding
     guess: npt.NDArray[np.int64] | None
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods that come into question."""
+    def methods(self, law: str) -> tuple[str, ...]:
+        """The methods that come into question for a law of noise."""
         asked = self.layout.asked.method
-        return suited(self.problem) if asked == "auto" else (asked,)
+        return suited(self.problem, law) if asked == "auto" else asked_for(asked, law)
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """One method in a comparison: its errors at the same guarantee as the others, or why it is out of the question."""
+    """One method in a comparison: its errors at the same guarantee as the others, or why it is out of the question.
+
+    `last_resort`: its statement is an estimate, and it is compared because no method with a proved one is left.
+    """
 
     method: str
     noise: str
     errors: Errors | None = None
     refused: str | None = None
     chosen: bool = False
+    last_resort: bool = False
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
@@ -58,6 +62,7 @@ class Compared:
             "method": self.method,
             "noise": self.noise,
             "chosen": self.chosen,
+            "last_resort": self.last_resort,
             "refused": self.refused,
             "expected_absolute_error": None if found is None else found.score,
             "per_level": None if found is None else list(found.absolute),
@@ -68,7 +73,7 @@ class Compared:
 def choose(choice: Choice, law: str) -> Mechanism:
     """Return the first method that promises something, at any scale."""
     refusals = []
-    for method in choice.methods:
+    for method in choice.methods(law):
         try:
             mechanism = made(method, choice.problem.noise(law), choice.problem)
             counted(mechanism, choice.problem.scope)
@@ -85,23 +90,31 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     The choice looks at the spec and public guesses only: the least mean over levels of the expected absolute error, all
     methods calibrated to the same total guarantee. Where there is nothing to choose, no errors are measured.
     """
-    several = len(choice.methods) * len(laws) > 1
+    pairs = [(law, method) for law in laws for method in choice.methods(law) if fits(method, law)]
+    pairs = pairs or [(law, method) for law in laws for method in choice.methods(law)]  # each says why it does not
+    several = len(pairs) > 1
     compared: list[Compared] = []
     mechanisms: list[Mechanism | None] = []
-    for law in laws:
-        for method in choice.methods:
-            try:
-                mechanism = made(method, choice.problem.noise(law), choice.problem)
-                fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
-                _refuse_estimate(choice, fitted, method)
-                found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if several else None
-            except Refused as refusal:
-                reason = in_words_of_the_spec(choice.layout, str(refusal))
-                compared.append(Compared(method, law, refused=reason))
-                mechanisms.append(None)
-            else:
-                compared.append(Compared(method, law, found))
-                mechanisms.append(fitted)
+    estimates: dict[int, Mechanism] = {}
+    for law, method in pairs:
+        try:
+            mechanism = made(method, choice.problem.noise(law), choice.problem)
+            fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
+            estimated = _only_estimated(choice, fitted)
+            measured = several and not estimated
+            found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if measured else None
+        except Refused as refusal:
+            reason = in_words_of_the_spec(choice.layout, str(refusal))
+            compared.append(Compared(method, law, refused=reason))
+            mechanisms.append(None)
+        else:
+            if estimated:
+                estimates[len(compared)] = fitted
+            refused = ESTIMATE.format(method) if estimated else None
+            compared.append(Compared(method, law, found, refused))
+            mechanisms.append(None if estimated else fitted)
+    if not any(mechanisms):
+        _take_estimates(choice, compared, mechanisms, estimates)
     ranks = [_rank(each, mechanism, choice.problem.scope) for each, mechanism in zip(compared, mechanisms, strict=True)]
     best = ranks.index(min(ranks))
     chosen = mechanisms[best]
@@ -111,10 +124,23 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     return tuple(compared), chosen
 
 
-def _refuse_estimate(choice: Choice, mechanism: Mechanism, method: str) -> None:
-    """Leave a method out whose statement is not proved, unless the spec asks for this very method."""
-    if choice.layout.asked.method == "auto" and counted(mechanism, choice.problem.scope).status != "proved":
-        raise Refused(f"its statement is an estimate and not proved: write method: {method} to accept that")
+def _only_estimated(choice: Choice, mechanism: Mechanism) -> bool:
+    """Whether `auto` meets a method whose statement is not proved; a method named in the spec was asked for."""
+    return choice.layout.asked.method == "auto" and counted(mechanism, choice.problem.scope).status != "proved"
+
+
+def _take_estimates(
+    choice: Choice, compared: list[Compared], mechanisms: list[Mechanism | None], estimates: dict[int, Mechanism]
+) -> None:
+    """Let methods whose statements are estimates in after all, where no other method is left."""
+    for i, fitted in estimates.items():
+        each = compared[i]
+        try:
+            found = errors(choice.layout, choice.problem, fitted, each.method, choice.guess)
+        except Refused as refusal:
+            compared[i] = replace(each, refused=in_words_of_the_spec(choice.layout, str(refusal)))
+        else:
+            compared[i], mechanisms[i] = replace(each, errors=found, refused=None, last_resort=True), fitted
 
 
 def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool, bool, float, bool, float]:

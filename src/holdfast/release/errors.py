@@ -28,6 +28,8 @@ LAW = "from the law of the noise, which does not depend on the data"
 GUESS = "at the public guess of the spec; the errors depend on the data"
 FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
 
+#: Errors that are smaller than this part of the largest come from rounding: the figure is exact.
+NOTHING = 1e-9
 UNTOLD = "depend on the data, and nobody can tell them without a guess: add one to the table"
 
 
@@ -64,6 +66,7 @@ def errors(
                 unknown = (math.inf,) * len(layout.levels)
                 return Errors(unknown, unknown, UNTOLD, 0)
             drawn, basis = far, FAR
+    drawn[np.abs(drawn) < NOTHING * np.abs(drawn).max()] = 0
     mean, width = [], []
     for level in range(len(layout.levels)):
         at_level = drawn[:, layout.level_of == level]

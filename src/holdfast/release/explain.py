@@ -8,6 +8,7 @@ from holdfast.privacy.words import figure
 from holdfast.release.disclosure import so_far
 from holdfast.release.job import Job, Table
 from holdfast.release.ledger import Ledger
+from holdfast.release.methods import evidence
 from holdfast.release.unprotected import FIXED
 
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
@@ -79,4 +80,5 @@ def _given_away(job: Job) -> list[str]:
 
 
 def _drawn(table: Table) -> str:
-    return f"{table.name}: {table.noise} noise, method {table.method} ({table.mechanism.method})."
+    known = "".join(f"; {words}" for words in evidence(table.mechanism))
+    return f"{table.name}: {table.noise} noise, method {table.method} ({table.mechanism.method}){known}."

@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.extension import Extended
 from holdfast.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.randomness import seeded
 from holdfast.release.choosing import Compared
 from holdfast.release.disclosure import so_far
-from holdfast.release.errors import SEED
+from holdfast.release.errors import NOTHING, SEED
 from holdfast.release.job import Job, Table
 from holdfast.release.ledger import Ledger
+from holdfast.release.methods import evidence
 from holdfast.release.unprotected import Unprotected
 
 #: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
@@ -56,6 +58,7 @@ class TablePlan:
     unprotected: tuple[Unprotected, ...]
     comparison: tuple[Compared, ...]
     seconds: float | None
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,7 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
         "method": table.method,
         "ways": table.ways,
         "levels": [_level_as_mapping(level) for level in table.levels],
+        "evidence": list(table.evidence),
         "errors_known": table.basis,
         "simulated_tables": table.simulated,
         "published_exactly": list(table.exact),
@@ -157,6 +161,7 @@ def _planned(table: Table) -> TablePlan:
         table.unprotected,
         table.comparison,
         _seconds(table),
+        evidence(table.mechanism),
     )
 
 
@@ -169,7 +174,12 @@ def _exact_levels(table: Table) -> list[bool]:
 
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:
-    """The noise of some outputs in words, before anything is made to hold."""
+    """The noise of some outputs in words, before anything is made to hold; noise made for what holds by its errors."""
+    if isinstance(mechanism, Extended):
+        found = mechanism.standard_error()[outputs]
+        found[found < NOTHING * mechanism.standard_error().max()] = 0
+        least, most = (f"{end:.4g}" for end in (found.min(), found.max()))
+        return f"{mechanism.method}, standard error {least if least == most else f'{least} to {most}'}"
     law = mechanism.base.law
     which = {0} if law.which is None else {int(i) for i in np.unique(law.which[outputs])}
     words = []

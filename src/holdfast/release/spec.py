@@ -35,7 +35,24 @@ from holdfast.release.scalars import (
     yes_or_no,
 )
 
-METHODS = ("auto", "given", "onto", "given-then-onto", "topdown", "bluedown", "metropolis", "noise")
+METHODS = (
+    "auto",
+    "given",
+    "onto",
+    "given-then-onto",
+    "topdown",
+    "bluedown",
+    "walk",
+    "metropolis",
+    "project",
+    "extend",
+    "extend-optimal",
+    "extend-gaussian",
+    "extend-correlated",
+    "extend-laplace",
+    "extend-k-norm",
+    "noise",
+)
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.constraints import System
+from holdfast.extension import Extended
 from holdfast.mechanism import Mechanism
 from holdfast.privacy.invariants import moves_within, open_frozen, stages
 
@@ -138,7 +139,9 @@ def _frozen(mechanism: Mechanism) -> dict[int, npt.NDArray[np.int64]]:
 
 
 def _system(mechanism: Mechanism) -> System | None:
-    """What the statements speak of: what the noise was conditioned on, or else moved onto."""
+    """What the statements speak of: what the noise was made for or conditioned on, or else moved onto."""
+    if isinstance(mechanism, Extended):
+        return mechanism.system
     if mechanism.condition is not None:
         return mechanism.condition.system
     return mechanism.moves[0].problem.system if mechanism.moves else None

@@ -10,6 +10,8 @@ from holdfast.release.domain import Layout
 REAL = "numbers: real"
 _REMEDIES = {
     "use onto(..., integer=False)": f"use onto with {REAL}",
+    "use law='laplace', or laplace(...).given(...)": "use extend-laplace or given",
+    "use law='gaussian' or law='laplace'": "use extend-gaussian or extend-laplace",
     "use integer=False, Laplace noise, or onto()": "use noise: laplace, or method: onto",
     "pass integer=False": f"write {REAL} in the table",
     "consistent(tree)": "consistent",
@@ -20,6 +22,9 @@ _ONE = re.compile(r"\b(the output |the entry )?at position (\d+)")
 _TWO = re.compile(r"\bthe outputs at positions (\d+) and (\d+)")
 _LISTED = re.compile(r"\b(fixed|between)\((?:(\S+), (\S+), )?at=\[([0-9, ]+)( and \d+ more)?\]\)")
 _WHOLE = re.compile(r"\bconsistent\(\d+ outputs\)")
+
+
+_LAW = re.compile(r"law='([a-z-]+)'")
 
 
 def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
@@ -38,5 +43,6 @@ def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
 
     for old, new in _REMEDIES.items():
         sentence = sentence.replace(old, new)
+    sentence = _LAW.sub(r"extend-\1", sentence)
     sentence = _WHOLE.sub("consistent", _LISTED.sub(listed, sentence))
     return _ONE.sub(one, _TWO.sub(lambda found: f"{name(found[1])} and {name(found[2])}", sentence))

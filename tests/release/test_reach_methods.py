@@ -1,0 +1,174 @@
+"""Every way to hold exact figures is reached from the spec: noise made for them, projections and walks."""
+
+import re
+
+import numpy as np
+import pytest
+
+from holdfast.extension import Extended
+from holdfast.release import choosing
+from holdfast.release.explain import explain
+from holdfast.release.job import ESTIMATED
+from holdfast.release.methods import EXTENDED
+from holdfast.release.places import SpecError
+from holdfast.release.plan import plan
+from holdfast.release.spec import METHODS
+from holdfast.subspace import LAWS
+from jobs import cube, job, tree
+
+EXACT = "hold: [{exact: [sex, age]}]"
+BUDGETS = {"gaussian": "neighbours: replace-one, rho: 0.5", "laplace": "neighbours: replace-one, epsilon: 0.5"}
+CELLS = "data: {source: a.csv, values: {size: [1, 2, 3, 4]}}\nprivacy: {epsilon: 1}\n"
+
+
+def crossed(kind: str, method: str, table: str = "numbers: real", hold: str = EXACT) -> str:
+    return cube(privacy=BUDGETS[kind], table=table, rest=f"{hold}\nmethod: {method}")
+
+
+def test_the_spec_names_every_law():
+    assert (
+        {name for name in METHODS if name.startswith("extend-")} == {f"extend-{law}" for law in LAWS} == set(EXTENDED)
+    )
+
+
+@pytest.mark.parametrize(
+    ("law", "kind"),
+    [("optimal", "gaussian"), ("gaussian", "gaussian"), ("correlated", "gaussian"), ("laplace", "laplace")],
+)
+def test_noise_made_for_exact_margins_meets_the_budget(tmp_path, law, kind):
+    made = job(tmp_path, crossed(kind, f"extend-{law}"))
+    table = made.tables[0]
+    assert isinstance(table.mechanism, Extended)
+    assert table.mechanism.law == law
+    found = made.guarantee.rho if kind == "gaussian" else made.guarantee.epsilon
+    assert 0.5 * (1 - 1e-6) < found <= 0.5
+    assert (made.guarantee.scope, made.guarantee.records, made.guarantee.status) == ("invariant-sharing", 2, "proved")
+    assert {each.scope for each in made.guarantees} == {"invariant-sharing", "subspace"}
+    assert any("published exactly: sex (all 2 figures), age (all 3 figures)" in words for words in made.unprotected)
+    drawn = table.mechanism.simulate(np.full(6, 10), 3).reshape(3, 2, 3)
+    assert np.allclose(drawn.sum(axis=1), 20)
+    assert np.allclose(drawn.sum(axis=2), 30)
+    assert np.ptp(drawn) > 0
+
+
+def test_k_norm_noise_with_an_exact_total(tmp_path):
+    rest = "table: {histogram: size, numbers: real}\nhold: [{exact: [total]}]\nmethod: extend"
+    table = job(tmp_path, CELLS + rest).tables[0]
+    assert {each.method: each.chosen for each in table.comparison} == {"extend-laplace": False, "extend-k-norm": True}
+    assert table.errors.score == min(each.errors.score for each in table.comparison)
+
+
+def test_scopes_can_be_chosen(tmp_path):
+    text = crossed("gaussian", "extend-gaussian").replace("rho: 0.5", "rho: 0.5, scope: subspace")
+    made = job(tmp_path, text)
+    assert made.guarantee.scope == "subspace"
+    assert made.guarantee.rho == pytest.approx(0.5)
+
+
+def test_the_plan_says_how_good_the_noise_is(tmp_path):
+    made = job(tmp_path, crossed("gaussian", "extend-optimal"))
+    planned = plan(made).tables[0]
+    (words,) = planned.evidence
+    gap = re.fullmatch(r"its total squared error is within (\S+) % of the least of any Gaussian noise", words)
+    assert gap is not None
+    assert float(gap[1]) < 0.1
+    assert "standard error" in planned.levels[0].noise
+    assert words in explain(made)["How the noise is drawn"][0]
+    assert plan(job(tmp_path, crossed("laplace", "given", hold=EXACT))).tables[0].evidence == ()
+
+
+def test_figures_without_noise_are_shown_as_exact(tmp_path):
+    rest = "hold: [consistent, {exact: [borough]}]\nmethod: extend-gaussian"
+    planned = plan(job(tmp_path, tree(privacy="rho: 1", table="numbers: real", rest=rest))).tables[0]
+    assert planned.levels[0].noise == "extended Gaussian, standard error 0"
+    assert (planned.levels[0].absolute_error, planned.levels[0].interval_width) == (0, 0)
+    assert planned.levels[2].absolute_error > 0.1
+
+
+def test_projections_weigh_all_outputs_alike(tmp_path):
+    text = tree(
+        table="numbers: real, shares: {city: 1, borough: 1, zone: 4}", rest="hold: [consistent, {exact: [city]}]"
+    )
+    found = job(tmp_path, text).tables[0]
+    assert "project" in [each.method for each in found.comparison]
+    named = job(tmp_path, text + "method: project\n").tables[0]
+    assert named.method == "project"
+    assert named.onto
+    move = named.mechanism.moves[0]
+    assert (np.asarray(move.problem.spreads) == 1).all()
+    assert not move.problem.integer
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("gaussian", "extend-optimal"), ("laplace", "extend-laplace")])
+def test_auto_compares_noise_made_for_exact_figures(tmp_path, kind, expected):
+    compared = {each.method: each for each in job(tmp_path, crossed(kind, "auto")).tables[0].comparison}
+    assert compared[expected].errors is not None
+    chosen = next(each for each in compared.values() if each.chosen)
+    scores = [each.errors.score for each in compared.values() if each.errors is not None]
+    assert chosen.errors.score <= 1.06 * min(scores)  # equal to two digits
+    whole = job(tmp_path, crossed(kind, "auto", table="")).tables[0]
+    assert expected not in [each.method for each in whole.comparison]
+
+
+def test_walks_are_estimates_and_say_what_was_asked_of_them(tmp_path):
+    made = job(tmp_path, crossed("laplace", "walk", table=""))
+    assert made.tables[0].mechanism.method == "walk"
+    assert made.guarantee.status == "estimated"
+    assert 0 < made.guarantee.numerical_delta <= 4e-6
+    assert any("1e-06" in caveat for caveat in made.guarantee.caveats)
+    assert not any(ESTIMATED in caveat for caveat in made.caveats)  # it was asked for
+
+
+def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_path, monkeypatch):
+    estimated = job(tmp_path, crossed("laplace", "walk", table="")).guarantee
+    monkeypatch.setattr(choosing, "counted", lambda *_: estimated)
+    made = job(tmp_path, crossed("laplace", "auto", table=""))
+    assert made.tables[0].chosen.last_resort
+    assert f"table: {ESTIMATED}" in made.caveats
+    assert plan(made).as_mapping()["tables"][0]["comparison"][0]["last_resort"] is True
+    proved = job(tmp_path, crossed("laplace", "onto", table="")).guarantee
+    monkeypatch.setattr(
+        choosing, "counted", lambda mechanism, _: estimated if mechanism.condition is not None else proved
+    )
+    made = job(tmp_path, crossed("laplace", "auto", table=""))
+    assert (made.tables[0].method, made.tables[0].chosen.last_resort) == ("onto", False)
+    left_out = next(each for each in made.tables[0].comparison if each.method == "given")
+    assert "write method: given to accept that" in left_out.refused
+    assert not any(ESTIMATED in caveat for caveat in made.caveats)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (crossed("laplace", "extend-optimal"), "not Laplace noise: write delta beside epsilon, or rho under privacy"),
+        (crossed("gaussian", "extend-k-norm"), "not Gaussian noise: write noise: laplace under privacy"),
+        (crossed("gaussian", "extend-optimal", table=""), "write numbers: real in the table, or use given"),
+        (crossed("gaussian", "project", table=""), "write numbers: real in the table, or use given"),
+        (
+            crossed("gaussian", "extend-optimal", hold="hold: [nonnegative, {exact: [sex]}]"),
+            "not bounds or orders: leave those out, or use given, onto or given-then-onto",
+        ),
+        (crossed("gaussian", "project", hold="hold: [nonnegative]"), "not bounds or orders"),
+        (crossed("laplace", "extend-k-norm"), "use extend-laplace or given"),
+        (
+            tree(
+                privacy="rho: 1",
+                table="numbers: real, shares: {zone: 1, city: 1}",
+                rest="hold: [consistent]\nmethod: extend-gaussian",
+            ),
+            "leave shares out, or use project",
+        ),
+    ],
+)
+def test_what_a_method_cannot_do_is_refused_with_a_remedy(tmp_path, text, words):
+    with pytest.raises(SpecError, match=re.escape(words)) as caught:
+        job(tmp_path, text)
+    assert caught.value.key == "method"
+    assert "law=" not in str(caught.value)
+    assert "(...)" not in str(caught.value)
+
+
+def test_misspelt_methods_name_the_nearest(tmp_path):
+    with pytest.raises(SpecError) as caught:
+        job(tmp_path, crossed("gaussian", "extend-optimum"))
+    assert (caught.value.line, caught.value.key, caught.value.nearest) == (7, "method", "extend-optimal")
