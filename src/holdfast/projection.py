@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, reals, whole
+from holdfast.arguments import LARGEST, Refused, reals, whole
 from holdfast.constraints import Constraint, System
+from holdfast.constraints.rows import products
 from holdfast.extension import equalities
 from holdfast.noise import Gaussian, Independent
 from holdfast.privacy import Additive, Differences, Guarantee, Promise, for_records
@@ -54,12 +55,19 @@ class Projected:
             relation = differences.neighbours
             # A replaced record is one that goes and one that comes.
             steps = relation.records * (2 if base.neighbours.adds and not relation.adds else 1)
-            words = {name: value for name, value in words.items() if name in ("scope", "unprotected")}
-            return replace(for_records(statement, max(steps, base.neighbours.records)), neighbours=relation, **words)
+            several = for_records(statement, max(steps, base.neighbours.records))
+            return replace(
+                several,
+                neighbours=relation,
+                scope=words["scope"],
+                unprotected=(*self.claimed.unprotected, *words["unprotected"]),
+                caveats=(*several.caveats, *words.get("caveats", ())),
+            )
 
         statements = sharing(base, self.system, state)
         if not any(each.scope == "all" for each in statements):
-            statements.append(replace(statement, scope="subspace", unprotected=published(self.system)))
+            unprotected = (*self.claimed.unprotected, *published(self.system))
+            statements.append(replace(statement, scope="subspace", unprotected=unprotected))
         return Promise.of(statements, NO_MOVE)
 
     @property
@@ -91,7 +99,20 @@ class Projected:
 
     def _values(self, truth: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         noisy = reals("the mechanism's answer", self.answer(truth.copy()), (self.query.n,))
-        return np.asarray(truth + self.system.null_space().project(noisy - truth))
+        # Formed from the answer and the exact figures alone: the same two give the same bits, whatever the truth is.
+        space = self.system.null_space()
+        residual = _products(space.rows, noisy) - _products(space.rows, truth)
+        return np.asarray(noisy - space.correction(residual[:, None], np.ones(self.query.n))[:, 0])
+
+
+def _products(rows: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A·values, rounded once: two values with the same exact product have the same one here."""
+    if (values == np.rint(values)).all() and np.abs(values).max(initial=0.0) < LARGEST:
+        return products(rows, values.astype(np.int64)[:, None])[:, 0].astype(np.float64)
+    exact = [Fraction(value) for value in values.tolist()]
+    ends = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
+    sums = (sum((int(rows.data[k]) * exact[rows.indices[k]] for k in range(*each)), Fraction(0)) for each in ends)
+    return np.array([float(value) for value in sums])
 
 
 def _unknown() -> None:

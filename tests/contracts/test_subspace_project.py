@@ -77,3 +77,35 @@ def test_refusals(arguments, words):
 def test_answers_of_another_shape_are_refused():
     with pytest.raises(hf.Refused, match="shape"):
         hf.project(lambda truth: truth[:2], CELLS, TOTAL, guarantee=claim()).release(TRUTH)
+
+
+def test_the_same_answer_and_figures_give_the_same_bits_whatever_the_truth():
+    generator = np.random.default_rng(5)
+    thirds = hf.invariant([[1, 1, 1, 0], [0, 0, 1, 1]])
+    for _ in range(50):
+        truth = generator.integers(0, 30, size=4)
+        noisy = generator.integers(-9, 40, size=4)
+        mechanism = hf.project(lambda _, given=noisy: given, CELLS, thirds, guarantee=claim())
+        other = truth + generator.integers(1, 9) * np.array([1, -1, 0, 0])
+        assert mechanism.release(truth).values.tolist() == mechanism.release(other).values.tolist()
+        # Real answers too: halves and tenths have one exact sum, whichever cells they stand in.
+        tenths = hf.project(lambda _, given=noisy: given * 0.1, CELLS, thirds, guarantee=claim())
+        moved = tenths.release(truth / 8).values
+        assert moved.tolist() == tenths.release(other / 8).values.tolist()
+        assert moved[:3].sum() == pytest.approx(truth[:3].sum() / 8)
+
+
+def test_what_the_claim_leaves_unprotected_is_said_again():
+    claimed = hf.Guarantee(
+        epsilon=1.0, neighbours=hf.Neighbours("replace-one"), because="my proof", unprotected=("the total",)
+    )
+    found = hf.project(clipped, CELLS, hf.invariant([[1, 0, 0, 0]]), guarantee=claimed).guarantees
+    assert len(found) == 2
+    assert all(each.unprotected[0] == "the total" and len(each.unprotected) > 1 for each in found)
+
+
+def test_a_query_known_by_its_sensitivities_says_so():
+    query = hf.query(4, l1=1, l2=1)
+    sharing = hf.project(clipped, query, TOTAL, guarantee=claim()).guarantees[-1]
+    assert sharing.scope == "invariant-sharing"
+    assert any("known by its sensitivities only" in caveat for caveat in sharing.caveats)
