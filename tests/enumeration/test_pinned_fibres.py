@@ -226,3 +226,48 @@ def test_every_small_table_of_two_by_two_by_two():
     for figures in list(seen)[::9]:
         listed = tables(A, figures, 8)
         check(hf.pinned(query, constraint, figures=figures), listed)
+
+
+def test_rows_of_fractions_take_figures_as_they_were_written():
+    query, half = hf.histogram(3), hf.invariant([[0.5, 0.25, 0], [0, 0, 1]])
+    truth = np.array([1, 2, 4])
+    found = hf.pinned(query, half, figures=[1, 4])  # x/2 + y/4 = 1: (0, 4), (1, 2) or (2, 0)
+    assert found.low.tolist() == [0, 0, 4]
+    assert found.high.tolist() == [2, 4, 4]
+    read = hf.pinned(query, half, truth=truth)
+    assert (read.low.tolist(), read.high.tolist()) == (found.low.tolist(), found.high.tolist())
+    assert hf.pinned(query, half, figures=[0.25, 4]).pinned.tolist() == [0, 1]  # y = 1 and nothing else
+    with pytest.raises(hf.Refused, match="entry 0 is not"):
+        hf.pinned(query, half, figures=[0.1, 4])
+
+
+def test_sums_without_a_least_value_in_several_parts():
+    query = hf.histogram(4)
+    found = hf.pinned(query, hf.invariant([[1, 0, 0, 0]]), [2], of=hf.workload([[2, -1, -1, -1], [1, 1, 0, 0]]))
+    assert found.low.tolist() == [-(2**62), 2]
+    assert found.high.tolist() == [4, 2**62]
+    assert found.width.tolist() == [2**62, 2**62]
+    assert found.pinned.size == 0
+
+
+def test_an_inequality_that_says_nothing_about_cells_contradicts_nothing():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    root = hf.invariant(hf.exact_nodes(tree, [0]))
+    found = hf.pinned(hf.counts(tree), root & hf.at_least([[1, -1, -1]], [-1]), [5])
+    assert (found.low.tolist(), found.high.tolist()) == ([5, 0, 0], [5, 5, 5])
+    with pytest.raises(hf.Refused, match="contradict"):
+        hf.pinned(hf.counts(tree), root & hf.at_least([[1, -1, -1]], [1]), [5])
+
+
+def test_bounds_too_large_for_64_bits_are_never_added_up():
+    rows = hf.invariant([[1, 1, 0, 0, 0], [2, 1, 1, 1, 1]])
+    found = hf.pinned(hf.histogram(5), rows & hf.between(0, 2**62 - 1), [5, 30])
+    assert found.low.tolist() == [0, 0, 0, 0, 0]
+    assert found.high.tolist() == [5, 5, 25, 25, 25]
+    with pytest.raises(hf.Refused, match="must be smaller"):
+        hf.pinned(hf.histogram(3), hf.invariant([[3, -5, 7]]) & hf.between(0, 2**61), [5])
+    # x₀ = 9 and every next cell is at most 7 times the last: the 30th bound has no room in 64 bits
+    chain = hf.at_least(7 * np.eye(30, dtype=int)[:-1] - np.eye(30, k=1, dtype=int)[:-1], np.zeros(29, dtype=int))
+    found = hf.pinned(hf.histogram(30), hf.invariant(np.eye(30, dtype=int)[:1]) & chain, [9], seconds=2)
+    assert all(high >= min(9 * 7**k, 2**62) for k, high in enumerate(found.high.tolist()))
+    assert found.high[:5].tolist() == [9 * 7**k for k in range(5)]

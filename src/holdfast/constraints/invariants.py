@@ -29,4 +29,4 @@ def invariant(C: Any) -> Constraint:
     m, n = matrix.A.shape
     rows = Rows(matrix.A, np.zeros(m, dtype=np.int64), Names.numbered("invariant row {}", range(m)))
     name = f"invariant({m} row{'s' if m > 1 else ''})"
-    return build([Part(name, "invariant", n, n, "invariant", rows, rational=matrix.rational)])
+    return build([Part(name, "invariant", n, n, "invariant", rows, rational=matrix.rational, factors=matrix.factors)])

@@ -55,8 +55,8 @@ class Part:
     """One thing that must hold, under the name by which refusals speak of it.
 
     Exactly one of `rows` and `bounds` is there. `n` is the number of coordinates if the part knows it, and
-    `least_n` the least number that it fits. `source` is the tree, query or set of exact figures it was made
-    of.
+    `least_n` the least number that it fits. `factors` are what the rows of an invariant were multiplied by to be
+    whole (None: 1). `source` is the tree, query or set of exact figures it was made of.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Part:
     rows: Rows | None = None
     bounds: Bounds | None = None
     rational: bool = True
+    factors: list[int] | None = None
     source: Any = field(default=None, repr=False)
 
     def __str__(self) -> str:

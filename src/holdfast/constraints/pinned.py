@@ -27,7 +27,7 @@ LISTED = 6
 class Disclosure:
     """The least and the largest value of every output that all exact figures allow together.
 
-    `low` and `high` are inclusive; `high` is 2**62 where there is no limit. `attained`: tables were found that have all
+    `low` and `high` are inclusive; −2**62 and 2**62 stand for no limit. `attained`: tables were found that have all
     figures and attain both ends (or there is only one value); where it is False the range may be narrower. `varies`:
     two tables were found with different values. `published`: outputs that are exact figures themselves or sums of them,
     or known without any figure.
@@ -43,7 +43,8 @@ class Disclosure:
     @property
     def width(self) -> Ints:
         """How far each output can vary; 2**62 where there is no limit."""
-        return np.where(self.high < LARGEST, self.high - self.low, LARGEST)
+        limited = (self.high < LARGEST) & (self.low > -LARGEST)
+        return np.where(limited, self.high - np.where(limited, self.low, 0), LARGEST)
 
     @property
     def pinned(self) -> Ints:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.constraints.pinned_figures import CellRows
+from holdfast.constraints.pinned_figures import SAFE, CellRows
 
 Ints = npt.NDArray[np.int64]
 
@@ -26,10 +26,12 @@ def carried(rows: CellRows) -> CellRows:
     low, high = rows.low.copy(), rows.high.copy()
     row = np.repeat(np.arange(M.shape[0]), np.diff(M.indptr))
     cell, a = M.indices, M.data
+    most_in_a_row = max(1, int(np.diff(M.indptr).max(initial=1)))
     for _ in range(ROUNDS):
         best = np.where(a > 0, high[cell], low[cell])
-        free = best >= LARGEST
-        share = np.where(free, 0, a * best)
+        # what 64 bits might not hold counts as without limit
+        free = (best >= LARGEST) | (np.abs(a.astype(np.float64)) * best >= SAFE / most_in_a_row)
+        share = np.where(free, 0, a * np.where(free, 0, best))
         most, open_ends = _sums(M, row, share), _sums(M, row, free.astype(np.int64))
         rest = most[row] - share
         bound = (open_ends[row] - free) == 0  # everything else in the row is bounded

@@ -16,7 +16,7 @@ from holdfast.constraints.constraint import Constraint
 from holdfast.constraints.exact_figures import ExactMargins, ExactNodes
 from holdfast.constraints.invariants import invariant
 from holdfast.constraints.parts import EQUALITIES
-from holdfast.constraints.rationals import tidy
+from holdfast.constraints.rationals import read_vector, tidy
 from holdfast.constraints.rows import products
 from holdfast.constraints.system import System
 
@@ -24,6 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 #: Sums of figures times coefficients stay below this, so that 64 bits hold everything.
 SAFE = 2.0**60
+TOO_LARGE = "figures and bounds must be smaller for so many cells: their sums times coefficients must stay below 2**60"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +74,24 @@ def read_known(query: Any, invariants: Any, figures: Any = None, truth: Any = No
         answers = whole_numbers("truth", truth, (query.n,))
         values = np.asarray(products(rows.A, answers[:, None])[:, 0])
     else:
-        values = whole_numbers("figures", figures, (rows.count,))
+        values = _whole_figures(system, figures)
     return Known(query, system, whole_numbers("figures", values))
+
+
+def _whole_figures(system: System, figures: Any) -> Any:
+    """Return the figures of the rows once these are whole: rows of fractions were multiplied, and figures are too."""
+    parts = [part for part in system.parts if part.kind == "invariant" and part.rows is not None]
+    if all(part.factors is None for part in parts):
+        return whole_numbers("figures", figures, (system.invariants.count,))
+    factors = [factor for part in parts for factor in part.factors or [1] * (part.rows.count if part.rows else 0)]
+    given = read_vector("figures", figures)[0].tolist()
+    if len(given) != len(factors):
+        raise Refused(f"figures must have shape ({len(factors)},), found shape ({len(given)},)")
+    exact = [Fraction(value) * factor for value, factor in zip(given, factors, strict=True)]
+    for position, value in enumerate(exact):
+        if value.denominator != 1:
+            raise Refused(f"figures must be sums of whole counts by their rows, but the entry {position} is not")
+    return [int(value) for value in exact]
 
 
 def cell_rows(known: Sequence[Known], figures: bool = True) -> CellRows:
@@ -95,12 +112,12 @@ def cell_rows(known: Sequence[Known], figures: bool = True) -> CellRows:
         least.append((each.system.inequalities.A @ W, each.system.inequalities.b))
         least += _bounded(each, W, low, high)
     A, b = _stacked(equal, cells)
-    G, h = _stacked(least, cells)
+    G, h = _stacked(least, cells, equalities=False)
     found = CellRows(A, b, G, h, low, high)
-    largest = max((float(np.abs(side).max(initial=0)) for side in (b, h)), default=0.0)
+    largest = max(float(np.abs(side).max(initial=0)) for side in (b, h, low))
     heaviest = max((float(np.abs(rows.data).max(initial=0)) for rows in (A, G)), default=0.0)
     if largest * max(heaviest, 1.0) ** 2 * max(cells, 1) >= SAFE:
-        raise Refused("figures must be smaller for so many cells: their sums times coefficients must stay below 2**60")
+        raise Refused(TOO_LARGE)
     return found
 
 
@@ -121,7 +138,9 @@ def _bounded(each: Known, W: sparse.csr_array, low: Ints, high: Ints) -> list[tu
     return [(sparse.csr_array(W[below]), lower[below]), (sparse.csr_array(-W[above]), -upper[above])]
 
 
-def _stacked(blocks: list[tuple[sparse.csr_array, Any]], cells: int) -> tuple[sparse.csr_array, Ints]:
+def _stacked(
+    blocks: list[tuple[sparse.csr_array, Any]], cells: int, equalities: bool = True
+) -> tuple[sparse.csr_array, Ints]:
     """Return rows with whole right-hand sides, each once, without those that say nothing."""
     present = [(rows, side) for rows, side in blocks if rows.shape[0]]
     if not present:
@@ -134,6 +153,6 @@ def _stacked(blocks: list[tuple[sparse.csr_array, Any]], cells: int) -> tuple[sp
         rows = tidy(sparse.diags_array(factors, format="csr") @ rows)
         sides = np.array([int(side * side.denominator) for side in exact], dtype=np.int64)
     empty = np.diff(rows.indptr) == 0
-    if (sides[empty] != 0).any():
+    if ((sides[empty] != 0) if equalities else (sides[empty] > 0)).any():
         raise Refused("the figures contradict what holds for every dataset: a figure of nothing must be 0")
     return sparse.csr_array(rows[np.flatnonzero(~empty)]), sides[~empty].astype(np.int64)

@@ -21,7 +21,7 @@ from scipy.sparse import csgraph
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints.pinned_bounds import CONTRADICTION
-from holdfast.constraints.pinned_figures import CellRows
+from holdfast.constraints.pinned_figures import SAFE, TOO_LARGE, CellRows
 from holdfast.constraints.pinned_walk import moves_of, walk
 
 Ints = npt.NDArray[np.int64]
@@ -55,19 +55,23 @@ class Ranges:
 def ranges(rows: CellRows, targets: sparse.csr_array, seconds: float) -> Ranges:
     """Return the ranges of the targets (m, cells) over all whole tables; what time leaves open may be too wide."""
     start = time.monotonic()
+    largest = np.maximum(rows.low, np.where(rows.high < LARGEST, rows.high, 0)).astype(np.float64)
+    if any((abs(of.astype(np.float64)) @ largest).max(initial=0.0) >= SAFE for of in (rows.A, rows.G, targets)):
+        raise Refused(TOO_LARGE)
     settled = rows.low == rows.high
     low = np.asarray(targets[:, settled] @ rows.low[settled], dtype=np.int64).ravel()
     high = low.copy()
     attained = np.ones(low.size, dtype=bool)
-    endless, varies = np.zeros(low.size, dtype=bool), np.zeros(low.size, dtype=bool)
+    endless, bottomless, varies = (np.zeros(low.size, dtype=bool) for _ in range(3))
     for block in _blocks(rows, targets):
         block.solve(start + seconds, start + NARROW_TIME * seconds)
-        low[block.owners] += block.low[block.which]
+        low[block.owners] += np.where(block.low > -LARGEST, block.low, 0)[block.which]
+        bottomless[block.owners] |= block.low[block.which] <= -LARGEST
         endless[block.owners] |= block.high[block.which] >= LARGEST
         high[block.owners] += np.where(block.high < LARGEST, block.high, 0)[block.which]
         attained[block.owners] &= block.attained[block.which]
         varies[block.owners] |= (block.most_seen > block.least_seen)[block.which]
-    high[endless] = LARGEST
+    low[bottomless], high[endless] = -LARGEST, LARGEST
     return Ranges(low, high, attained, varies)
 
 
