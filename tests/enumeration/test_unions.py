@@ -265,3 +265,13 @@ def test_the_weights_of_hierarchies_are_those_of_their_tables(truth, union):
                 weight = side.weight(np.array(truth))
                 assert weight.rel_accuracy_bits() > bits - 40
                 assert float(weight.mid()) == pytest.approx(exact, rel=1e-9)
+
+
+def test_bounds_written_as_rows_cost_what_bounds_cost():
+    """−2z ≥ −3 is z ≤ 3/2: the same sides, the same price, in whole numbers and in reals."""
+    rows = hf.at_least(-2 * np.eye(2, dtype=np.int64), [-3, -5]) | hf.between(9, 12)
+    bounds = hf.between(None, [Fraction(3, 2), Fraction(5, 2)]) | hf.between(9, 12)
+    for integer in (True, False):
+        one, other = (hf.laplace(PAIR, scale=1, integer=integer).given(union).guarantee for union in (rows, bounds))
+        assert one == other
+        assert 1 < one.epsilon < 2

@@ -37,7 +37,7 @@ def part_bounds(part: Part, n: int) -> tuple[ExactVector, ExactVector] | None:
     A, b = part.rows.A, part.rows.b
     for i in single.tolist():
         position, factor = int(A.indices[A.indptr[i]]), int(A.data[A.indptr[i]])
-        limit = Fraction(b[i]) / factor
+        limit = Fraction(b[i] if b.dtype == object else int(b[i])) / factor
         if factor > 0:
             low[position] = max(low[position], limit)
         else:
