@@ -439,10 +439,11 @@ def test_release_sends_to_the_agents(job):
         could_release(job)
 
 
-@pytest.mark.timeout(900)  # nine processes, each of which loads the library
+@pytest.mark.timeout(900)  # seven processes, each of which loads the library
 def test_the_example_survives_a_crash(tmp_path):
     script = Path(__file__).parents[2] / "examples" / "distributed" / "run.py"
     made = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=850, check=False)
     assert made.returncode == 0, made.stderr
     assert "the same bytes" in made.stdout
-    assert verify(tmp_path / "release").ok
+    assert verify(tmp_path / "release", Ledger(tmp_path / "ledger.sqlite")).ok
+    assert len(Ledger(tmp_path / "ledger.sqlite").entries()) == 1

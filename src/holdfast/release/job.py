@@ -251,6 +251,9 @@ def _refuse_undivided(spec: Spec, table: Table) -> None:
     """Refuse a table that agents are to make and cannot."""
     if table.division is None:
         return
+    if not table.mechanism.base.law.integer:
+        sentence = "agents make whole numbers, and the noise of this table is real: use integer noise"
+        raise spec.error(("distributed",), sentence)
     try:
         shared_noise(table.mechanism, table.division)
         _ = table.counted
