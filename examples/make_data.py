@@ -1,6 +1,6 @@
-"""Make the confidential records of the three examples, always the same ones, beside their specs.
+"""Make the confidential records of the examples, always the same ones, beside their specs.
 
-python examples/make_data.py             all three
+python examples/make_data.py             all of them
 python examples/make_data.py city /tmp   one of them, into another folder
 """
 
@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 TRIPS, RIDERS = 300_000, 80_000
 PATIENTS = 1_200
 PEOPLE = 150_000
+VISITS, ACCIDENTS = 600, 4_000
 
 
 def column(path: Path, name: str) -> list[str]:
@@ -64,7 +65,27 @@ def state(folder: Path) -> Path:
     return path
 
 
-MAKERS = {"city": city, "contingency": contingency, "state": state}
+def listed(path: Path, columns: dict[str, np.ndarray]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+    return path
+
+
+def crossed(folder: Path) -> Path:
+    generator = np.random.default_rng(20260104)
+    ward = generator.choice(["heart", "lungs", "bones", "eyes"], VISITS, p=[0.4, 0.3, 0.2, 0.1])
+    return listed(folder / "visits.csv", {"ward": ward, "week": generator.integers(1, 7, VISITS)})
+
+
+def shifts(folder: Path) -> Path:
+    generator = np.random.default_rng(20260105)
+    hour = (generator.normal(16, 5, ACCIDENTS) % 24).astype(int)
+    return listed(folder / "accidents.csv", {"hour": hour})
+
+
+MAKERS = {"city": city, "contingency": contingency, "state": state, "crossed": crossed, "shifts": shifts}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:2] or list(MAKERS)

@@ -60,7 +60,7 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
         assert "trips" in shown.stdout
 
 
-@pytest.mark.parametrize("name", ["city", "contingency", "state"])
+@pytest.mark.parametrize("name", ["city", "contingency", "state", "crossed", "shifts"])
 def test_the_examples_can_be_released(tmp_path, name):
     examples = Path(__file__).parents[2] / "examples"
     found = spec_from_file_location("make_data", examples / "make_data.py")

@@ -1,6 +1,7 @@
 """Every way to hold exact figures is reached from the spec: noise made for them, projections and walks."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,12 +122,13 @@ def test_walks_are_estimates_and_say_what_was_asked_of_them(tmp_path):
 
 def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_path, monkeypatch):
     estimated = job(tmp_path, crossed("laplace", "walk", table="")).guarantee
+    proved = job(tmp_path, crossed("laplace", "onto", table="")).guarantee
     monkeypatch.setattr(choosing, "counted", lambda *_: estimated)
+    monkeypatch.setattr("holdfast.release.job.counted", lambda *_: estimated)
     made = job(tmp_path, crossed("laplace", "auto", table=""))
     assert made.tables[0].chosen.last_resort
     assert f"table: {ESTIMATED}" in made.caveats
     assert plan(made).as_mapping()["tables"][0]["comparison"][0]["last_resort"] is True
-    proved = job(tmp_path, crossed("laplace", "onto", table="")).guarantee
     monkeypatch.setattr(
         choosing, "counted", lambda mechanism, _: estimated if mechanism.condition is not None else proved
     )
@@ -135,6 +137,18 @@ def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_
     left_out = next(each for each in made.tables[0].comparison if each.method == "given")
     assert "write method: given to accept that" in left_out.refused
     assert not any(ESTIMATED in caveat for caveat in made.caveats)
+
+
+def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkeypatch):
+    given = job(tmp_path, crossed("laplace", "given", table="")).guarantee
+    numerical = replace(given, delta=1e-6, numerical_delta=1e-6, exact=False)
+    monkeypatch.setattr(
+        choosing, "counted", lambda mechanism, _: numerical if mechanism.condition is not None else given
+    )
+    made = job(tmp_path, crossed("laplace", "auto", table=""))
+    assert (made.tables[0].method, made.tables[0].chosen.last_resort) == ("onto", False)
+    left_out = next(each for each in made.tables[0].comparison if each.method == "given")
+    assert "a delta for numerical error" in left_out.refused
 
 
 @pytest.mark.parametrize(

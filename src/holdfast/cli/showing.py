@@ -129,7 +129,7 @@ def _comparison(table: Any) -> Table:
 
 
 def _mark(each: Any) -> str:
-    return f"{'chosen' if each.chosen else ''}{', an estimate' if each.last_resort else ''}".removeprefix(", ")
+    return f"{'chosen' if each.chosen else ''}{', as a last resort' if each.last_resort else ''}".removeprefix(", ")
 
 
 def _short(number: float) -> str:

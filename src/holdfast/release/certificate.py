@@ -103,6 +103,15 @@ class Bound(Model):
     high: Number | None
 
 
+class Sum(Model):
+    """A weighted sum of rows with inclusive limits; the numbers are exact."""
+
+    rows: list[Row]
+    weights: list[Number]
+    low: Number | None
+    high: Number | None
+
+
 class Figure(Model):
     """Figures that are published exactly: each is the sum of the listed rows."""
 
@@ -139,6 +148,8 @@ class Holds(Model):
     whole: bool
     sums: list[tuple[Row, list[Row]]] | Parents
     bounds: list[Bound]
+    orders: list[list[Row]] = []
+    linear: list[Sum] = []
     impossible: list[Row]
     exact: list[Figure]
 

@@ -22,6 +22,7 @@ from holdfast.release.wording import REAL, in_words_of_the_spec
 #: Simulated errors are equal when they agree to this many digits.
 DIGITS = 2
 ESTIMATE = "its statement is an estimate and not proved: write method: {} to accept that"
+NUMERICAL = "its statement has a delta for numerical error, and only epsilon is asked: write method: {} to accept that"
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 
@@ -45,7 +46,8 @@ class Choice:
 class Compared:
     """One method in a comparison: its errors at the same guarantee as the others, or why it is out of the question.
 
-    `last_resort`: its statement is an estimate, and it is compared because no method with a proved one is left.
+    `last_resort`: its statement is an estimate, or has a delta that was not asked for; it is compared because no other
+    method is left.
     """
 
     method: str
@@ -95,26 +97,25 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     several = len(pairs) > 1
     compared: list[Compared] = []
     mechanisms: list[Mechanism | None] = []
-    estimates: dict[int, Mechanism] = {}
+    weaker_ones: dict[int, Mechanism] = {}
     for law, method in pairs:
         try:
             mechanism = made(method, choice.problem.noise(law), choice.problem)
             fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
-            estimated = _only_estimated(choice, fitted)
-            measured = several and not estimated
+            weaker = _weaker_than_asked(choice, fitted)
+            measured = several and weaker is None
             found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if measured else None
         except Refused as refusal:
             reason = in_words_of_the_spec(choice.layout, str(refusal))
             compared.append(Compared(method, law, refused=reason))
             mechanisms.append(None)
         else:
-            if estimated:
-                estimates[len(compared)] = fitted
-            refused = ESTIMATE.format(method) if estimated else None
-            compared.append(Compared(method, law, found, refused))
-            mechanisms.append(None if estimated else fitted)
+            if weaker is not None:
+                weaker_ones[len(compared)] = fitted
+            compared.append(Compared(method, law, found, None if weaker is None else weaker.format(method)))
+            mechanisms.append(fitted if weaker is None else None)
     if not any(mechanisms):
-        _take_estimates(choice, compared, mechanisms, estimates)
+        _take_weaker(choice, compared, mechanisms, weaker_ones)
     ranks = [_rank(each, mechanism, choice.problem.scope) for each, mechanism in zip(compared, mechanisms, strict=True)]
     best = ranks.index(min(ranks))
     chosen = mechanisms[best]
@@ -124,16 +125,21 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     return tuple(compared), chosen
 
 
-def _only_estimated(choice: Choice, mechanism: Mechanism) -> bool:
-    """Whether `auto` meets a method whose statement is not proved; a method named in the spec was asked for."""
-    return choice.layout.asked.method == "auto" and counted(mechanism, choice.problem.scope).status != "proved"
+def _weaker_than_asked(choice: Choice, mechanism: Mechanism) -> str | None:
+    """Say why `auto` leaves a method out that can be drawn; a method named in the spec was asked for."""
+    if choice.layout.asked.method != "auto":
+        return None
+    statement, asked = counted(mechanism, choice.problem.scope), choice.layout.spec.privacy
+    if statement.status != "proved":
+        return ESTIMATE
+    return NUMERICAL if statement.delta and asked.epsilon is not None and asked.delta is None else None
 
 
-def _take_estimates(
-    choice: Choice, compared: list[Compared], mechanisms: list[Mechanism | None], estimates: dict[int, Mechanism]
+def _take_weaker(
+    choice: Choice, compared: list[Compared], mechanisms: list[Mechanism | None], weaker_ones: dict[int, Mechanism]
 ) -> None:
-    """Let methods whose statements are estimates in after all, where no other method is left."""
-    for i, fitted in estimates.items():
+    """Let methods in after all that promise a little less than asked, where no other method is left."""
+    for i, fitted in weaker_ones.items():
         each = compared[i]
         try:
             found = errors(choice.layout, choice.problem, fitted, each.method, choice.guess)

@@ -56,6 +56,10 @@ def _held(table: Table) -> str:
     words = [words for key, words in HOLDS.items() if account[key]]
     if account["bounds"]:
         words.append("counts stay within the bounds of the spec")
+    if account["orders"]:
+        words.append(f"{len(account['orders'])} order{'s' * (len(account['orders']) > 1)} of the spec hold")
+    if account["linear"]:
+        words.append(f"{len(account['linear'])} weighted sums are within their limits")
     if account["impossible"]:
         words.append(f"{len(account['impossible'])} figures are 0 by definition")
     return f"{table.name} ({table.kind}, {table.query.n} figures): {', '.join(words) or 'nothing is required'}."

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,16 +14,20 @@ from scipy import sparse
 from holdfast.arguments import Refused
 from holdfast.constraints import (
     Constraint,
+    at_least,
     between,
     consistent,
+    equals,
     exact_margins,
     exact_nodes,
     fixed,
     invariant,
     nonnegative,
+    ordered,
 )
 from holdfast.constraints.rows import Names
 from holdfast.release.domain import Layout, Mask
+from holdfast.release.figures import figures, ordered_outputs
 from holdfast.release.places import Place
 from holdfast.release.wording import in_words_of_the_spec
 
@@ -53,6 +60,8 @@ def holding(layout: Layout) -> Holding:
             "whole": layout.asked.numbers == "whole",
             "sums": [],
             "bounds": [],
+            "orders": [],
+            "linear": [],
             "impossible": [],
             "exact": [],
         }
@@ -68,6 +77,15 @@ def holding(layout: Layout) -> Holding:
                 found.account["nonnegative"] = True
             elif rule.rule == "between":
                 _between(layout, found, i)
+            elif rule.rule == "ordered":
+                chains = ordered_outputs(layout, rule.ordered, (*place, "ordered"))
+                for chain in chains:
+                    names = [str(name) for name in layout.query.labels[chain]]
+                    steps = [f"{low!r} at most {high!r}" for low, high in itertools.pairwise(names)]
+                    found.unequal = _both(found.unequal, _titled(ordered(chain), steps))
+                found.account["orders"] += chains.tolist()
+            elif rule.rule in ("equals", "at_least"):
+                _linear(layout, found, i)
             elif rule.rule == "impossible":
                 for j, item in enumerate(rule.impossible):
                     cells = layout.cells(item, (*place, "impossible", j))
@@ -129,6 +147,33 @@ def _between(layout: Layout, found: Holding, number: int) -> None:
     found.account["bounds"].append({"rows": listed.tolist(), **limits})
 
 
+def _linear(layout: Layout, found: Holding, number: int) -> None:
+    """Read a weighted sum; figures that are named twice are added twice."""
+    hold = layout.asked.hold[number]
+    asked = hold.equals or hold.at_least
+    assert asked is not None
+    place = layout.place("hold", number, hold.rule, "sum")
+    weights: dict[int, Fraction] = {}
+    for j, term in enumerate(asked.sum_of):
+        for row in figures(layout, term.of, (*place, j)).tolist():
+            weights[row] = weights.get(row, Fraction(0)) + Fraction(term.times)
+    rows = [row for row in sorted(weights) if weights[row]]
+    if not rows:
+        raise layout.spec.error(place, "the weights of every figure add up to 0, so the sum says nothing")
+    limit = Fraction(asked.value)
+    scale = math.lcm(*(weights[row].denominator for row in rows))
+    whole = np.array([int(weights[row] * scale) for row in rows], dtype=np.int64)
+    matrix = sparse.csr_array((whole, rows, [0, len(rows)]), shape=(1, layout.query.n))
+    title = [f"the rule {hold.rule} of hold number {number + 1}"]
+    if hold.rule == "equals":
+        found.equal = _both(found.equal, _titled(equals(matrix, [limit * scale]), title))
+    else:
+        found.unequal = _both(found.unequal, _titled(at_least(matrix, [limit * scale]), title))
+    high = str(limit) if hold.rule == "equals" else None
+    texts = [str(weights[row]) for row in rows]
+    found.account["linear"].append({"rows": rows, "weights": texts, "low": str(limit), "high": high})
+
+
 def _empty(layout: Layout, found: Holding) -> None:
     """Fix at 0 every output to which only impossible cells contribute."""
     if found.impossible is None:
@@ -182,6 +227,13 @@ def _named(constraint: Constraint, layout: Layout, rows: list[list[list[int]]], 
         texts = [str(layout.query.labels[row]) for row in outputs]
     if len(texts) != part.rows.count:
         return constraint  # too many to be listed
+    return _titled(constraint, texts)
+
+
+def _titled(constraint: Constraint, texts: list[str]) -> Constraint:
+    """Call the rows of a constraint by these names."""
+    part = constraint.parts[0]
+    assert part.rows is not None
     literal = (text.replace("{", "{{").replace("}", "}}") for text in texts)
     titles = Names(tuple((text, np.zeros((1, 0), dtype=np.int64)) for text in literal))
     return replace(constraint, parts=(replace(part, rows=replace(part.rows, names=titles)),))

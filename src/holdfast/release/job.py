@@ -30,6 +30,9 @@ from holdfast.release.unprotected import Unprotected, in_words, unprotected
 
 SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
 ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
+NUMERICAL = (
+    "no method with epsilon alone holds everything that is asked: what it promises has a delta for numerical error"
+)
 LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
@@ -239,7 +242,9 @@ class Job:
         """What a reader must know about the records behind the tables, in sentences."""
         sentences = _caveats(self.spec, self.guarantee.scope, any(table.holding.exact for table in self.tables))
         sentences += [_not_measured(table) for table in self.tables if table.unmeasured]
-        sentences += [f"{table.name}: {ESTIMATED}" for table in self.tables if table.chosen.last_resort]
+        for table in self.tables:
+            if table.chosen.last_resort:
+                sentences.append(f"{table.name}: {NUMERICAL if table.counted.status == 'proved' else ESTIMATED}")
         if any(lists_tables(table.mechanism) for table in self.tables):
             sentences.append(LISTS)
         if any(" more (" in item for statement in self.guarantees for item in statement.unprotected):

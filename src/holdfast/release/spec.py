@@ -58,7 +58,7 @@ LEDGER_FILE = "holdfast-ledger.sqlite"
 KINDS = ("hierarchy", "histogram", "cube")
 #: Rules of `hold` that are single words, and those that say more.
 WORDS = ("consistent", "nonnegative")
-RULES = ("exact", "between", "impossible")
+RULES = ("exact", "between", "ordered", "equals", "at_least", "impossible")
 
 
 class Part(BaseModel):
@@ -202,12 +202,36 @@ class Between(Part):
         return self
 
 
+class Term(Part):
+    """Figures that are added with a weight."""
+
+    of: Cells
+    times: Number = Decimal(1)
+
+
+def _term(value: Any) -> Any:
+    return value if isinstance(value, dict) and "of" in value else {"of": value}
+
+
+class Linear(Part):
+    """A weighted sum of figures and the number that it is compared with, for every possible dataset."""
+
+    sum_of: Annotated[
+        tuple[Annotated[Term, BeforeValidator(_term, json_schema_input_type=Cells | Term)], ...],
+        BeforeValidator(as_list),
+    ] = Field(alias="sum", description="Figures to add: names, paths, {column: value}, or {of: ..., times: NUMBER}.")
+    value: Number = Field(Decimal(0), description="What the sum is compared with.")
+
+
 class Hold(Part):
     """One thing that must hold."""
 
     rule: Annotated[str, one_of(*WORDS, *RULES)]
     exact: Figures = ()
     between: Between | None = None
+    ordered: Annotated[tuple[Cells, ...], BeforeValidator(as_list)] = ()
+    equals: Linear | None = None
+    at_least: Linear | None = None
     impossible: Annotated[tuple[Cells, ...], BeforeValidator(as_list)] = ()
 
 
@@ -221,6 +245,24 @@ class BetweenRule(Part):
     """Bounds on counts."""
 
     between: Between
+
+
+class OrderedRule(Part):
+    """Figures that never fall in this order: nodes, paths, values or {column: value}; or a column, by its values."""
+
+    ordered: Annotated[tuple[Cells, ...], BeforeValidator(as_list, json_schema_input_type=Cells | list[Cells])]
+
+
+class EqualsRule(Part):
+    """A weighted sum that has this value."""
+
+    equals: Linear
+
+
+class AtLeastRule(Part):
+    """A weighted sum that has at least this value."""
+
+    at_least: Linear
 
 
 class ImpossibleRule(Part):
@@ -248,7 +290,13 @@ Holds = tuple[
         Hold,
         BeforeValidator(
             _hold,
-            json_schema_input_type=Literal["consistent", "nonnegative"] | ExactRule | BetweenRule | ImpossibleRule,
+            json_schema_input_type=Literal["consistent", "nonnegative"]
+            | ExactRule
+            | BetweenRule
+            | OrderedRule
+            | EqualsRule
+            | AtLeastRule
+            | ImpossibleRule,
         ),
     ],
     ...,

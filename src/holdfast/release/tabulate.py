@@ -170,7 +170,11 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
 
 def _refuse_violations(job: Job, number: int, table: Table, cells: npt.NDArray[np.int64]) -> None:
     """Refuse counts outside the bounds of the spec, without saying which."""
-    bounds = table.holding.unequal  # sums and exact figures hold for all counts, impossible cells have none
-    if bounds is not None and bounds.system(table.query.n).violation(table.query.answer(cells)) is not None:
-        sentence = "the data violate what is said to hold for every possible dataset: correct the bounds of the spec"
+    said = table.constraint if table.holds["linear"] else table.holding.unequal
+    # Sums of the table's own and exact figures hold for all counts, and impossible cells have none.
+    if said is not None and said.system(table.query.n).violation(table.query.answer(cells)) is not None:
+        sentence = (
+            "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums in "
+            "hold"
+        )
         raise job.spec.error(job.spec.place(number, "hold"), sentence)

@@ -184,6 +184,10 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         checks.append(check("signs", "no value is negative", _bound(values, np.arange(table.rows), Fraction(0), None)))
     if table.holds.bounds:
         checks.append(check("bounds", "every bounded value is within its bounds", _bounds(values, table)))
+    if table.holds.orders:
+        checks.append(check("orders", "ordered values never fall", _orders(values, table)))
+    if table.holds.linear:
+        checks.append(check("linear rules", "every weighted sum is within its limits", _linear(values, table)))
     if table.holds.impossible:
         checks.append(check("impossible", "every impossible cell is 0", _impossible(values, table)))
     if table.holds.exact:
@@ -215,6 +219,8 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
         yield f"{table.parquet} has rows of a level that is not certified"
     reached = [row for figure in table.holds.exact for rows in figure.rows for row in rows]
     reached += [row for bound in table.holds.bounds for row in bound.rows]
+    reached += [row for chain in table.holds.orders for row in chain]
+    reached += [row for each in table.holds.linear for row in each.rows]
     reached += [row for open_ones in table.unprotected for run in open_ones.rows for row in run]
     if max([*reached, *table.holds.impossible], default=0) >= table.rows:
         yield "the certificate speaks of rows that the table does not have"
@@ -271,6 +277,32 @@ def _bound(values: Values, rows: Any, low: Fraction | None, high: Fraction | Non
         above = found > (math.floor(high) if whole else float(high) + TOLERANCE * max(1.0, abs(float(high))))
         if above.any():
             yield f"row {rows[np.argmax(above)]} is above {high}"
+
+
+def _orders(values: Values, table: TableCertificate) -> Findings:
+    for chain in table.holds.orders:
+        found = values[np.array(chain, dtype=np.int64)]
+        room = 0 if values.dtype.kind == "i" else TOLERANCE * max(1.0, float(np.abs(found).max()))
+        falls = np.diff(found) < -room
+        if falls.any():
+            first = int(np.argmax(falls))
+            yield f"row {chain[first + 1]} is below row {chain[first]}"
+
+
+def _linear(values: Values, table: TableCertificate) -> Findings:
+    """Add in fractions, which lose nothing."""
+    for number, each in enumerate(table.holds.linear):
+        if len(each.rows) != len(each.weights):
+            yield f"the weighted sum {number + 1} does not have one weight per row"
+            continue
+        terms = [Fraction(w) * Fraction(values[row].item()) for row, w in zip(each.rows, each.weights, strict=True)]
+        found = sum(terms, Fraction(0))
+        size = max([Fraction(1), *map(abs, terms)])
+        room = 0 if values.dtype.kind == "i" else Fraction(TOLERANCE) * size
+        if each.low is not None and found < Fraction(each.low) - room:
+            yield f"the weighted sum {number + 1} is below {each.low}"
+        if each.high is not None and found > Fraction(each.high) + room:
+            yield f"the weighted sum {number + 1} is above {each.high}"
 
 
 def _impossible(values: Values, table: TableCertificate) -> Findings:
