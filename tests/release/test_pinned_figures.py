@@ -116,6 +116,22 @@ def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
     assert verify(release(later)).ok
 
 
+@pytest.mark.parametrize("first", ["[South]", "[borough]"])
+def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
+    release(tree_job(tmp_path, first, name="first"))
+    corrected = dict(released.RECORDS) | {("S2", "South", "F", "old", "X"): 190}
+    if first == "[South]":
+        release(tree_job(tmp_path, "[North]", name="second", records=corrected))
+    # South contradicts the first release; North still stands, and with N1 it determines N2.
+    later = tree_job(tmp_path, "[South, [North, N1]]", name="third", records=corrected)
+    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset), answers)
+    assert "contradict" in found.notes[0]
+    assert [str(later.tables[0].query.labels[i]) for i in found.rows] == ["city / North / N2"]
+    with pytest.raises(Refused, match="determine 1 other figure "):
+        release(later)
+
+
 def test_a_ledger_made_before_figures_were_kept_still_serves(tmp_path):
     job = tree_job(tmp_path, "[North]")
     ledger = Ledger(job.spec.ledger_file)

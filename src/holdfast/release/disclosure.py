@@ -34,6 +34,8 @@ Figures = dict[str, Any]
 
 #: Seconds that programs may take for one table.
 SECONDS = 60.0
+#: Sets of earlier figures that are tried one by one where not all agree, and the seconds programs may take for each.
+TRIES, TRIAL = 60, 1.0
 #: Tables with more cells than this are looked at only where their own closed form applies.
 MOST_CELLS = 2_000_000
 #: Outputs that a sentence names, and how far a figure may vary to be called narrow.
@@ -226,19 +228,51 @@ def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
 def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[str, ...]) -> GivenAway:
     if not known and not before:
         return GivenAway(table, None, notes)
-    structural = _structural(table)
+    known = [*_structural(table), *known]
+    found = _disclosed(table, [*known, *before], SECONDS)
+    if isinstance(found, Disclosure):
+        return GivenAway(table, found, notes)
+    if not before:
+        raise found
+    aside = (*notes, "earlier exact figures that contradict newer ones, as when records were corrected, are left aside")
+    kept = _agreeing(table, known, before)
+    for still in (kept, []):
+        if not any(each.figures.size for each in (*known, *still)):
+            return GivenAway(table, None, aside)
+        found = _disclosed(table, [*known, *still], SECONDS)
+        if isinstance(found, Disclosure):
+            return GivenAway(table, found, aside)
+    raise found
+
+
+def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
+    """Return the ranges, or the refusal of figures that contradict each other."""
     try:
-        return GivenAway(table, disclosure([*structural, *known, *before], table.query, SECONDS), notes)
-    except Refused:
-        if not before:
-            raise
-    aside = (
-        *notes,
-        "earlier exact figures contradict the new ones, as when records were corrected: they are left aside",
-    )
-    if not known:
-        return GivenAway(table, None, aside)
-    return GivenAway(table, disclosure([*structural, *known], table.query, SECONDS), aside)
+        return disclosure(known, table.query, seconds)
+    except Refused as refusal:
+        return refusal
+
+
+def _agreeing(table: Table, known: list[Known], before: list[Known]) -> list[Known]:
+    """Return earlier figures, newest first, as far as they agree with the new ones and with each other."""
+    kept: list[Known] = []
+    waiting = list(before)
+    for _ in range(TRIES):
+        if not waiting:
+            break
+        newest = waiting.pop()
+        if isinstance(_disclosed(table, [*known, *kept, newest], TRIAL), Disclosure):
+            kept.append(newest)
+        elif newest.figures.size > 1:
+            waiting += _halves(newest)
+    return kept
+
+
+def _halves(known: Known) -> list[Known]:
+    """Split the figures of a release in two."""
+    parts = np.array_split(np.arange(known.figures.size), 2)
+    A, n = known.system.invariants.A, known.query.n
+    return [Known(known.query, invariant(sparse.csr_array(A[part])).system(n), known.figures[part]) for part in parts]
 
 
 def _structural(table: Table) -> list[Known]:
