@@ -28,7 +28,7 @@ SEEDS, STEPS, SHORT, LONG = 4, 1_000, 20_000, 100_000
 FARTHEST, BAR = 60.0, 20
 PROPOSALS = {
     "UniformCoordinateHitAndRunProposal": [None],
-    "GaussianCoordinateHitAndRunProposal": [1.0, 2.0, 3.0, 5.0],
+    "GaussianCoordinateHitAndRunProposal": [2.0, 4.0, 8.0, 16.0],
     "GaussianHitAndRunProposal": [0.5],
 }
 
