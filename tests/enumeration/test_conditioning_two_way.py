@@ -113,3 +113,19 @@ def constraint_size(constraint):
     except hf.Refused:
         return 8
     return 9
+
+
+def test_the_delta_asked_for_has_room_for_the_distance():
+    """(ε, δ) of Gaussian noise: what ρ needs at ε, and (1+e^ε)τ, together within the δ that was asked for."""
+    held = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
+    start = hf.gaussian(hf.histogram(20), scale=6).given(held)
+    for asked in (1e-6, 1e-9):
+        made = start.calibrated(epsilon=1, delta=asked)
+        statement, noise = made.guarantee, made.base.law.scale_values[0]
+        tau = sum(two_way.evidence(share.problem).distance for share in made._plan.shares)
+        from_rho = hf.Guarantee(rho=4 / (2 * noise), neighbours="add-remove", because="a swap changes four cells by 1")
+        needed = from_rho.at_epsilon(statement.epsilon).delta
+        assert statement.status == "proved"
+        assert 0.999 < statement.epsilon <= 1
+        assert needed + (1 + np.exp(statement.epsilon)) * tau <= statement.delta * (1 + 1e-12)
+        assert 0.9 * asked < statement.delta <= asked

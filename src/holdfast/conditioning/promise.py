@@ -16,6 +16,7 @@ from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
+from holdfast.privacy.rounding import inward
 
 #: Differences are tested for staying whole under projection up to so many cells.
 MOST_CELLS = 20_000
@@ -52,8 +53,8 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
 def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
     """What is left of a statement when draws only come near the law: (ε, δ + (1+e^ε)τ) (THEORY §2)."""
     distance = sum((Fraction(each.distance) for each in evidence), Fraction(0))
-    if distance and statement.epsilon is None:
-        statement = statement.at_delta(base.target.delta if base.target else Fraction(TAU))
+    if distance and (statement.rho is not None or statement.mu is not None):
+        statement = _with_room(statement, base, distance)
     proved = all(each.proved for each in evidence)
     return replace(
         statement.weaker_by(distance),
@@ -61,6 +62,20 @@ def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]
         exact=False,
         caveats=(*statement.caveats, *(each.words for each in evidence)),
     )
+
+
+def _with_room(statement: Guarantee, base: Additive, distance: Fraction) -> Guarantee:
+    """Convert a Gaussian statement such that its δ and the price of the distance together stay at the δ asked for.
+
+    Where the price would take more than half of it, the price comes on top; so it does for the classical formula.
+    """
+    asked = Fraction(inward(base.target.delta if base.target else Fraction(TAU)))
+    half = statement.at_delta(asked / 2)
+    weaker = half.weaker_by(distance)
+    price = Fraction(weaker.delta) - Fraction(half.delta)  # at the larger ε of half the δ: enough for a smaller one
+    if not weaker.void and price <= asked / 2 and not (base.target and base.target.classical):
+        return statement.at_delta(asked - price)
+    return statement if statement.epsilon is not None else statement.at_delta(asked)
 
 
 def _promise(base: Additive, system: System) -> Promise:
