@@ -10,6 +10,7 @@ import numpy.typing as npt
 from holdfast import imaging
 from holdfast.arguments import Refused, reals
 from holdfast.constraints import Constraint, equals
+from holdfast.constraints.rationals import numeric
 from holdfast.refinement.rational_matrices import dense
 
 
@@ -58,6 +59,9 @@ def _known(B: Any, c: Any, knowledge: Any, n: int) -> Constraint:
     matrix = dense("B", B)
     if matrix.shape[0] != n:
         raise Refused(f"B must have {n} rows, one for each answer, found shape {matrix.shape}")
+    sides, m = numeric("c", c), matrix.shape[1]
+    if sides.shape not in ((), (m,)):
+        raise Refused(f"c must hold {m} numbers, one for each column of B, found shape {sides.shape}")
     linear = equals(matrix.T, c)
     return linear if knowledge is None else linear & knowledge
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,9 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, positive
 from holdfast.privacy.rounding import outward
+from holdfast.refinement.linear import LinearRefinement
 from holdfast.refinement.loss import read_scales, refinement_loss
+from holdfast.refinement.rational_matrices import dense
 
 
 def calibrate_refinement(
@@ -23,7 +24,9 @@ def calibrate_refinement(
     because the cheapest vector stays the same, so there is nothing to search.
     """
     target = positive("rho", rho)
-    found = refinement_loss(A, difference, 1 if relative is None else relative, outputs, integer=integer)
+    n = len(A.exact_h) if isinstance(A, LinearRefinement) else dense("A", A).shape[0]
+    scales = read_scales("relative", 1 if relative is None else relative, n)
+    found = refinement_loss(A, difference, scales, outputs, integer=integer)
     if found.exact is None:
         raise Refused(
             "no noise gives these outputs a finite loss: their values before and after a change never coincide; "
@@ -32,5 +35,4 @@ def calibrate_refinement(
     factor = found.exact / target
     if relative is None:
         return outward(factor)
-    scales = read_scales("relative", relative, np.size(relative) if np.ndim(relative) else len(found.difference))
-    return np.array([outward(factor * Fraction(each)) for each in scales])
+    return np.array([outward(factor * each) for each in scales])
