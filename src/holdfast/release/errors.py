@@ -21,6 +21,8 @@ from holdfast.release.wording import in_words_of_the_spec
 
 #: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
 TABLES, NUMBERS = 2_000, 4_000_000
+#: Ways that solve a program for every table, and how many tables are simulated for them at most.
+SOLVED, SOLVED_TABLES = "program", 200
 #: The seed of plans: the same spec gives the same plan.
 SEED = 5
 #: How the errors are known.
@@ -52,7 +54,8 @@ def errors(
     layout: Layout, problem: Problem, mechanism: Mechanism, method: str, guess: npt.NDArray[np.int64] | None
 ) -> Errors:
     """Measure the errors of a calibrated mechanism, per level."""
-    size = int(np.clip(NUMBERS // layout.query.n, 1, TABLES))
+    most = SOLVED_TABLES if SOLVED in mechanism.method.split(", ") else TABLES
+    size = int(np.clip(NUMBERS // layout.query.n, 1, most))
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
     except Refused as refusal:

@@ -57,7 +57,7 @@ def _held(table: Table) -> str:
     if account["bounds"]:
         words.append("counts stay within the bounds of the spec")
     if account["orders"]:
-        words.append(f"{len(account['orders'])} order{'s' * (len(account['orders']) > 1)} of the spec hold")
+        words.append(f"{len(account['orders'])} ordered rows of figures never fall")
     if account["linear"]:
         words.append(f"{len(account['linear'])} weighted sums are within their limits")
     if account["impossible"]:
