@@ -31,7 +31,7 @@ def test_a_wrong_domain_is_refused_with_its_line(tmp_path, content, words):
 
 
 def test_a_level_that_the_domain_lacks_is_refused_where_it_is_asked_for(tmp_path):
-    with pytest.raises(SpecError, match="the file 'zones.csv' has no column 'zone'.*did you mean 'zon'") as caught:
+    with pytest.raises(SpecError, match=r"the file 'zones.csv' has no column 'zone'.*did you mean 'zon'") as caught:
         job(tmp_path, tree(), zones_csv="borough,zon\nNorth,N1\n")
     assert (caught.value.key, caught.value.line) == ("table.hierarchy", 5)
 

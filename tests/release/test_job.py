@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from holdfast.arguments import Refused
+from holdfast.mechanism import Mechanism
 from holdfast.privacy import compose
 from holdfast.release.job import LISTS
 from holdfast.release.places import SpecError
@@ -131,9 +133,16 @@ def test_auto_compares_laws_for_epsilon_and_delta(tmp_path):
     assert one.tables[0].noise == "laplace"
 
 
-def test_what_holds_nothing_is_refused_with_reasons(tmp_path):
-    with pytest.raises(SpecError, match=r"no method holds everything.*given: .*onto: .*numbers: real") as caught:
-        job(tmp_path, cube(table="margins: [[sex, age], [sex]]", rest="hold: [consistent, {exact: [age]}]"))
+def test_what_holds_nothing_is_refused_with_reasons(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        for verb in ("given", "onto"):
+
+            def refused(*_, verb=verb, **__):
+                raise Refused(f"{verb} cannot, pass integer=False")
+
+            patched.setattr(Mechanism, verb, refused)
+        with pytest.raises(SpecError, match=r"no method holds everything.*given: .*onto: .*numbers: real") as caught:
+            job(tmp_path, cube(table="margins: [[sex, age], [sex]]", rest="hold: [consistent, {exact: [age]}]"))
     assert (caught.value.line, caught.value.key) == (6, "hold")
     with pytest.raises(SpecError, match="noise alone holds nothing"):
         job(tmp_path, tree(rest="hold: [consistent]\nmethod: noise"))
@@ -169,10 +178,11 @@ def test_only_moved_values_may_be_published_with_their_measurements(tmp_path):
 
 
 def test_methods_that_the_data_can_defeat_are_taken_last_and_say_so(tmp_path):
-    made = job(tmp_path, cube(table="guess: 3", rest="hold: [nonnegative, {exact: [sex]}]"))
+    rest = "hold: [nonnegative, {ordered: age}, {exact: [total]}]"
+    made = job(tmp_path, cube(table="guess: 3", rest=f"{rest}\nmethod: given"))
     assert made.tables[0].mechanism.method == "enumeration"
     assert LISTS in made.caveats
-    assert LISTS not in job(tmp_path, cube(rest="hold: [{exact: [sex]}]")).caveats
+    assert LISTS not in job(tmp_path, cube(table="guess: 3", rest=rest)).caveats
 
 
 def test_shares_divide_the_noise_over_levels(tmp_path):
@@ -252,10 +262,10 @@ def test_another_name_for_a_column_that_no_table_has_is_refused(tmp_path):
 
 
 def test_refused_methods_name_the_remedy_as_a_spec_does(tmp_path):
-    made = job(tmp_path, cube("", "epsilon: 1, neighbours: replace-one", rest="hold: [{exact: [sex]}]"))
+    made = job(tmp_path, cube(privacy="rho: 1", table="guess: 3", rest="hold: [nonnegative, {exact: [sex, age]}]"))
     refused = [each.refused for each in made.tables[0].comparison if each.refused]
     assert refused
-    assert all("numbers: real" in sentence and "integer=False" not in sentence for sentence in refused)
+    assert all("noise: laplace" in sentence and "integer=False" not in sentence for sentence in refused)
 
 
 def test_refusals_call_figures_by_their_names(tmp_path):
