@@ -7,7 +7,8 @@ import pytest
 
 import released
 from holdfast.arguments import Refused
-from holdfast.release.disclosure import given_away, published
+from holdfast.release import disclosure
+from holdfast.release.disclosure import TOO_LARGE, given_away, published
 from holdfast.release.explain import explain
 from holdfast.release.ledger import Ledger
 from holdfast.release.plan import plan
@@ -86,6 +87,15 @@ def test_figures_of_one_table_are_read_as_sums_of_another(tmp_path):
     zones = tree_job(tmp_path, "[borough]", name="fourth")
     (found,) = given_away(zones, Ledger(zones.spec.ledger_file).figures(zones.dataset))
     assert found.ranges is None  # no column in common
+
+
+def test_figures_that_are_too_many_to_look_at_are_told(tmp_path, monkeypatch):
+    release(released.job(tmp_path, "contingency", ("output: out", "output: first"), more="accept_disclosure: true"))
+    sums = released.job(tmp_path, "margins", ("output: out", "output: second"))
+    kept = Ledger(sums.spec.ledger_file).figures(sums.dataset)
+    assert TOO_LARGE not in given_away(sums, kept)[0].notes
+    monkeypatch.setattr(disclosure, "MOST_CELLS", 1)
+    assert TOO_LARGE in given_away(sums, kept)[0].notes
 
 
 def test_figures_are_kept_in_public_words(tmp_path):

@@ -46,7 +46,10 @@ def signatures(rows: Any, columns: Columns, mask: npt.NDArray[np.bool_] | None) 
     right = columns if columns.dtype.kind == "i" else _whole("query", columns.tocsr())
     size = abs(left).astype(np.float64) @ abs(right).astype(np.float64)
     if size.nnz and float(size.max()) >= LARGEST / 2:
-        raise Refused("rows must be small enough for rows @ columns to stay below 2**61")
+        raise Refused(
+            "the weights of the query and the rows of the constraint have too many digits together for exact "
+            "arithmetic: round the weights to multiples of 2**-20, say"
+        )
     matrix = csc_array(left @ right)
     matrix.eliminate_zeros()
     classes = equal_columns(matrix)

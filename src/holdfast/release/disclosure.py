@@ -44,6 +44,10 @@ LOOKS = (
     "Which other figures the exact ones determine depends on the data: release looks before it charges, and goes on "
     "only if there is none or the spec says accept_disclosure: true."
 )
+TOO_LARGE = (
+    f"some exact figures of other tables or earlier releases are not looked at, since this table has more than "
+    f"{MOST_CELLS:,} cells: what they determine together is not known"
+)
 REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the spec to disclose these too"
 
 
@@ -144,9 +148,9 @@ def _groups(table: Table, values: Ints) -> list[dict[str, Any]]:
 # --- figures as rows of a table -------------------------------------------------------------------------------------
 
 
-def _known(table: Table, figures: Figures) -> list[Known]:
-    """Return figures as sums of a table's outputs where they are outputs, otherwise of its cells."""
-    found = []
+def _known(table: Table, figures: Figures) -> tuple[list[Known], bool]:
+    """Return figures as sums of a table's outputs where they are outputs, otherwise of its cells; and whether all."""
+    found, whole = [], True
     for group in figures["groups"]:
         if not set(group["columns"]) <= set(_named_columns(table)):
             continue  # about columns that this table does not have
@@ -158,7 +162,9 @@ def _known(table: Table, figures: Figures) -> list[Known]:
         elif int(table.query.cells or 0) <= MOST_CELLS:
             cells = _matches(enumerate(zip(*_cell_columns(table, group["columns"]), strict=True)), wanted)
             found.append(_rows(histogram(int(table.query.cells or 0)), cells, counts))
-    return [each for each in found if each is not None]
+        else:
+            whole = False
+    return [each for each in found if each is not None], whole
 
 
 def _matches(named: Iterable[tuple[int, tuple[Any, ...]]], wanted: dict[tuple[str, ...], int]) -> list[tuple[int, int]]:
@@ -215,9 +221,12 @@ def given_away(
     result = []
     for number, table in enumerate(job.tables):
         known = [] if answers is None or not table.holding.exact else [_own(table, answers[number])]
-        known += [each for figures in own if figures["table"] != table.name for each in _known(table, figures)]
-        before = [each for figures in alike for each in _known(table, figures)]
-        result.append(_ranges(table, known, before, notes))
+        beside = [_known(table, figures) for figures in own if figures["table"] != table.name]
+        known_before = [_known(table, figures) for figures in alike]
+        known += [each for found, _ in beside for each in found]
+        before = [each for found, _ in known_before for each in found]
+        told = notes if all(whole for _, whole in (*beside, *known_before)) else (*notes, TOO_LARGE)
+        result.append(_ranges(table, known, before, told))
     return result
 
 
