@@ -23,17 +23,19 @@ from holdfast.randomness import Keys
 from holdfast.release import distributed
 from holdfast.release.agents import OUTSIDERS, Division, against_outsiders, joined
 from holdfast.release.agents_noise import noise_of_agent, noise_of_all, shared_noise
-from holdfast.release.agents_secret import identity, noise_keys, read_secret
+from holdfast.release.agents_secret import identity, noise_keys, read_secret, with_check
 from holdfast.release.job import Job
 from holdfast.release.ledger import Ledger
 from holdfast.release.spec import read_spec
 from holdfast.release.verify import verify
 from holdfast.trees import Forest, Sampler
+from holdfast.version import __version__
 from jobs import ZONES
 
 #: False alarms of one statistical test.
 ALPHA = 1e-7
-SECRET = "5ec2e7" * 10 + "5ec2"
+BYTES = bytes.fromhex("5ec2e7" * 10 + "5ec2")
+SECRET = with_check(BYTES).hex()
 TREE = hf.Hierarchy.from_parents([-1, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4])
 COUNTS = hf.counts(TREE)
 ADDS_UP = hf.consistent(TREE)
@@ -186,6 +188,8 @@ def test_the_statements_are_about_outsiders():
     [
         (hf.laplace(COUNTS, epsilon=1).given(ADDS_UP & hf.nonnegative()), "must not depend on the data"),
         (hf.laplace(COUNTS, epsilon=1).onto(ADDS_UP), "must not depend on the data"),
+        (hf.laplace(COUNTS, epsilon=1), "what the slices add up to"),
+        (hf.laplace(COUNTS, epsilon=1).given(hf.invariant(hf.exact_nodes(TREE, [0]))), "what the slices add up to"),
         (hf.gaussian(CELLS, rho=1, integer=False).given(hf.invariant([[1, 1, 0, 0, 0, 0, 0, 0, 0]])), "real noise"),
         (hf.extend(CELLS, TOTAL, law="laplace", epsilon=1), "real noise"),
         (hf.laplace(COUNTS, shares={0: 1, 1: 1, 2: 1, 3: 0}, epsilon=1).given(ADDS_UP), "every leaf is measured"),
@@ -271,7 +275,7 @@ def test_agents_release_what_one_machine_would_and_the_ledger_is_charged_once(jo
     assert verify(joint, Ledger(folder / "book.sqlite")).ok
     found = hf.load(joint)
     table = job.tables[0]
-    release = identity(secret, job.spec.hash, *sorted(job.public_files.values()))
+    release = identity(secret, __version__, job.spec.hash, *sorted(job.public_files.values()))
     assert found.certificate.release == release
     noise = shared_noise(table.mechanism, table.division)
     one = joined(table.query, table.division, noise_of_all(noise, table.division, noise_keys(secret, release)))
@@ -304,6 +308,29 @@ def test_an_agent_that_crashed_makes_the_same_bytes(job, folder, secret, monkeyp
     run(job, "South", secret)  # one that did not crash, run again
     assert contents(folder / "out.agents") == before
     assert Ledger(folder / "book.sqlite").entries() == charged
+
+
+def test_a_slice_is_not_made_again_with_other_noise(job, folder, secret, monkeypatch):
+    shutil.rmtree(run(job, "North", secret))
+    with monkeypatch.context() as patched:
+        patched.setattr(distributed, "noise_keys", lambda keys, _: keys)
+        with pytest.raises(Refused, match="with other noise"):
+            run(job, "North", secret)
+    with monkeypatch.context() as patched:
+        patched.setattr(distributed, "__version__", "another")
+        with pytest.raises(Refused, match="made another release"):
+            run(job, "North", secret)
+    assert not (folder / "out.agents" / "agent-North").exists()
+    run(job, "North", secret)
+
+
+def test_an_agent_that_cannot_write_says_what_was_charged(job, secret, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(distributed, "publish", full)
+    with pytest.raises(Refused, match=r"No space left.*was charged, and running the agent again costs nothing"):
+        run(job, "North", secret)
 
 
 def test_a_secret_is_used_once(job, folder, secret):
@@ -349,8 +376,15 @@ def test_slices_that_do_not_fit_are_refused(job, folder, secret):
     (south / "slice.json").write_text(json.dumps({**sheet, "release": "0" * 32}))
     with pytest.raises(Refused, match="not made with one secret"):
         distributed.gather(job)
-    (south / "slice.json").write_text(json.dumps({**sheet, "spec_hash": "sha256:0"}))
-    with pytest.raises(Refused, match="another spec"):
+    (south / "slice.json").write_text(json.dumps({**sheet, "common": "0" * 64}))
+    with pytest.raises(Refused, match="same common noise"):
+        distributed.gather(job)
+    for change in ({"spec_hash": "sha256:0"}, {"step": "1/2"}, {"statements": []}, {"caveats": []}):
+        (south / "slice.json").write_text(json.dumps({**sheet, **change}))
+        with pytest.raises(Refused, match="another spec"):
+            distributed.gather(job)
+    (south / "slice.json").write_text(json.dumps({**sheet, "release": [sheet["release"]]}))
+    with pytest.raises(Refused, match="not made with one secret"):
         distributed.gather(job)
     (south / "slice.json").write_text("{}")
     with pytest.raises(Refused, match="holds no slice"):
@@ -384,7 +418,7 @@ def test_the_secret_stands_nowhere(folder, capfd):
     seen += out.encode() + err.encode()
     keys_of = read_secret(folder / "secret")
     seen += repr(keys_of).encode() + str(vars(type(keys_of))).encode()
-    hidden = [SECRET.encode(), bytes.fromhex(SECRET), keys_of._secret, keys_of._secret.hex().encode()]
+    hidden = [BYTES.hex().encode(), BYTES, keys_of._secret, keys_of._secret.hex().encode()]
     (folder / "secret").unlink()
     for where, content in {**contents(folder), "messages": seen}.items():
         for each in hidden:
@@ -407,10 +441,14 @@ def test_secrets_are_private(folder, monkeypatch):
         read_secret(None)
     monkeypatch.setenv("HOLDFAST_SECRET", SECRET)
     assert read_secret(None).fingerprint == read_secret(folder / "secret").fingerprint
-    for text in ("not hexadecimal " + SECRET, SECRET[:20]):
+    mistyped = SECRET.replace("7", "8", 1)
+    for text in ("not hexadecimal " + SECRET, SECRET[:20], mistyped, BYTES.hex(), "00" * 32, "00" * 36, SECRET + "00"):
         monkeypatch.setenv("HOLDFAST_SECRET", text)
         with pytest.raises(Refused, match="holds no secret") as caught:
             read_secret(None)
+        shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+        # the variables of this test itself are shown, those of the library are not
+        assert not [frame for frame in shown.stack[1:] if text in str(frame.locals)]
         assert text not in "".join(traceback.format_exception(caught.value))
 
 
@@ -418,6 +456,7 @@ def test_secrets_are_private(folder, monkeypatch):
     ("old", "new", "sentence"),
     [
         ("consistent,", "consistent, nonnegative,", "agents cannot make this table"),
+        ("consistent, ", "", "what the slices add up to"),
         ("method: given", "method: onto", "agents cannot make this table"),
         ("accept_disclosure: true\n", "", "accept_disclosure: true"),
         ("epsilon: 1}\ntable", "epsilon: 1, unit: {column: rider, max_records: 1}}\ntable", "several agents"),

@@ -1,7 +1,7 @@
 """What the ledger keeps of releases that agents make: which secret made which release, and whether a slice is the same.
 
 Two releases with one noise differ by their exact truths. So a secret belongs to one release for ever, and a slice is
-made again only from the same true values: of the secret a one-way fingerprint is kept, of the values a keyed hash.
+made again only with the same true values and noise: of the secret a one-way fingerprint is kept, of these a keyed hash.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def commit(ledger: Ledger, release: str, agent: str, commitment: str) -> None:
             connection.execute(_slices.insert().values(**values))
     if found not in (None, commitment):
         raise Refused(
-            f"agent {agent!r} made its slice of this release from other records before, and both slices together would "
-            "show the difference: restore the records, or begin a new release with a new secret"
+            f"agent {agent!r} made its slice of this release from other records before, or with other noise on another "
+            "machine, and both slices together would show more than one: restore what was, or begin a new release with "
+            "a new secret"
         )
 
 

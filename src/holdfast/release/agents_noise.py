@@ -42,6 +42,10 @@ REAL = (
     "agents make real noise only where it is Gaussian on a hierarchy or a histogram with given(), or "
     "extend(..., law='gaussian'): use one of them, or integer noise"
 )
+APART = (
+    "agents publish no sums over several agents, so these must be what the slices add up to: write consistent under "
+    "hold, or use consistent() with given()"
+)
 UNMEASURED = "agents make noise only where every leaf is measured or exact: give every leaf level a share"
 
 
@@ -67,6 +71,8 @@ def shared_noise(mechanism: Mechanism, division: Division) -> SharedNoise:
     system = _system(mechanism)
     if system is not None and (system.has_inequalities or system.branches):
         raise Refused(DEPENDS)
+    if mechanism.query.tree is not None and not _adds_up(system):
+        raise Refused(APART)
     law = mechanism.base.law
     grove = _grove(mechanism, system, division)
     if law.integer:
@@ -80,6 +86,11 @@ def _system(mechanism: Mechanism) -> System | None:
     if isinstance(mechanism, Extended):
         return mechanism.system
     return None if mechanism.condition is None else mechanism.condition.system
+
+
+def _adds_up(system: System | None) -> bool:
+    """Whether the noise of every node is the sum of that of its children."""
+    return system is not None and any(part.kind == "consistent" for part in system.parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,8 @@ from holdfast.published import Release
 from holdfast.randomness import Keys
 from holdfast.release.agents import Division, joined
 from holdfast.release.agents_ledger import claim, commit, has_figures
-from holdfast.release.agents_noise import in_units, noise_of_agent, shared_noise
-from holdfast.release.agents_secret import commitment, identity, noise_keys
+from holdfast.release.agents_noise import in_units, shared_noise
+from holdfast.release.agents_secret import commitment, common_mark, identity, noise_keys
 from holdfast.release.disclosure import given_away, published
 from holdfast.release.files import publish, workplace, write_text
 from holdfast.release.job import Job, Table
@@ -37,10 +37,12 @@ from holdfast.release.ledger import Ledger
 from holdfast.release.run import Run, told, write_release
 from holdfast.release.tabulate import tabulate
 from holdfast.release.verify import verify
+from holdfast.version import __version__
 
 #: Version of the JSON form of a slice, and its files.
 SCHEMA = "holdfast-slice-1"
 SHEET, VALUES = "slice.json", "slice.csv"
+AGAIN = "the ledger was charged, and running the agent again costs nothing more"
 Step = Callable[[str], None]
 
 
@@ -72,7 +74,8 @@ def agent(
     """
     table, division = _divided(job)
     outputs = division.outputs(name)
-    release = identity(keys, job.spec.hash, *sorted(job.public_files.values()))
+    # Another version may make other noise of the same secret, which would be another release.
+    release = identity(keys, __version__, job.spec.hash, *sorted(job.public_files.values()))
     folder = Path(folder_of(job, name) if output is None else output).absolute()
     run = replace(Run.of(job, folder, ledger), identity=release)
     step("counting")
@@ -84,17 +87,23 @@ def agent(
     step("charging the ledger")
     claim(run.ledger, keys.fingerprint, release)
     _charge_once(run)
-    commit(run.ledger, release, name, commitment(keys, release, name, truth))
     step("drawing")
     noise = shared_noise(table.mechanism, division)
-    own = noise_of_agent(noise, division, noise_keys(keys, release), name)
+    head = noise.head(noise_keys(keys, release))
+    own = noise.slice(noise_keys(keys, release), division.number(name), head)
+    commit(run.ledger, release, name, commitment(keys, release, name, truth, own))
     step("writing")
-    texts = _texts(job, name, run, noise.step, in_units(_in_steps(truth, noise.step) + own, noise.step))
+    about = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
+    texts = _texts(job, about, in_units(_in_steps(truth, noise.step) + own, noise.step))
     with told(f"{folder.parent} cannot be written"):
-        if not _published_already(folder, texts):
-            with workplace(folder) as place:
-                _write(place, texts, run.date)
-                publish(place, folder)
+        try:
+            if not _published_already(folder, texts):
+                with workplace(folder) as place:
+                    _write(place, texts, run.date)
+                    publish(place, folder)
+        except OSError as error:
+            error.add_note(AGAIN)
+            raise
     return folder
 
 
@@ -130,7 +139,7 @@ def gather(
         step("writing")
         write_release(run, [drawn], place, disclosed)
         step("verifying")
-        wrong = verify(place).differences
+        wrong = verify(place, run.ledger).differences
         if wrong:
             raise Refused(f"the slices do not make a table in which everything holds ({wrong[0].sentence}): ask again")
         step("publishing")
@@ -179,20 +188,19 @@ class _Slice:
 
     agent: str
     release: str
+    common: str
     step: Fraction
     steps: npt.NDArray[np.int64]
 
 
-def _texts(job: Job, name: str, run: Run, step: Fraction, values: npt.NDArray[Any]) -> dict[str, str]:
+def _texts(job: Job, about: dict[str, str], values: npt.NDArray[Any]) -> dict[str, str]:
     """Return the files of a slice; the same slice has the same bytes, whenever it is made."""
-    sheet = {**_sheet(job), "agent": name, "release": run.identity, "step": str(step)}
-    sheet["statements"] = [statement.as_mapping() for statement in job.guarantees]
-    sheet["caveats"] = list(job.caveats)
+    sheet = {**about, **_sheet(job)}
     table, division = _divided(job)
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow([*table.columns, "value"])
-    columns = [column[division.outputs(name)].tolist() for column in table.columns.values()]
+    columns = [column[division.outputs(about["agent"])].tolist() for column in table.columns.values()]
     writer.writerows(zip(*columns, map(repr, values.tolist()), strict=True))
     sheet["sha256"] = hashlib.sha256(rows.getvalue().encode()).hexdigest()
     return {VALUES: rows.getvalue(), SHEET: json.dumps(sheet, ensure_ascii=False, indent=1) + "\n"}
@@ -200,11 +208,15 @@ def _texts(job: Job, name: str, run: Run, step: Fraction, values: npt.NDArray[An
 
 def _sheet(job: Job) -> dict[str, Any]:
     """What all slices of a release say of it."""
+    table, division = _divided(job)
     return {
+        "step": str(shared_noise(table.mechanism, division).step),
         "schema": SCHEMA,
         "title": job.title,
         "spec_hash": job.spec.hash,
         "public_files": sorted(job.public_files.values()),
+        "statements": [statement.as_mapping() for statement in job.guarantees],
+        "caveats": list(job.caveats),
     }
 
 
@@ -230,9 +242,10 @@ def _published_already(folder: Path, texts: dict[str, str]) -> bool:
 def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str | Path] | None) -> dict[str, _Slice]:
     """Read one slice of every agent, all of one release."""
     places = sorted(_folders(job).glob("agent-*")) if folders is None else [Path(folder) for folder in folders]
+    wanted = json.loads(json.dumps(_sheet(job)))
     found: dict[str, _Slice] = {}
     for place in places:
-        part = _read(job, table, division, place)
+        part = _read(wanted, table, division, place)
         if part.agent in found:
             raise Refused(f"agent {part.agent!r} is there twice: name one folder of every agent")
         found[part.agent] = part
@@ -242,22 +255,28 @@ def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str 
         raise Refused(
             f"the slice of agent {missing[0]!r}{more} is missing: run holdfast agent there, then gather again"
         )
-    if len({(part.release, part.step) for part in found.values()}) > 1:
-        raise Refused("the slices were not made with one secret: run all agents with the same one")
+    if len({part.release for part in found.values()}) > 1:
+        raise Refused("the slices were not made with one secret and version: run all agents with the same ones")
+    if len({part.common for part in found.values()}) > 1:
+        raise Refused(
+            "the agents did not make the same common noise, so nothing would hold: run them with the same versions of "
+            "everything on machines of one kind, with a new secret"
+        )
     return found
 
 
-def _read(job: Job, table: Table, division: Division, place: Path) -> _Slice:
+def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path) -> _Slice:
     """Read a slice and check that it is one of this job, row by row."""
     try:
         sheet = json.loads((place / SHEET).read_text(encoding="utf-8"))
         content = (place / VALUES).read_bytes()
         header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
-        name, release, step = sheet["agent"], sheet["release"], Fraction(sheet["step"])
+        name, release, common = (str(sheet[key]) for key in ("agent", "release", "common"))
+        step = Fraction(wanted["step"])
         values = [Fraction(row[-1]) / step for row in rows]
-    except (OSError, ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, csv.Error):
         raise Refused(f"{place} holds no slice that can be read: ask its agent for it again") from None
-    if {key: sheet.get(key) for key in _sheet(job)} != _sheet(job):
+    if {key: sheet.get(key) for key in wanted} != wanted:
         raise Refused(f"the slice in {place} was made from another spec or other public files: ask for it again")
     if sheet.get("sha256") != hashlib.sha256(content).hexdigest():
         raise Refused(f"the slice in {place} was changed after it was made: ask its agent for it again")
@@ -271,4 +290,4 @@ def _read(job: Job, table: Table, division: Division, place: Path) -> _Slice:
         raise Refused(f"the slice in {place} has not the rows of agent {name!r}: ask for it again")
     if any(value.denominator != 1 or abs(value) >= 2**62 for value in values):
         raise Refused(f"the slice in {place} has values off their grid: ask for it again")
-    return _Slice(name, release, step, np.array([int(value) for value in values], dtype=np.int64))
+    return _Slice(name, release, common, step, np.array([int(value) for value in values], dtype=np.int64))
