@@ -457,6 +457,7 @@ def test_secrets_are_private(folder, monkeypatch):
     [
         ("consistent,", "consistent, nonnegative,", "agents cannot make this table"),
         ("consistent, ", "", "what the slices add up to"),
+        ("consistent,", "consistent, {equals: {sum: [North, South], value: 7}},", "no agent can test equals"),
         ("method: given", "method: onto", "agents cannot make this table"),
         ("accept_disclosure: true\n", "", "accept_disclosure: true"),
         ("epsilon: 1}\ntable", "epsilon: 1, unit: {column: rider, max_records: 1}}\ntable", "several agents"),
