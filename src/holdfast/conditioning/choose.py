@@ -37,7 +37,7 @@ from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.improper import refuse_improper
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.constraints.blocks import independent_outputs, split_system
-from holdfast.noise.spread import Spread
+from holdfast.noise.spread import Spread, joined_spread
 from holdfast.randomness import Stream
 
 
@@ -136,28 +136,7 @@ class Plan:
     def spread(self) -> Spread | None:
         """Errors of all outputs; None where some depend on the data."""
         parts = [share.way.spread(share.problem) for share in self.shares]
-        if len(parts) == 1:
-            return parts[0]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-
-        def gathered(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-            result = np.empty(self.problem.law.n)
-            for share, piece in zip(self.shares, pieces, strict=True):
-                result[share.outputs] = piece
-            return result
-
-        def variance_of(weights: npt.NDArray[np.float64]) -> float:
-            pairs = zip(self.shares, known, strict=True)
-            return sum(part.variance_of(weights[share.outputs]) for share, part in pairs)
-
-        return Spread(
-            gathered([part.standard_errors for part in known]),
-            variance_of,
-            lambda p: gathered([part.quantiles(p) for part in known]),
-            measured=any(part.measured for part in known),
-        )
+        return joined_spread(self.problem.law.n, [share.outputs for share in self.shares], parts)
 
 
 def choose(problem: Problem, method: str | None = None) -> Plan:

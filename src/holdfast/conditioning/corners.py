@@ -5,8 +5,6 @@ They are found by linear programs that see the held figures and the bounds, and 
 
 from __future__ import annotations
 
-from typing import Any
-
 import highspy
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +13,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.conditioning.problem import Problem
 from holdfast.constraints.rows import divided, raised
+from holdfast.constraints.solver import quiet_solver
 from holdfast.randomness import seeded
 
 Ints = npt.NDArray[np.int64]
@@ -50,10 +49,7 @@ def public_tables(problem: Problem, truth: Ints) -> list[Ints]:
     found: dict[bytes, Ints] = {}
     for costs in np.where(both, 2 * words - 1, words * pull):
         program.col_cost_ = costs
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
-        solver.setOptionValue("time_limit", SECONDS)
+        solver = quiet_solver(time_limit=SECONDS)
         solver.passModel(program)
         solver.run()
         values = np.array(solver.getSolution().col_value)

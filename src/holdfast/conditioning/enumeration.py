@@ -20,6 +20,7 @@ from flint import arb, ctx
 from holdfast.arguments import LARGEST, Refused
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.constraints import Rows
+from holdfast.constraints.solver import quiet_solver
 from holdfast.noise.comparison import Comparison
 from holdfast.noise.precision import ball
 from holdfast.noise.spread import Spread
@@ -48,8 +49,7 @@ def _confined(problem: Problem) -> bool:
     """Whether no direction is free for ever: {v : A v = 0, G v ≥ 0, v ≥ 0 or ≤ 0 where bounded} is {0}."""
     system, n = problem.system, problem.law.n
     low, high = system.integer_bounds(problem.unit)
-    model = highspy.Highs()  # type: ignore[no-untyped-call]
-    model.setOptionValue("output_flag", False)
+    model = quiet_solver()
     infinity = highspy.kHighsInf
     at_least = np.where(low > -LARGEST, 0.0, -1.0)
     at_most = np.where(high < LARGEST, 0.0, 1.0)

@@ -7,7 +7,6 @@ tables of a cube, are measured once.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -21,14 +20,12 @@ from holdfast.conditioning.convergence import RunLength, run_length
 from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.gibbs_steps import WORDS, advance, advance_coupled
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.conditioning.threads import in_threads
+from holdfast.conditioning.threads import BATCH_WORDS, in_steps, in_threads
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 
 Floats = npt.NDArray[np.float64]
 
-#: Random words used at once.
-BATCH_WORDS = 1 << 20
 #: Largest number of outputs that rows connect: chains are measured within some minutes there.
 MOST_OUTPUTS = 5_000
 #: Chains whose states make up the study behind errors.
@@ -157,12 +154,7 @@ class Sampler:
 
     def run(self, states: Floats, steps: int, stream: Stream) -> Floats:
         """So many steps of every row, in place."""
-        count = len(states)
-        at_once = max(1, BATCH_WORDS // (self.words * count))
-        for done in range(0, steps, at_once):
-            shape = count, min(at_once, steps - done), self.words
-            words = stream.words(math.prod(shape)).reshape(shape)
-            in_threads(partial(_advance_part, self, states, words), count)
+        in_steps(partial(_advance_part, self), states, steps, self.words, stream)
         return states
 
     def advance_coupled(self, ahead: Floats, behind: Floats, stream: Stream) -> tuple[Floats, Floats]:

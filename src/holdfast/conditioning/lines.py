@@ -10,7 +10,6 @@ measured by couplings at public tables that share the held figures only.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -25,7 +24,7 @@ from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.line_steps import Lines, advance, advance_coupled
 from holdfast.conditioning.polytope import Polytope
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.conditioning.threads import in_threads
+from holdfast.conditioning.threads import BATCH_WORDS, in_steps, in_threads
 from holdfast.constraints.elimination import eliminate
 from holdfast.constraints.lattice import rational_basis
 from holdfast.noise.spread import Spread, simulated_spread
@@ -37,8 +36,6 @@ Floats = npt.NDArray[np.float64]
 MOST_DIMENSIONS = 300
 #: Directions for each dimension, and tries to find each of them.
 DIRECTIONS, TRIES = 32, 10
-#: Random words used at once.
-BATCH_WORDS = 1 << 20
 #: Numbers of steps that were measured before, by law, bounds and held figures.
 MEASURED: dict[tuple[Any, ...], int] = {}
 
@@ -245,12 +242,7 @@ class _Chain:
 
     def run(self, states: Floats, steps: int, stream: Stream) -> Floats:
         """So many steps of every row, in place."""
-        count = len(states)
-        at_once = max(1, BATCH_WORDS // (self.words * count))
-        for done in range(0, steps, at_once):
-            shape = count, min(at_once, steps - done), self.words
-            words = stream.words(math.prod(shape)).reshape(shape)
-            in_threads(partial(_advance_part, self.lines, states, words), count)
+        in_steps(partial(_advance_part, self.lines), states, steps, self.words, stream)
         return states
 
     def advance_coupled(self, ahead: Floats, behind: Floats, stream: Stream) -> tuple[Floats, Floats]:

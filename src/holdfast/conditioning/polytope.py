@@ -15,6 +15,7 @@ from scipy import sparse
 
 from holdfast.arguments import Refused
 from holdfast.conditioning.problem import Problem, Truth
+from holdfast.constraints.solver import quiet_solver
 from holdfast.randomness import seeded
 
 Floats = npt.NDArray[np.float64]
@@ -80,9 +81,7 @@ class Polytope:
         program.a_matrix_.start_ = A.indptr.astype(np.int32)
         program.a_matrix_.index_ = A.indices.astype(np.int32)
         program.a_matrix_.value_ = A.data.astype(np.float64)
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
+        solver = quiet_solver()
         solver.passModel(program)
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:

@@ -23,6 +23,7 @@ from holdfast.constraints.parts import EQUALITIES, Part
 from holdfast.constraints.propagation import crossing_parts
 from holdfast.constraints.rationals import ExactVector
 from holdfast.constraints.rows import Names, Rows, missed_whole
+from holdfast.constraints.solver import quiet_solver
 from holdfast.constraints.system import inequality_rows, part_bounds
 from holdfast.constraints.tree_bounds import crossing_on_tree
 
@@ -164,10 +165,7 @@ def _program(found: Model, elastic: bool, integer: bool, seconds: float) -> high
     program.a_matrix_.value_ = A.data
     if integer:
         program.integrality_ = [highspy.HighsVarType.kInteger] * n
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    solver.setOptionValue("time_limit", seconds)
+    solver = quiet_solver(time_limit=seconds)
     solver.passModel(program)
     solver.run()
     return solver

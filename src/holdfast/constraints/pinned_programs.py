@@ -23,6 +23,7 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints.pinned_bounds import CONTRADICTION
 from holdfast.constraints.pinned_figures import SAFE, TOO_LARGE, CellRows
 from holdfast.constraints.pinned_walk import moves_of, walk
+from holdfast.constraints.solver import quiet_solver
 
 Ints = npt.NDArray[np.int64]
 
@@ -268,13 +269,8 @@ class _Block:
         program.a_matrix_.value_ = M.data.astype(np.float64)
         if integer:
             program.integrality_ = [highspy.HighsVarType.kInteger] * rows.n
-        self.solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        self.solver.setOptionValue("output_flag", False)
-        self.solver.setOptionValue("threads", 1)
-        if not integer:
-            # only costs change: the last vertex stays a table of reals, and the primal method goes on from it
-            self.solver.setOptionValue("presolve", "off")
-            self.solver.setOptionValue("simplex_strategy", 4)
+        # only costs change: the last vertex stays a table of reals, and the primal method goes on from it
+        self.solver = quiet_solver() if integer else quiet_solver(presolve="off", simplex_strategy=4)
         self.solver.passModel(program)
 
     def _run(self, costs: npt.NDArray[np.float64], seconds: float = math.inf) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,6 +12,8 @@ from holdfast.arguments import Refused
 from holdfast.imaging.checker import lower_bound
 from holdfast.imaging.evidence import Answer, Evidence
 from holdfast.imaging.grid import Floats, Ints, Task
+from holdfast.imaging.problem import Problem
+from holdfast.imaging.rows_apart import stacked
 
 UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
 
@@ -18,6 +23,18 @@ def approved(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.
     if task.missed(moves) is not None:
         raise Refused(UNSOLVED)
     return task.values(moves)
+
+
+def moved_rows(
+    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], move: Callable[[Task], Ints]
+) -> npt.NDArray[Any]:
+    """Move each row of (size, n) by itself; `right` holds the right-hand sides of `problem.space.rows`."""
+
+    def one(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        task = Task.of(problem, row, right)
+        return approved(task, move(task))
+
+    return stacked(problem, noisy, one)
 
 
 def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest: bool = True) -> Answer:

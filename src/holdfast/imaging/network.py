@@ -14,12 +14,12 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.imaging import newton
 from holdfast.imaging.arcs import Arcs
-from holdfast.imaging.closing import UNSOLVED, answered, approved
+from holdfast.imaging.closing import UNSOLVED, answered, moved_rows
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.finish import cheapest_on_network, finish_network
 from holdfast.imaging.grid import Floats, Ints, Shape, Task
 from holdfast.imaging.problem import Problem
-from holdfast.imaging.rows_apart import simulated, stacked
+from holdfast.imaging.rows_apart import simulated
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 
@@ -34,12 +34,7 @@ def accepts(problem: Problem) -> bool:
 
 def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-
-    def one(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        task = Task.of(problem, row, right)
-        return approved(task, _moved(task)[0])
-
-    return stacked(problem, noisy, one)
+    return moved_rows(problem, noisy, right, lambda task: _moved(task)[0])
 
 
 def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.constraints.solver import quiet_solver
 from holdfast.imaging.problem import Problem
 from holdfast.privacy import Additive
 
@@ -52,8 +53,7 @@ def _cheapest(
 ) -> float:
     """min over y of Σ rates·|target + directionsᵀy|: variables y free and s ≥ |target + directionsᵀ y|."""
     rank, n = directions.shape
-    model = highspy.Highs()  # type: ignore[no-untyped-call]
-    model.setOptionValue("output_flag", False)
+    model = quiet_solver()
     infinity = highspy.kHighsInf
     for _ in range(rank):
         model.addVar(-infinity, infinity)

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.imaging.closing import UNSOLVED, answered, approved
+from holdfast.imaging.closing import UNSOLVED, answered, moved_rows
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.grid import FAR, Floats, Ints, Shape, Task
 from holdfast.imaging.problem import Problem
-from holdfast.imaging.rows_apart import simulated, stacked
+from holdfast.imaging.rows_apart import simulated
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.trees.ties import tie_hash
@@ -40,12 +40,7 @@ def accepts(problem: Problem) -> bool:
 
 def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-
-    def one(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        task = Task.of(problem, row, right)
-        return approved(task, _moved(task)[0])
-
-    return stacked(problem, noisy, one)
+    return moved_rows(problem, noisy, right, lambda task: _moved(task)[0])
 
 
 def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from holdfast.imaging.evidence import Answer, Evidence
 from holdfast.imaging.problem import Problem
 from holdfast.noise import Independent
-from holdfast.noise.spread import Spread
+from holdfast.noise.spread import Spread, joined_spread
 
 
 class Way(Protocol):
@@ -87,26 +87,7 @@ class Plan:
     def spread(self, problem: Problem, law: Independent) -> Spread | None:
         """Errors of all outputs; None where some depend on the data."""
         parts = [share.way.spread(share.problem, law.at(share.outputs)) for share in self.shares]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-
-        def gathered(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-            result = np.empty(problem.n)
-            for share, piece in zip(self.shares, pieces, strict=True):
-                result[share.outputs] = piece
-            return result
-
-        def variance_of(weights: npt.NDArray[np.float64]) -> float:
-            pairs = zip(self.shares, known, strict=True)
-            return sum(part.variance_of(weights[share.outputs]) for share, part in pairs)
-
-        return Spread(
-            gathered([part.standard_errors for part in known]),
-            variance_of,
-            lambda p: gathered([part.quantiles(p) for part in known]),
-            measured=any(part.measured for part in known),
-        )
+        return joined_spread(problem.n, [share.outputs for share in self.shares], parts)
 
     def _each(self, action: Any) -> list[Any]:
         threads = min(len(self.shares), os.cpu_count() or 1)

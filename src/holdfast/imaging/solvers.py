@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.constraints.solver import quiet_solver
 from holdfast.imaging.closing import UNSOLVED
 from holdfast.imaging.grid import Floats, Ints, Task
 
@@ -192,17 +193,13 @@ def _linear(
         kinds = np.full(matrix.shape[1], highspy.HighsVarType.kContinuous, dtype=object)
         kinds[columns.start : columns.stop] = highspy.HighsVarType.kInteger
         program.integrality_ = kinds.tolist()
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("time_limit", PATIENCE),
-        ("mip_rel_gap", 0.0),
-        ("mip_abs_gap", 1e-9),
-        ("primal_feasibility_tolerance", 1e-10),
-        ("dual_feasibility_tolerance", 1e-10),
-    ):
-        solver.setOptionValue(option, value)
+    solver = quiet_solver(
+        time_limit=PATIENCE,
+        mip_rel_gap=0.0,
+        mip_abs_gap=1e-9,
+        primal_feasibility_tolerance=1e-10,
+        dual_feasibility_tolerance=1e-10,
+    )
     if not whole:
         solver.setOptionValue("presolve", "off")  # twin columns are what presolve is worst at
     solver.passModel(program)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,31 @@ class Spread:
             lambda p: self.quantiles(p) * unit,
             self.measured,
         )
+
+
+def joined_spread(n: int, outputs: Sequence[npt.NDArray[np.int64]], parts: Sequence[Spread | None]) -> Spread | None:
+    """Errors of n outputs from those of independent shares of them; None where those of one share are not known."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if len(known) == 1:
+        return known[0]
+
+    def gathered(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        result = np.empty(n)
+        for chosen, piece in zip(outputs, pieces, strict=True):
+            result[chosen] = piece
+        return result
+
+    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+        return sum(part.variance_of(weights[chosen]) for chosen, part in zip(outputs, known, strict=True))
+
+    return Spread(
+        gathered([part.standard_errors for part in known]),
+        variance_of,
+        lambda p: gathered([part.quantiles(p) for part in known]),
+        measured=any(part.measured for part in known),
+    )
 
 
 def simulated_quantiles(

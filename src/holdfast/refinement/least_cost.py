@@ -14,6 +14,7 @@ import highspy
 import numpy as np
 from flint import fmpq_mat, fmpz_mat
 
+from holdfast.constraints.solver import quiet_solver
 from holdfast.refinement.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
 
 #: Seconds that a search for a cheap whole vector may take; what was found by then is a valid bound.
@@ -170,10 +171,7 @@ def _program(A: Any, b: Any, weights: list[Fraction], *, integer: bool) -> Any:
     program.a_matrix_.value_ = np.concatenate([row[at] for row, at in zip(both, places, strict=True)])
     if integer:
         program.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n)
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    solver.setOptionValue("time_limit", PATIENCE)
+    solver = quiet_solver(time_limit=PATIENCE)
     solver.passModel(program)
     solver.run()
     values = np.array(solver.getSolution().col_value)
