@@ -9,8 +9,8 @@ from scipy import integrate, sparse, stats
 import holdfast as hf
 from holdfast.conditioning import Problem, gibbs, line_steps, lines
 from holdfast.conditioning.cholesky import correct, factorise, pattern_of
-from holdfast.conditioning.convergence import meeting_times
 from holdfast.conditioning.polytope import Polytope
+from holdfast.noise.convergence import meeting_times
 
 CROSSED = hf.invariant(hf.exact_margins((3, 4), [(0,), (1,)]))
 TABLE = hf.margins((3, 4))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import convergence
+from holdfast.noise import convergence
 
 LAZY = np.array(
     [

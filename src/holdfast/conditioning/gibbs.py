@@ -16,11 +16,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.conditioning.cholesky import Pattern, pattern_of
-from holdfast.conditioning.convergence import RunLength, run_length
 from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.gibbs_steps import WORDS, advance, advance_coupled
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.conditioning.threads import BATCH_WORDS, in_steps, in_threads
+from holdfast.noise.convergence import RunLength, run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 

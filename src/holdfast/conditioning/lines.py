@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.conditioning.convergence import worst_run_length
 from holdfast.conditioning.evidence import Evidence
 from holdfast.conditioning.line_steps import Lines, advance, advance_coupled
 from holdfast.conditioning.polytope import Polytope
@@ -27,6 +26,7 @@ from holdfast.conditioning.problem import Problem, Truth
 from holdfast.conditioning.threads import BATCH_WORDS, in_steps, in_threads
 from holdfast.constraints.elimination import eliminate
 from holdfast.constraints.lattice import rational_basis
+from holdfast.noise.convergence import worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 

@@ -3,9 +3,9 @@
 Two-way tables with bounds on cells are walked by whole tables (`walk_rows.py`), everything else along lines
 (`walk_steps.py`); both reach every table, which is proved (docs/theory/walks.md). The law of a draw comes near the
 conditional law: the walk runs for a number of steps that L-lag couplings put within tau of it, by an estimate
-(`convergence.py`). That number is fixed before confidential data is seen: without inequalities the law of the noise is
-public; with them it is measured at public tables, and the worst counts. Draws are the last states of independent
-walks.
+(`noise/convergence.py`). That number is fixed before confidential data is seen: without inequalities the law of the
+noise is public; with them it is measured at public tables, and the worst counts. Draws are the last states of
+independent walks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.conditioning.convergence import PILOTS, advanced, worst_run_length
 from holdfast.conditioning.corners import public_tables
 from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import Evidence
@@ -28,6 +27,7 @@ from holdfast.conditioning.problem import Problem, Truth
 from holdfast.conditioning.rows_in_turn import Windows
 from holdfast.conditioning.walk_rows import RowChain, tightened, tilted
 from holdfast.conditioning.walk_steps import FAR, Floats, Ints, Moves, walk, walk_coupled
+from holdfast.noise.convergence import PILOTS, advanced, worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 
