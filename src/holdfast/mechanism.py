@@ -6,10 +6,11 @@ allowed (update). Both only build an expression: nothing is drawn before `releas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.noise.spread import Spread, independent_spread
-from holdfast.privacy import Additive, Guarantee, Promise, Target
+from holdfast.privacy import Additive, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
 from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.rounding import inward
 from holdfast.published import Release
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream, secure
@@ -136,13 +138,14 @@ class Mechanism:
             target = positive("rho", rho)
             if delta is not None:
                 raise Refused("delta goes with epsilon: give both, or rho alone")
-            return self._rescaled(target, lambda statement: statement.rho, "rho", scope)
+            return self._rescaled(target, lambda statement: statement.rho, "rho", scope, 2 * target)
         target = positive("epsilon", epsilon)
         if delta is None:
-            return self._rescaled(target, _epsilon, "epsilon", scope)
+            return self._rescaled(target, _epsilon, "epsilon", scope, target)
         limit = probability("delta", delta)
         start = replace(self, base=replace(self.base, target=Target(target, limit)))
-        return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta", scope)
+        loss = target if self.base.law.kind == "laplace" else Fraction(gaussian_mu(target, limit)) ** 2
+        return start._rescaled(target, partial(_epsilon_at, limit), "epsilon and delta", scope, loss)
 
     # --- what it promises --------------------------------------------------------------------------------------
 
@@ -294,13 +297,18 @@ class Mechanism:
         problem = conditioning.Problem(self.base.law, self.condition.system, self.base.unit)
         return conditioning.choose(problem, self.condition.method)
 
+    @cached_property
+    def _way_is_known(self) -> bool:
+        """Whether a way to draw is known."""
+        try:
+            return self.condition is None or bool(self._plan.shares)
+        except Refused:
+            return False
+
     @property
     def _evidence(self) -> tuple[conditioning.Evidence, ...]:
         """How near draws come to their law; nothing where they have it, or where no way to draw is known."""
-        try:
-            return self._plan.evidence
-        except Refused:
-            return ()
+        return self._plan.evidence if self._way_is_known else ()
 
     def _way(self, move: _Move) -> imaging.Way:
         return imaging.choose(move.problem, move.method)
@@ -430,16 +438,33 @@ class Mechanism:
         return found
 
     def _rescaled(
-        self, target: Fraction, measure: Callable[[Guarantee], float | None], what: str, scope: str | None
+        self,
+        target: Fraction,
+        measure: Callable[[Guarantee], float | None],
+        what: str,
+        scope: str | None,
+        loss: Fraction,
     ) -> Mechanism:
-        """Find by bisection the factor on all scales at which the total guarantee meets the target."""
+        """Find by bisection the factor on all scales at which the total guarantee meets the target.
+
+        The search starts where the noise alone has this loss, so that the scales one comes from do not matter.
+        """
+        try:
+            first = self.base.rescaled(self.base.factor_for(loss))
+        except Refused:  # no noise is so small or so large, but the total may differ from the noise alone
+            first = self.base
 
         def at(factor: Fraction) -> Mechanism:
-            base = self.base.rescaled(factor)
+            base = first.rescaled(factor)
             return replace(self, base=base, moves=tuple(move.over(base) for move in self.moves))
 
+        known = at(Fraction(1))._way_is_known
+
         def met(factor: Fraction) -> float:
-            found = measure(at(factor)._of_scope(scope))
+            rescaled = at(factor)
+            if known and not rescaled._way_is_known:
+                return math.inf
+            found = measure(rescaled._of_scope(scope))
             if found is None:
                 hint = "give delta too, or rho" if what == "epsilon" else "calibrate to what it does promise"
                 raise Refused(f"this mechanism promises no {what}: {hint}")
@@ -449,11 +474,23 @@ class Mechanism:
             return at(factor_meeting(met, float(target), squared=what != "epsilon"))
         except OverflowError:
             raise Refused(f"this mechanism promises less {what} than asked at any scale: ask for less") from None
+        except ZeroDivisionError:
+            raise Refused(
+                f"this mechanism cannot promise this {what}, because its draws only come near their law and that costs "
+                "more: ask for a larger delta"
+            ) from None
 
 
 def _epsilon(statement: Guarantee) -> float | None:
-    """The ε of a statement whose δ, if any, only pays for numerical error."""
-    return statement.epsilon if statement.delta == statement.numerical_delta and not statement.void else None
+    """The ε of a statement whose δ, if any, only pays for numerical error; infinite for a void one."""
+    return statement.epsilon if statement.delta == statement.numerical_delta else None
+
+
+def _epsilon_at(delta: Fraction, statement: Guarantee) -> float:
+    """The ε of a statement at this δ; infinite where its own δ is larger."""
+    if statement.void or (statement.rho is None and statement.mu is None and statement.delta > inward(delta)):
+        return math.inf
+    return statement.at_delta(delta).epsilon or 0.0
 
 
 def _constraint(value: Any) -> None:

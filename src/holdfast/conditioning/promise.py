@@ -14,6 +14,7 @@ from holdfast.conditioning.price import box_price, tree_price
 from holdfast.conditioning.union_price import union_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.composition import THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 from holdfast.privacy.rounding import inward
@@ -86,9 +87,8 @@ def _promise(base: Additive, system: System) -> Promise:
     found = possible(base, system)
     if found is None:
         return Promise.of([], NO_MOVE)
-    differences, unprotected = found
-    statements = _revised(base, system, differences, unprotected=unprotected)
-    return Promise.of(statements, NO_CLAIM)
+    differences, words = found
+    return Promise.of(_revised(base, system, differences, **words), NO_CLAIM)
 
 
 def _revised(base: Additive, system: System, differences: Differences, **words: Any) -> list[Guarantee]:
@@ -176,15 +176,16 @@ def _union(base: Additive, system: System) -> Promise:
     found = possible(base, outside)
     if found is None:
         return Promise.of([], NO_MOVE)
-    differences, unprotected = found
+    differences, words = found
     twice = 2 * base.loss(differences).value
     price = union_price(base, system, differences.neighbours)
     if price is None:
-        words = {"neighbours": differences.neighbours, "exact": False, "unprotected": unprotected}
+        words |= {"neighbours": differences.neighbours, "exact": False}
         return Promise.of([base.pure(twice, because=TWICE, **words)])
     if price.loss is None:
         return Promise.of([], NO_MOVE)
-    words = {"neighbours": price.neighbours, "exact": price.exact, "unprotected": price.unprotected}
+    words |= {"neighbours": price.neighbours, "exact": price.exact, "unprotected": price.unprotected}
+    words["caveats"] = (THESE_RECORDS_ONLY,)  # the price is that of possible tables, and steps between may not be
     if price.neighbours == differences.neighbours and outward(price.loss) > outward(twice):
         return Promise.of([base.pure(twice, because=TWICE, **(words | {"exact": False}))])
     return Promise.of([base.pure(price.loss, because=UNION, **words)])

@@ -34,11 +34,11 @@ def promise(base: Additive, before: Promise, problem: Problem, *, new_invariants
 
 def _structural(base: Additive, problem: Problem) -> Promise:
     """The base's statement for the differences that can occur at all."""
-    found = possible(base, problem.system) if not problem.system.branches else (base.everything(), ())
+    found = possible(base, problem.system) if not problem.system.branches else (base.everything(), {})
     if found is None:
         return Promise.of([], NO_MOVE)
-    differences, unprotected = found
-    return Promise.of([_passed(base.statement(differences, unprotected=unprotected))])
+    differences, words = found
+    return Promise.of([_passed(base.statement(differences, **words))])
 
 
 def _passed(statement: Guarantee) -> Guarantee:

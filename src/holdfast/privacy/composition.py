@@ -30,6 +30,11 @@ DIFFERENT_FIGURES = (
     "the parts publish different exact figures: together they may disclose more than each alone, "
     "and more records may have to change together to keep all of them"
 )
+#: Carried by statements from which none about more records follows (docs/theory/composition.md).
+THESE_RECORDS_ONLY = (
+    "what must hold may let more records change together in ways that smaller changes do not add up to: nothing "
+    "follows from this statement about more records than it names"
+)
 #: The two fields that hold probabilities.
 DELTAS = ("delta", "numerical_delta")
 #: SDP Prop 9 composes mechanisms fixed beforehand; the exact figures of one part are not protected, so a
@@ -102,7 +107,8 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
     *Guarantee:* for f = ⌈records/k⌉ steps of k records: pure ε gives fε; (ε, δ) gives fε and δ·Σ e^(iε) over
     i < f (triangle inequality); ρ-zCDP gives f²ρ (Bun and Steinke 2016, Proposition 1.9); μ gives fμ (Dong,
     Roth and Su 2022, arXiv 1905.02383, Theorem 2.14). A statement at whole orders only loses its ρ.
-    Invariant-sharing statements are refused: the datasets on the way need not share the figures.
+    Invariant-sharing statements are refused: the datasets on the way need not share the figures. So are statements
+    with the caveat `THESE_RECORDS_ONLY`: the datasets on the way need not obey what must hold.
     """
     number = whole("records", records, at_least=1)
     if number == guarantee.records:
@@ -116,6 +122,11 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         raise Refused(
             f"an invariant-sharing statement about {guarantee.records} record(s) says nothing about {number}: "
             "the data on the way need not share the exact figures"
+        )
+    if THESE_RECORDS_ONLY in guarantee.caveats:
+        raise Refused(
+            f"a statement about {guarantee.records} record(s) says nothing about {number} where not all data are "
+            f"possible: make the mechanism for neighbours that differ in {number} records"
         )
     steps = -(-number // guarantee.records)
     values: dict[str, Any] = dict.fromkeys(("epsilon", "rho", "mu")) | {

@@ -36,8 +36,8 @@ def promise(base: Additive, law: SubspaceLaw, system: System) -> Promise:
         found = possible(base, system)
         if found is None:
             return Promise.of([], NO_MOVE)
-        differences, unprotected = found
-        return Promise.of([state(differences, unprotected=unprotected)])
+        differences, words = found
+        return Promise.of([state(differences, **words)])
     statements = sharing(base, system, state)
     if not any(statement.scope == "all" for statement in statements):
         words = subspace_words(system) | {"neighbours": base.neighbours}
