@@ -160,9 +160,9 @@ def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkey
         (crossed("gaussian", "project", table=""), "write numbers: real in the table, or use given"),
         (
             crossed("gaussian", "extend-optimal", hold="hold: [nonnegative, {exact: [sex]}]"),
-            "not bounds or orders: leave those out, or use given, onto or given-then-onto",
+            "not bounds, orders or either: leave those out, or use given, onto or given-then-onto",
         ),
-        (crossed("gaussian", "project", hold="hold: [nonnegative]"), "not bounds or orders"),
+        (crossed("gaussian", "project", hold="hold: [nonnegative]"), "not bounds, orders or either"),
         (crossed("laplace", "extend-k-norm"), "use extend-laplace or given"),
         (
             tree(

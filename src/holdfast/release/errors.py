@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.constraints.parts import EQUALITIES
 from holdfast.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.randomness import seeded
 from holdfast.release.domain import Layout
@@ -80,7 +81,13 @@ def errors(
 
 
 def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:
-    """Draw the noise without the bounds, which change nothing far from them; None where only bounds make it a law."""
+    """Draw the noise without the bounds, which change nothing far from them; None where only bounds make it a law.
+
+    Nor can anything be told where every side of a union has equalities: no table is far from all of them.
+    """
+    sides = () if problem.unequal is None else problem.unequal.branches
+    if sides and all(any(part.kind in EQUALITIES for part in side.parts) for side in sides):
+        return None
     try:
         free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
         return free.noise(size, seeded(SEED))

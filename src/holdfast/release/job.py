@@ -259,8 +259,8 @@ def _refuse_undivided(spec: Spec, table: Table) -> None:
     if not table.mechanism.base.law.integer:
         sentence = "agents make whole numbers, and the noise of this table is real: use integer noise"
         raise spec.error(("distributed",), sentence)
-    if table.holding.account["linear"]:
-        sentence = "no agent can test equals or at_least on its own records: leave these rules out"
+    if table.holding.account["linear"] or table.holding.account["either"]:
+        sentence = "no agent can test equals, at_least or either on its own records: leave these rules out"
         raise spec.error(("distributed",), sentence)
     try:
         shared_noise(table.mechanism, table.division)

@@ -44,6 +44,11 @@ class Problem:
         """The same without bounds: how it is far from them."""
         return replace(self, unequal=None)
 
+    @property
+    def is_union(self) -> bool:
+        """Whether one of several sides must hold."""
+        return self.unequal is not None and self.unequal.is_union
+
     def noise(self, law: str) -> Mechanism:
         """The noise alone, at some scale."""
         if law == "laplace":
@@ -56,7 +61,7 @@ def suited(problem: Problem, law: str) -> tuple[str, ...]:
     if problem.equal is None and problem.unequal is None:
         return ("noise",)
     both = ("given-then-onto",) if problem.equal is not None and problem.unequal is not None else ()
-    level_by_level = ("topdown", "bluedown") if problem.query.tree is not None else ()
+    level_by_level = ("topdown", "bluedown") if problem.query.tree is not None and not problem.is_union else ()
     return ("given", "onto", *both, *level_by_level, *_made_for(problem, law))
 
 
@@ -115,8 +120,8 @@ def _equalities_only(method: str, noise: Mechanism, problem: Problem) -> Mechani
     """Project the noise, or make it on the null space of what is equal."""
     if problem.unequal is not None:
         raise Refused(
-            f"{method} holds sums, exact figures and other equalities, and not bounds or orders: leave those out, or "
-            "use given, onto or given-then-onto"
+            f"{method} holds sums, exact figures and other equalities, and not bounds, orders or either: leave those "
+            "out, or use given, onto or given-then-onto"
         )
     assert problem.equal is not None
     if problem.whole:
