@@ -20,7 +20,7 @@ from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.noise.spread import Spread, independent_spread
-from holdfast.privacy import Additive, Guarantee, Promise, Target, gaussian_mu
+from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
 from holdfast.privacy.guarantee import SCOPES
@@ -170,6 +170,23 @@ class Mechanism:
         if self._promise.refusal:
             raise Refused(self._promise.refusal)
         return self._promise.statements[0]
+
+    @property
+    def held(self) -> System | None:
+        """What must hold in the output; None where nothing must."""
+        if self.moves:
+            return self.moves[-1].problem.system
+        return None if self.condition is None else self.condition.system
+
+    def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
+        """What it promises for some of the changes that keep all equalities in `held`."""
+        if self.condition is None:
+            statement = self.base.statement(differences, **words)
+        else:
+            statement = conditioning.statement_for(
+                self.base, self.condition.system, differences, self._evidence, **words
+            )
+        return imaging.passed(statement) if self.moves else statement
 
     # --- what it draws -----------------------------------------------------------------------------------------
 
@@ -402,7 +419,7 @@ class Mechanism:
 
     def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
         """Test on the values themselves that everything asked for holds; exact for whole numbers."""
-        last = self.moves[-1].problem.system if self.moves else self.condition.system if self.condition else None
+        last = self.held
         if last is None:
             return
         missed = last.violation(values, self.base.unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,18 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
     `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
     """
     found = _promise(base, system)
-    if not evidence:
-        return found
-    return Promise.of([_weaker(each, base, evidence) for each in found.statements], found.refusal)
+    return Promise.of([_weakened(each, base, evidence) for each in found.statements], found.refusal)
+
+
+def statement_for(
+    base: Additive, system: System, differences: Differences, evidence: tuple[Evidence, ...] = (), **words: Any
+) -> Guarantee:
+    """Return the statement about some of the changes that keep every equality of a system without a union."""
+    return _weakened(_state(base, system, differences, **words), base, evidence)
+
+
+def _weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    return _weaker(statement, base, evidence) if evidence else statement
 
 
 def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
@@ -118,16 +128,18 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
 
 
 def _invariants(base: Additive, system: System) -> Promise:
-    def state(differences: Differences, **words: Any) -> Guarantee:
-        revised = _revised(base, system, differences, **words)
-        if revised:
-            return revised[0]
-        return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
-
-    statements = sharing(base, system, state)
+    statements = sharing(base, system, partial(_state, base, system))
     if system.has_inequalities or any(statement.scope == "all" for statement in statements):
         return Promise.of(statements, NO_CLAIM if statements else NO_MOVE)
     return Promise.of([*statements, *_subspace(base, system)], NO_MOVE)
+
+
+def _state(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee:
+    """The statement about differences that keep every equality; void where none is known."""
+    revised = _revised(base, system, differences, **words)
+    if revised:
+        return revised[0]
+    return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
 
 
 def _subspace(base: Additive, system: System) -> list[Guarantee]:

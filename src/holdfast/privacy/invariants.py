@@ -17,7 +17,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, System
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
-from holdfast.privacy.composition import THESE_RECORDS_ONLY
+from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.queries import Moves, Query, shared_moves
 from holdfast.queries.signatures import independent, signatures
@@ -40,7 +40,7 @@ def published(system: System) -> tuple[str, ...]:
     rows = system.invariants
     if rows.count == 0:
         return ()
-    return (f"{named(rows.names[:NAMED], rows.count)} (published exactly)",)
+    return (f"{named(rows.names[:NAMED], rows.count)} {PUBLISHED}",)
 
 
 def frozen_words(base: Additive, frozen: npt.NDArray[np.int64]) -> tuple[str, ...]:
