@@ -271,17 +271,17 @@ def test_refused_methods_name_the_remedy_as_a_spec_does(tmp_path):
 def test_refusals_call_figures_by_their_names(tmp_path):
     cannot = {
         "hold: [consistent, {between: {low: 5, at: [N1]}}, {impossible: [N1]}]": (
-            "impossible: 'city / North / N1'; between 5 and inf at 'city / North / N1'"
+            "impossible: 'city / North / N1'; at least 5 at 'city / North / N1'"
         ),
         "hold: [consistent, {between: {high: 5, at: [North]}}, {between: {low: 9, at: [N1]}}, nonnegative]": (
-            "consistent; between −inf and 5 at 'city / North'; between 9 and inf at 'city / North / N1'; nonnegative"
+            "consistent; at most 5 at 'city / North'; at least 9 at 'city / North / N1'; nonnegative"
         ),
     }
     for rest, words in cannot.items():
         with pytest.raises(SpecError) as caught:
             job(tmp_path, tree(rest=rest))
         assert str(caught.value).endswith(f"cannot hold together: {words}")
-    with pytest.raises(SpecError, match=r"\(between −inf and 5 at 'city / North' \(at 'city / North'\)\)"):
+    with pytest.raises(SpecError, match=r"\(at most 5 at 'city / North' \(at 'city / North'\)\)"):
         job(tmp_path, tree(table="guess: 3", rest="hold: [consistent, {between: {high: 5, at: [North]}}]"))
     unmeasured = "shares: {city: 0.5, borough: 0.5}"
     with pytest.raises(SpecError, match="where 'city / North / N1' has a bound but is not measured"):

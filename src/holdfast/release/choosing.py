@@ -77,7 +77,7 @@ def choose(choice: Choice, law: str) -> Mechanism:
     refusals = []
     for method in choice.methods(law):
         try:
-            mechanism = made(method, choice.problem.noise(law), choice.problem)
+            mechanism = made(method, choice.problem.noise(law, method), choice.problem)
             counted(mechanism, choice.problem.scope)
         except Refused as refusal:
             refusals.append((method, in_words_of_the_spec(choice.layout, str(refusal))))
@@ -100,7 +100,7 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     weaker_ones: dict[int, Mechanism] = {}
     for law, method in pairs:
         try:
-            mechanism = made(method, choice.problem.noise(law), choice.problem)
+            mechanism = made(method, choice.problem.noise(law, method), choice.problem)
             fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
             weaker = _weaker_than_asked(choice, fitted)
             measured = several and weaker is None

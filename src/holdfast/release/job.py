@@ -257,7 +257,7 @@ def _refuse_undivided(spec: Spec, table: Table) -> None:
     if table.division is None:
         return
     if not table.mechanism.base.law.integer:
-        sentence = "agents make whole numbers, and the noise of this table is real: use integer noise"
+        sentence = "agents make whole numbers, and the noise of this table is real: write numbers: whole in the table"
         raise spec.error(("distributed",), sentence)
     if table.holding.account["linear"] or table.holding.account["either"]:
         sentence = "no agent can test equals, at_least or either on its own records: leave these rules out"

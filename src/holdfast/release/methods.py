@@ -25,6 +25,8 @@ EXTENDED = {f"extend-{law}": law for law in LAWS}
 MOST_SEARCHED = 100
 #: Methods that draw the conditional law by a Markov chain of this name.
 CHAINS = ("walk", "metropolis")
+#: Methods that draw from a conditional law.
+DRAWN = ("given", "given-then-onto", *CHAINS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +51,15 @@ class Problem:
         """Whether one of several sides must hold."""
         return self.unequal is not None and self.unequal.is_union
 
-    def noise(self, law: str) -> Mechanism:
-        """The noise alone, at some scale."""
+    def noise(self, law: str, method: str) -> Mechanism:
+        """The noise alone, at some scale: real where values need not be whole and the method does not move them.
+
+        Moved values are a function of the noisy answers, and whole noise does not leak through the bits of doubles.
+        """
+        whole = self.whole or method not in DRAWN
         if law == "laplace":
-            return laplace(self.query, epsilon=1, neighbours=self.neighbours, shares=self.shares)
-        return gaussian(self.query, rho=1, neighbours=self.neighbours, shares=self.shares)
+            return laplace(self.query, epsilon=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
+        return gaussian(self.query, rho=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
 
 
 def suited(problem: Problem, law: str) -> tuple[str, ...]:
@@ -106,6 +112,8 @@ def made(method: str, noise: Mechanism, problem: Problem) -> Mechanism:
         raise Refused("noise alone holds nothing: choose another method, or leave hold out")
     if method == "project" or method in EXTENDED:
         return _equalities_only(method, noise, problem)
+    if method == "walk" and not problem.whole:
+        raise Refused("walk goes among whole tables: write numbers: whole in the table, or use given")
     if method == "given" or method in CHAINS:
         return noise.given(everything, method=method if method in CHAINS else None)
     if method == "given-then-onto":
