@@ -72,7 +72,7 @@ def test_a_small_delta_asked_for_leaves_room():
 
 def test_nothing_is_released_where_the_distance_costs_everything():
     mechanism = walking(0.12, tau=1e-4)
-    with pytest.raises(hf.Refused, match="delta of 1 or more.* smaller tau"):
+    with pytest.raises(hf.Refused, match="delta of 1 or more"):
         mechanism.release([1] * 6)
     assert all(statement.void for statement in mechanism.guarantees)
     costly = walking(0.3, tau=1e-8).guarantee

@@ -59,7 +59,7 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
 
 
 def default_tau(base: Additive, system: System) -> float:
-    """The τ at which the best statement pays at most half of the δ asked for, or PRICE without one, for the distance."""
+    """The τ for which the best statement pays at most half of the δ that was asked for, or PRICE without one."""
     best = next((each for each in _promise(base, system).statements if not each.void), None)
     if best is None:
         return TAU
