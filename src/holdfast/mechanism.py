@@ -44,6 +44,11 @@ class _Condition:
     constraint: Constraint
     system: System
     method: str | None
+    tau: float | None = None
+
+    def __str__(self) -> str:
+        within = "" if self.tau is None else f" within {self.tau:.3g}"
+        return f"given {self.constraint}{within}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,21 +80,27 @@ class Mechanism:
 
     def __repr__(self) -> str:
         law = f"{'integer' if self.base.law.integer else 'continuous'} {self.base.law.kind.capitalize()} noise"
-        verbs = [] if self.condition is None else [f"given {self.condition.constraint}"]
+        verbs = [] if self.condition is None else [str(self.condition)]
         verbs += [f"onto {move.constraint}" for move in self.moves]
         return f"<Mechanism: {', '.join([f'{law} on {self.query!r}', *verbs])}>"
 
     # --- the two verbs -----------------------------------------------------------------------------------------
 
-    def given(self, constraint: Constraint, method: str | None = None) -> Mechanism:
-        """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b)."""
+    def given(self, constraint: Constraint, method: str | None = None, tau: Any = None) -> Mechanism:
+        """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b).
+
+        `tau`: how near draws must come to the law, in total variation, where no way is known to draw from it exactly;
+        that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and less where this would cost more than half of
+        the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
+        """
         _constraint(constraint)
         if self.moves:
             raise Refused("given() after onto() has no known law: condition first, then move")
         if method is not None:
             one_of("method", method, [conditioning.name_of(way) for way in conditioning.ways()])
         joint = constraint if self.condition is None else self.condition.constraint & constraint
-        return replace(self, condition=_Condition(joint, self._system(joint), method))
+        asked = self.condition.tau if tau is None and self.condition is not None else _tau(tau)
+        return replace(self, condition=_Condition(joint, self._system(joint), method, asked))
 
     def onto(
         self,
@@ -311,8 +322,20 @@ class Mechanism:
     @cached_property
     def _plan(self) -> conditioning.Plan:
         assert self.condition is not None
-        problem = conditioning.Problem(self.base.law, self.condition.system, self.base.unit)
-        return conditioning.choose(problem, self.condition.method)
+        condition, asked = self.condition, self.condition.tau
+        problem = conditioning.Problem(self.base.law, condition.system, self.base.unit, asked or conditioning.TAU)
+        plan = conditioning.choose(problem, condition.method)
+        distance = conditioning.distance_of(plan.evidence)
+        if asked is not None and distance > asked:
+            raise Refused(
+                f"tau must be at least {float(distance):.3g}, since rounding does not let these draws come nearer to "
+                f"their law, found {asked:.3g}"
+            )
+        if asked is None and distance and not all(each.proved for each in plan.evidence):
+            needed = conditioning.default_tau(self.base, condition.system)
+            if needed < problem.tau:
+                plan = conditioning.choose(replace(problem, tau=needed), condition.method)
+        return plan
 
     @cached_property
     def _way_is_known(self) -> bool:
@@ -479,7 +502,7 @@ class Mechanism:
 
         def met(factor: Fraction) -> float:
             rescaled = at(factor)
-            if known and not rescaled._way_is_known:
+            if (known and not rescaled._way_is_known) or rescaled._promise.refusal == conditioning.TOO_FAR:
                 return math.inf
             found = measure(rescaled._of_scope(scope))
             if found is None:
@@ -508,6 +531,18 @@ def _epsilon_at(delta: Fraction, statement: Guarantee) -> float:
     if statement.void or (statement.rho is None and statement.mu is None and statement.delta > inward(delta)):
         return math.inf
     return statement.at_delta(delta).epsilon or 0.0
+
+
+def _tau(value: Any) -> float | None:
+    """Read a total variation, rounded down to a double; None stays None."""
+    if value is None:
+        return None
+    asked = inward(positive("tau", value))
+    if not conditioning.LEAST_TAU <= asked <= conditioning.LARGEST_TAU:
+        raise Refused(
+            f"tau must lie between {conditioning.LEAST_TAU:g} and {conditioning.LARGEST_TAU:g}, found {asked:.3g}"
+        )
+    return asked
 
 
 def _constraint(value: Any) -> None:

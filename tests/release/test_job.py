@@ -247,10 +247,21 @@ def test_all_neighbours_of_one_person_are_enough_for_the_subspace(tmp_path):
     assert not any("two persons" in caveat for caveat in made.caveats)
 
 
-@pytest.mark.parametrize("privacy", ["epsilon: 1e6", "epsilon: 1000000000", "rho: 1e12"])
-def test_a_budget_that_leaves_no_noise_is_refused_before_anything_is_charged(tmp_path, privacy):
-    with pytest.raises(SpecError, match="no noise is left"):
-        job(tmp_path, tree(privacy=privacy, rest="hold: [consistent]\nmethod: onto"))
+@pytest.mark.parametrize(
+    ("privacy", "key"),
+    [("epsilon: 1e6", "privacy.epsilon"), ("rho: 1e12", "privacy.rho"), ("epsilon: 180", "privacy")],
+)
+@pytest.mark.parametrize("method", ["onto", "given", "auto"])
+def test_a_budget_that_leaves_no_noise_is_refused_before_anything_is_charged(tmp_path, privacy, key, method):
+    with pytest.raises(SpecError, match="no noise is left.* publish the figures as exact") as caught:
+        job(tmp_path, tree(privacy=privacy, rest=f"hold: [consistent]\nmethod: {method}"))
+    assert caught.value.key == key
+
+
+def test_shares_that_measure_nothing_are_refused_where_they_are_written(tmp_path):
+    with pytest.raises(SpecError, match="every share is 0") as caught:
+        job(tmp_path, tree(table="shares: {borough: 0, zone: 0}"))
+    assert caught.value.key == "table.shares"
 
 
 def test_another_name_for_a_column_that_no_table_has_is_refused(tmp_path):

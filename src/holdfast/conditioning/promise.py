@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.conditioning.evidence import TAU, Evidence
+from holdfast.conditioning.evidence import PRICE, TAU, Evidence, distance_of, needed_tau
 from holdfast.conditioning.price import box_price, tree_price
 from holdfast.conditioning.union_price import union_price
 from holdfast.constraints import System
@@ -34,6 +34,14 @@ UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
     "(corrected TV Thm 12; docs/theory/unions.md)"
 )
+TOO_FAR = (
+    "the draws only come near their law, and at this epsilon that costs a delta of 1 or more, so no statement holds: "
+    "ask for less epsilon, or for a smaller tau"
+)
+COSTLY = (
+    "most of this delta pays for draws that only come near their law, and it grows as e to the epsilon: ask for less "
+    "epsilon, or for a smaller tau"
+)
 FREE = "Gaussian noise conditioned on a convex set keeps μ (THEORY H6: Prékopa; Gopi–Lee–Liu 2022)"
 NO_CLAIM = (
     "no privacy statement is known for integer Gaussian noise given these inequalities: "
@@ -47,7 +55,22 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
     `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
     """
     found = _promise(base, system)
-    return Promise.of([_weakened(each, base, evidence) for each in found.statements], found.refusal)
+    return Promise.of([_weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
+
+
+def default_tau(base: Additive, system: System) -> float:
+    """The τ for which the best statement pays at most half of the δ that was asked for, or PRICE without one."""
+    best = next((each for each in _promise(base, system).statements if not each.void), None)
+    if best is None:
+        return TAU
+    asked = _asked_delta(base) / 2
+    epsilon = best.at_delta(asked).epsilon if best.epsilon is None else best.epsilon
+    return needed_tau(epsilon or 0.0, PRICE if base.target is None and best.pure else asked)
+
+
+def _asked_delta(base: Additive) -> Fraction:
+    """The δ that was asked for, or TAU."""
+    return Fraction(inward(base.target.delta if base.target else Fraction(TAU)))
 
 
 def statement_for(
@@ -63,15 +86,19 @@ def _weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ..
 
 def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
     """What is left of a statement when draws only come near the law: (ε, δ + (1+e^ε)τ) (THEORY §2)."""
-    distance = sum((Fraction(each.distance) for each in evidence), Fraction(0))
+    distance = distance_of(evidence)
     if distance and (statement.rho is not None or statement.mu is not None):
         statement = _with_room(statement, base, distance)
+    weaker = statement.weaker_by(distance)
+    words = [each.words for each in evidence]
+    if weaker.numerical_delta > PRICE:
+        words.append(COSTLY)
     proved = all(each.proved for each in evidence)
     return replace(
-        statement.weaker_by(distance),
+        weaker,
         status=statement.status if proved else "estimated",
         exact=False,
-        caveats=(*statement.caveats, *(each.words for each in evidence)),
+        caveats=(*statement.caveats, *words),
     )
 
 
@@ -80,7 +107,7 @@ def _with_room(statement: Guarantee, base: Additive, distance: Fraction) -> Guar
 
     Where the price would take more than half of it, the price comes on top; so it does for the classical formula.
     """
-    asked = Fraction(inward(base.target.delta if base.target else Fraction(TAU)))
+    asked = _asked_delta(base)
     half = statement.at_delta(asked / 2)
     weaker = half.weaker_by(distance)
     price = Fraction(weaker.delta) - Fraction(half.delta)  # at the larger ε of half the δ: enough for a smaller one

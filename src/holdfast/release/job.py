@@ -297,6 +297,8 @@ def _problem(laid: Layout, found: Holding) -> Problem:
         if len(laid.levels) == 1:
             raise spec.error(place, "shares divide the budget over levels or margins, and this table has only one")
         shares = {laid.level(name, (*place, name)): Fraction(value) for name, value in asked.shares.items()}
+        if not any(shares.values()):
+            raise spec.error(place, "every share is 0, so nothing would be measured: give one level or margin more")
     whole = asked.numbers == "whole"
     return Problem(laid.query, found.equal, found.unequal, _neighbours(spec, found), shares, whole, spec.privacy.scope)
 
