@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,8 +160,9 @@ def _known(table: Table, figures: Figures) -> tuple[list[Known], bool]:
         if len({row for _, row in outputs}) == len(wanted):
             found.append(_rows(table.query, outputs, counts))
         elif int(table.query.cells or 0) <= MOST_CELLS:
-            cells = _matches(enumerate(zip(*_cell_columns(table, group["columns"]), strict=True)), wanted)
-            found.append(_rows(histogram(int(table.query.cells or 0)), cells, counts))
+            count = int(table.query.cells or 0)
+            cells = _matches(enumerate(_rows_of(_cell_columns(table, group["columns"]), count)), wanted)
+            found.append(_rows(histogram(count), cells, counts))
         else:
             whole = False
     return [each for each in found if each is not None], whole
@@ -186,15 +187,15 @@ def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
     return list(zip(*([str(text) for text in column] for column in columns), strict=True)) if columns else [()] * count
 
 
-def _cell_columns(table: Table, columns: Sequence[str]) -> list[list[str]]:
+def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
     """The values of columns in every cell."""
     if table.layout.tree is not None:
         tree, by = table.layout.tree, table.layout.by
         leaves = (tree.leaves[:, None] * by + np.arange(by)).ravel()
-        return [[str(text) for text in table.columns[name][leaves]] for name in columns]
+        return [table.columns[name][leaves] for name in columns]
     points = np.indices([key.size for key in table.keys]).reshape(len(table.keys), -1)
     axes = [table.layout.names.index(name) for name in columns]
-    return [[str(text) for text in table.keys[a].values[-1][points[a]]] for a in axes]
+    return [table.keys[a].values[-1][points[a]] for a in axes]
 
 
 def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | None:
@@ -256,10 +257,31 @@ def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[
 
 def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
     """Return the ranges, or the refusal of figures that contradict each other."""
+    if any(each.system.branches for each in known):
+        return _on_any_side(table, known, seconds)
     try:
         return disclosure(known, table.query, seconds)
     except Refused as refusal:
         return refusal
+
+
+def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
+    """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
+    own = next(each for each in known if each.system.branches)
+    others = [each for each in known if each is not own]
+    outside = _disclosed(table, [*others, replace(own, system=replace(own.system, branches=()))], seconds)
+    if isinstance(outside, Refused):
+        return outside
+    each = seconds / len(own.system.branches)
+    sides = [_disclosed(table, [*others, replace(own, system=side)], each) for side in own.system.branches]
+    kept = [side for side in sides if isinstance(side, Disclosure)]
+    if not kept:
+        return next(side for side in sides if isinstance(side, Refused))
+    lows, highs = np.stack([side.low for side in kept]), np.stack([side.high for side in kept])
+    attained = np.all([side.attained for side in kept], axis=0)
+    apart = (lows != lows[0]).any(axis=0) | (highs != highs[0]).any(axis=0)
+    varies = np.any([side.varies for side in kept], axis=0) | (attained & apart)
+    return replace(outside, low=lows.min(axis=0), high=highs.max(axis=0), attained=attained, varies=varies)
 
 
 def _agreeing(table: Table, known: list[Known], before: list[Known]) -> list[Known]:

@@ -60,6 +60,9 @@ def _held(table: Table) -> str:
         words.append(f"{len(account['orders'])} ordered rows of figures never fall")
     if account["linear"]:
         words.append(f"{len(account['linear'])} weighted sums are within their limits")
+    if account["either"]:
+        sides = " and ".join(str(len(sides)) for sides in account["either"])
+        words.append(f"one of {sides} sides holds")
     if account["impossible"]:
         words.append(f"{len(account['impossible'])} figures are 0 by definition")
     return f"{table.name} ({table.kind}, {table.query.n} figures): {', '.join(words) or 'nothing is required'}."
