@@ -49,7 +49,7 @@ def test_a_walk_is_an_estimate_and_says_what_was_measured():
     assert mechanism.method == "walk"
     statement = mechanism.guarantee
     assert (statement.status, statement.epsilon, statement.records) == ("estimated", 8.0, 2)
-    assert statement.delta == pytest.approx((1 + math.exp(8)) * 1e-6)
+    assert (1 + math.exp(8)) * 1e-9 <= statement.delta <= 1e-5  # nearer than usual, since ε is large
     assert statement.numerical_delta == statement.delta
     assert any("measured at public tables" in caveat for caveat in statement.caveats)
     assert any("not proved" in caveat for caveat in statement.caveats)
@@ -63,8 +63,10 @@ def test_independent_tables_share_the_distance():
     cube = hf.invariant(hf.exact_margins((3, 4, 5), [(0, 2), (1, 2)]))
     asked = laplace((3, 4, 5)).given(cube, method="walk")
     assert len(asked._plan.shares) == 5
+    assert sum(each.distance for each in asked._plan.evidence) == pytest.approx(1e-7)
+    assert asked.guarantee.delta == pytest.approx((1 + math.exp(4)) * 1e-7)
+    asked = laplace((3, 4, 5)).given(cube, method="walk", tau=1e-6)
     assert sum(each.distance for each in asked._plan.evidence) == pytest.approx(1e-6)
-    assert asked.guarantee.delta == pytest.approx((1 + math.exp(4)) * 1e-6)
 
 
 def test_three_way_tables_with_all_pairs_of_margins_change_by_four_records():
@@ -93,7 +95,10 @@ def test_gaussian_noise_is_stated_at_a_delta():
     assert statement.epsilon is not None
     assert statement.delta > statement.numerical_delta > 0
     asked = hf.gaussian(query, epsilon=1, delta=1e-5).given(CROSSED, method="walk").guarantee
-    assert asked.delta == pytest.approx(1e-5 + (1 + math.exp(asked.epsilon)) * 1e-6)
+    assert asked.delta <= 1e-5
+    assert 0 < asked.numerical_delta <= 0.5e-5
+    coarse = hf.gaussian(query, epsilon=1, delta=1e-5).given(CROSSED, method="walk", tau=1e-6).guarantee
+    assert coarse.delta == pytest.approx(1e-5 + (1 + math.exp(coarse.epsilon)) * 1e-6)
 
 
 def test_the_total_can_be_calibrated():
@@ -134,7 +139,7 @@ def test_tables_of_many_axes_are_drawn_cell_after_cell():
     assert near.method == "in_turn"
     statement = near.guarantee
     assert (statement.status, statement.records, statement.epsilon) == ("estimated", 4, 4.0)
-    assert statement.numerical_delta == pytest.approx((1 + math.exp(4)) * 1e-6)
+    assert 0 < statement.numerical_delta == statement.delta <= 1e-5
     assert any("measured and not proved" in caveat for caveat in statement.caveats)
     for mechanism in (exact, near):
         values = mechanism.simulate(truth, 3, rng=hf.seeded(1)).reshape(3, *shape)

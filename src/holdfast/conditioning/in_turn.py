@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.conditioning.evidence import NEAR_WORDS, Evidence
+from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.in_turn_steps import (
     WORDS,
     Floats,
@@ -54,6 +54,8 @@ SLACK = 1e-6
 MOST_ROUNDS = 10_000
 #: Fewest steps of any chain, whatever was measured, and how many times longer a chain runs than any pair was apart.
 FEWEST_STEPS, LONGER = 20, 3
+#: Steps that a tau must leave room for the rounding of.
+USUAL_STEPS = 50
 #: Steps after which coupled chains are given up.
 MOST_STEPS = 2_000
 #: Chains whose states errors are measured on.
@@ -337,8 +339,19 @@ def evidence(problem: Problem) -> Evidence:
     """Gaussian noise: the proved bound on rounding. Laplace noise: what the couplings are asked for."""
     if problem.law.kind == "laplace":
         return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau))
+    return Evidence(_rounding(problem), True, ROUNDED_WORDS)
+
+
+def least_tau(problem: Problem) -> float:
+    """What rounding allows in a usual number of steps, twice; the distance of Gaussian noise is proved in any case."""
+    return 2 * USUAL_STEPS * _rounding(problem) if problem.law.kind == "laplace" else 0.0
+
+
+def _rounding(problem: Problem) -> float:
+    """What rounding adds to the distance in one offer or one step of a chain, at most (docs/theory/walks.md)."""
     n, widest = problem.law.n, float(np.sqrt(problem.law.variances.max()))
-    return Evidence(n * (2.0**-44 + n * 2.0**-48 + widest * 2.0**-54), True, ROUNDED_WORDS)
+    offered = n * (2.0**-44 + n * 2.0**-48 + widest * 2.0**-54)
+    return 2 * offered if problem.law.kind == "laplace" else offered
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
@@ -380,8 +393,10 @@ def _steps(problem: Problem, chain: MixtureChain) -> int:
     key = chain.layout.combination.shape, chain.layout.combination.tobytes(), chain.rates.tobytes(), problem.tau
     if key not in MEASURED:
         stream = seeded(SEED)
-        found = run_length(chain, problem.tau, stream, most=MOST_STEPS)
+        found = run_length(chain, problem.chain_tau, stream, most=MOST_STEPS)
         times = meeting_times(chain, found.lag, found.pairs, stream, MOST_STEPS)
-        again, longest = needed_steps(times, found.lag, problem.tau), int(times.max()) - found.lag
-        MEASURED[key] = max(FEWEST_STEPS, found.steps, again, LONGER * longest)
+        again, longest = needed_steps(times, found.lag, problem.chain_tau), int(times.max()) - found.lag
+        steps = max(FEWEST_STEPS, found.steps, again, LONGER * longest)
+        refuse_rounding(problem.tau, _rounding(problem), steps)
+        MEASURED[key] = steps
     return MEASURED[key]

@@ -180,13 +180,11 @@ def _between(layout: Layout, found: Holding, rule: Hold, place: Place) -> None:
     if bounds.at is not None:
         parts = [layout.outputs(item, (*place, j)) for j, item in enumerate(bounds.at)]
         rows = np.unique(np.concatenate(parts))
-    found.unequal = _both(found.unequal, between(bounds.low, bounds.high, at=rows))
-    limits = {
-        side: None if limit is None else str(Fraction(limit))
-        for side, limit in (("low", bounds.low), ("high", bounds.high))
-    }
+    low, high = (None if limit is None else Fraction(limit) for limit in (bounds.low, bounds.high))
+    found.unequal = _both(found.unequal, between(low, high, at=rows))
     listed = np.arange(layout.query.n) if rows is None else rows
-    found.account["bounds"].append({"rows": listed.tolist(), **limits})
+    limits = [None if limit is None else str(limit) for limit in (low, high)]
+    found.account["bounds"].append({"rows": listed.tolist(), **dict(zip(("low", "high"), limits, strict=True))})
 
 
 def _linear(layout: Layout, found: Holding, rule: Hold, place: Place, called: str) -> None:

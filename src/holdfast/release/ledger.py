@@ -105,6 +105,8 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
+        if self.path.is_dir():
+            raise Refused(f"the ledger {self.path} is a folder: name a file, such as {self.path.name}/book.sqlite")
         self._engine = _engine(self.path)
 
     @property

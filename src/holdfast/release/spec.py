@@ -54,6 +54,8 @@ METHODS = (
     "noise",
 )
 LEDGER_FILE = "holdfast-ledger.sqlite"
+#: The largest epsilon, or rho, of a release; far below it no figure is protected any more.
+MOST_ASKED = 200
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")
 
@@ -146,6 +148,18 @@ class PrivacySpec(BudgetSpec):
     scope: Annotated[str, one_of("invariant-sharing", "subspace")] = Field(
         "invariant-sharing", description="With exact figures: the statement that the budget counts."
     )
+
+    @model_validator(mode="after")
+    def _protects(self) -> PrivacySpec:
+        for key in ("epsilon", "rho"):
+            asked = getattr(self, key)
+            if asked is not None and asked > MOST_ASKED:
+                sentence = (
+                    f"with {key} {asked:f} no noise is left and nothing is protected: ask for at most {MOST_ASKED}, or "
+                    "publish the figures as exact"
+                )
+                raise wrong(sentence, at=(key,), found=asked)
+        return self
 
     @model_validator(mode="after")
     def _law_fits(self) -> PrivacySpec:

@@ -1,8 +1,8 @@
 """The k-norm mechanism: density ∝ exp(−‖u‖_K), K the convex hull of 𝒟_N (Hardt, Talwar 2010; SDP §3.4; THEORY §6).
 
 Every u in N is Π_N W z for cells z, and ‖u‖_K is the least ‖z‖₁ (add-remove), or the least ½‖z‖₁ with Σz = 0
-(replace-one). It is drawn exactly where z is determined by u, or up to a multiple of one vector of signs
-(docs/theory/subspace.md).
+(replace-one). It is drawn from the cells where z is determined by u, or up to a multiple of one vector of signs; from
+the facets of K where they can be listed; and otherwise by a walk in K (docs/theory/subspace.md).
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
-from holdfast.arguments import Refused
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.extended_laplace import laplace_numbers
 from holdfast.subspace.geometry import Geometry
+from holdfast.subspace.k_norm_body import Body, listed
+from holdfast.subspace.k_norm_facets import Facets
+from holdfast.subspace.k_norm_parts import KNormParts, Part
+from holdfast.subspace.k_norm_walk import Walk
 from holdfast.subspace.law import SLACK, Evidence, times_one_record
 
 Floats = npt.NDArray[np.float64]
@@ -129,26 +132,13 @@ class KNorm:
         return times_one_record(self.largest, 1, self.neighbours.records, self.neighbours.adds, moves)
 
 
-def k_norm(geometry: Geometry, neighbours: Neighbours) -> KNorm:
-    """Recognise the structure of K from the columns; refuse where there is none."""
-    points, count = geometry.points, geometry.count
-    if geometry.pairs:
-        if geometry.rank != count - 1:
-            raise Refused(_unknown())
-        cells = Cells("balanced", np.ones(count))
-    else:
-        lengths = np.linalg.norm(points, axis=0)
-        points = points[:, lengths > ALIKE * lengths.max()]
-        count = points.shape[1]
-        if geometry.rank == count:
-            cells = Cells("free", np.ones(count))
-        elif geometry.rank == count - 1:
-            kernel = linalg.svd(points)[2][-1]
-            if np.ptp(np.abs(kernel)) > ALIKE * np.abs(kernel).max():
-                raise Refused(_unknown())
-            cells = Cells("centred", np.sign(kernel))
-        else:
-            raise Refused(_unknown())
+def k_norm(geometry: Geometry, neighbours: Neighbours) -> KNorm | KNormParts:
+    """Recognise the structure of K from the columns; where there is none, list its facets, or walk in it."""
+    cells, points = _structure(geometry)
+    if cells is None:
+        body = Body.of(listed(geometry))
+        part: Part = Facets.of(body) or Walk.of(body)
+        return KNormParts((part,), (geometry.basis @ body.turn,), neighbours, part.name)
     image = geometry.basis @ points
     return KNorm(
         cells,
@@ -159,8 +149,18 @@ def k_norm(geometry: Geometry, neighbours: Neighbours) -> KNorm:
     )
 
 
-def _unknown() -> str:
-    return (
-        "k-norm noise is drawn where the columns that the exact figures leave are independent, or have one relation "
-        "with equal coefficients, and this query is neither: use law='laplace', or laplace(...).given(...)"
-    )
+def _structure(geometry: Geometry) -> tuple[Cells | None, Floats]:
+    """The law of noise on the cells, and the points that they are multiplied by; None where no structure is known."""
+    points, count = geometry.points, geometry.count
+    if geometry.pairs:
+        return Cells("balanced", np.ones(count)) if geometry.rank == count - 1 else None, points
+    lengths = np.linalg.norm(points, axis=0)
+    points = points[:, lengths > ALIKE * lengths.max()]
+    count = points.shape[1]
+    if geometry.rank == count:
+        return Cells("free", np.ones(count)), points
+    if geometry.rank == count - 1:
+        kernel = linalg.svd(points)[2][-1]
+        if np.ptp(np.abs(kernel)) <= ALIKE * np.abs(kernel).max():
+            return Cells("centred", np.sign(kernel)), points
+    return None, points
