@@ -22,7 +22,7 @@ from holdfast.constraints.pinned_figures import Known
 from holdfast.constraints.rows import products
 from holdfast.queries import histogram
 from holdfast.release.public import Texts
-from holdfast.release.unprotected import Unprotected, determined, in_words
+from holdfast.release.unprotected import BEFORE, DETERMINED, Unprotected, in_words, listed
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
@@ -53,11 +53,15 @@ REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the s
 
 @dataclass(frozen=True, eq=False)
 class GivenAway:
-    """The ranges that are left for the figures of a table, and sentences about figures that were left aside."""
+    """The ranges that are left for the figures of a table, and sentences about figures that were left aside.
+
+    `before` lists outputs that earlier releases published exactly and this table does not, by release.
+    """
 
     table: Table
     ranges: Disclosure | None
     notes: tuple[str, ...] = ()
+    before: tuple[tuple[str, Ints], ...] = ()
 
     @property
     def rows(self) -> Ints:
@@ -71,12 +75,13 @@ class GivenAway:
 
     @property
     def entries(self) -> tuple[Unprotected, ...]:
-        """What is determined, level by level."""
-        return determined(self.table, self.rows)
+        """What was published before or is determined, level by level."""
+        earlier = [each for release, rows in self.before for each in listed(self.table, rows, BEFORE.format(release))]
+        return (*earlier, *listed(self.table, self.rows, DETERMINED))
 
     @property
     def words(self) -> list[str]:
-        """What is determined, in sentences."""
+        """What was published before or is determined, in sentences."""
         return in_words(self.table.name, self.entries)
 
 
@@ -227,8 +232,31 @@ def given_away(
         known += [each for found, _ in beside for each in found]
         before = [each for found, _ in known_before for each in found]
         told = notes if all(whole for _, whole in (*beside, *known_before)) else (*notes, TOO_LARGE)
-        result.append(_ranges(table, known, before, told))
+        result.append(replace(_ranges(table, known, before, told), before=_published_before(table, alike)))
     return result
+
+
+def published_before(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
+    """Return only what earlier releases published exactly and this one protects, which takes no time."""
+    alike = [each for each in earlier if each["treatment"] == treatment(job)]
+    return [GivenAway(table, None, before=_published_before(table, alike)) for table in job.tables]
+
+
+def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[str, Ints], ...]:
+    """The outputs that are earlier exact figures and not exact here; each under its last release."""
+    found: dict[int, str] = {}
+    for figures in earlier:
+        for group in figures["groups"]:
+            wanted = {tuple(values): i for i, values in enumerate(group["values"])}
+            if set(group["columns"]) <= set(_named_columns(table)):
+                matches = _matches(_outputs(table, group["columns"]), wanted)
+                found |= {row: str(figures["release"]) for row, _ in matches}
+    if table.holding.exact:
+        A = _system(table).invariants.A
+        for row in A.indices[A.indptr[:-1][np.diff(A.indptr) == 1]].tolist():
+            found.pop(row, None)
+    releases = dict.fromkeys(found.values())
+    return tuple((name, np.array(sorted(row for row in found if found[row] == name))) for name in releases)
 
 
 def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
@@ -333,6 +361,7 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 def in_sentences(found: GivenAway) -> list[str]:
     """Say what published figures give away about a table."""
     sentences = [f"{found.table.name}: {note}." for note in found.notes]
+    sentences += [f"{words}." for words in in_words(found.table.name, replace(found, ranges=None).entries)]
     if found.ranges is None:
         return sentences
     ranges, labels = found.ranges, found.table.query.labels
