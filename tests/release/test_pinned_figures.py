@@ -148,6 +148,18 @@ def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
     assert verify(release(later)).ok
 
 
+def test_figures_that_cannot_be_looked_at_are_not_called_contradictions(tmp_path):
+    release(tree_job(tmp_path, "[North]", name="first"))
+    later = tree_job(tmp_path, "[[North, N1]]", name="second")
+    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    earlier = Ledger(later.spec.ledger_file).figures(later.dataset)
+    for group in earlier[0]["groups"]:
+        group["counts"] = [2**61 for _ in group["counts"]]
+    (found,) = given_away(later, earlier, answers)
+    assert found.notes[0].startswith("earlier exact figures are not looked at: figures must add up to less than")
+    assert found.ranges is not None
+
+
 @pytest.mark.parametrize("first", ["[South]", "[borough]"])
 def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
     release(tree_job(tmp_path, first, name="first"))

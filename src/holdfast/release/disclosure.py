@@ -18,7 +18,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Constraint, invariant
 from holdfast.constraints.pinned import Disclosure, disclosure
-from holdfast.constraints.pinned_figures import Known
+from holdfast.constraints.pinned_figures import Contradiction, Known
 from holdfast.constraints.rows import products
 from holdfast.queries import histogram
 from holdfast.release.public import Texts
@@ -266,8 +266,13 @@ def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
 def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[str, ...]) -> GivenAway:
     if not known and not before:
         return GivenAway(table, None, notes)
-    known = [*_structural(table), *known]
-    found = _disclosed(table, [*known, *before], SECONDS)
+    asked, known = known, [*_structural(table), *known]
+    try:
+        found = _disclosed(table, [*known, *before], SECONDS)
+    except Refused as refusal:
+        if not before:
+            raise
+        return _ranges(table, asked, [], (*notes, f"earlier exact figures are not looked at: {refusal}"))
     if isinstance(found, Disclosure):
         return GivenAway(table, found, notes)
     if not before:
@@ -283,28 +288,28 @@ def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[
     raise found
 
 
-def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
+def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
     """Return the ranges, or the refusal of figures that contradict each other."""
     if any(each.system.branches for each in known):
         return _on_any_side(table, known, seconds)
     try:
         return disclosure(known, table.query, seconds)
-    except Refused as refusal:
+    except Contradiction as refusal:
         return refusal
 
 
-def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
+def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
     """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
     own = next(each for each in known if each.system.branches)
     others = [each for each in known if each is not own]
     outside = _disclosed(table, [*others, replace(own, system=replace(own.system, branches=()))], seconds)
-    if isinstance(outside, Refused):
+    if isinstance(outside, Contradiction):
         return outside
     each = seconds / len(own.system.branches)
     sides = [_disclosed(table, [*others, replace(own, system=side)], each) for side in own.system.branches]
     kept = [side for side in sides if isinstance(side, Disclosure)]
     if not kept:
-        return next(side for side in sides if isinstance(side, Refused))
+        return next(side for side in sides if isinstance(side, Contradiction))
     lows, highs = np.stack([side.low for side in kept]), np.stack([side.high for side in kept])
     attained = np.all([side.attained for side in kept], axis=0)
     apart = (lows != lows[0]).any(axis=0) | (highs != highs[0]).any(axis=0)
