@@ -8,6 +8,7 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast import beliefs
     from holdfast.arguments import Refused
+    from holdfast.composing import compose
     from holdfast.constraints import (
         Constraint,
         Disclosure,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.extension import extend
     from holdfast.mechanism import Mechanism, gaussian, laplace
     from holdfast.mixtures import Mixture, mixture
-    from holdfast.privacy import Guarantee, compose
+    from holdfast.privacy import Guarantee
     from holdfast.projection import Projected, project
     from holdfast.published import Release
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 #: once.
 _ROOMS = {
     "arguments": ("Refused",),
+    "composing": ("compose",),
     "constraints": (
         "Constraint",
         "Disclosure",
@@ -58,7 +60,7 @@ _ROOMS = {
     "extension": ("extend",),
     "mechanism": ("Mechanism", "gaussian", "laplace"),
     "mixtures": ("Mixture", "mixture"),
-    "privacy": ("Guarantee", "compose"),
+    "privacy": ("Guarantee",),
     "projection": ("Projected", "project"),
     "published": ("Release",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),

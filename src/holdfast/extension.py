@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
@@ -11,16 +11,28 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, positive, probability, reals
+from holdfast.arguments import Refused, one_of, positive, probability, rational, reals
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
-from holdfast.mechanism import Mechanism
-from holdfast.noise import Gaussian, Independent, Laplace
+from holdfast.mechanism import Mechanism, gaussian, laplace
+from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Additive, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import one_budget
+from holdfast.privacy.conversion import rho_for
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream
-from holdfast.subspace import GAUSSIAN, LAWS, Evidence, SubspaceLaw, choose, promise
+from holdfast.subspace import (
+    GAUSSIAN,
+    LAWS,
+    Evidence,
+    LatticeGaussian,
+    SubspaceLaw,
+    choose,
+    lattice_gaussian,
+    lattice_promise,
+    promise,
+)
+from holdfast.subspace.cube_spaces import CubeSpaces
 
 NO_VERBS = (
     "noise made for its constraint cannot be conditioned or moved again: give extend() all equalities at once, or use "
@@ -102,6 +114,49 @@ class Extended(Mechanism):
             raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class WholeExtended(Extended):
+    """A query's answer plus whole Gaussian noise on the lattice of what must hold. Made by `extend(integer=True)`.
+
+    Law: q(x) + U, P(u) ∝ e^{−uᵀΣ⁻¹u/2σ²} on the lattice, Σ that of `form` and σ² that of `base`. Guarantee:
+    `guarantees`, about data that share all exact figures.
+    """
+
+    form: LatticeGaussian = field(kw_only=True)  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another machine might round the form in another way: it travels as it is.
+        return _made_whole, (self.base, self.constraint, self.law, self.costs, self.form)
+
+    @cached_property
+    def _drawn(self) -> LatticeGaussian:
+        sigma2 = self.base.law.scale_values[0]
+        assert sigma2 is not None
+        return self.form.at(sigma2)
+
+    @property
+    def method(self) -> str:
+        """What is drawn; refused where that takes too long."""
+        self._drawn.refuse_slow()
+        return self.form.name
+
+    @cached_property
+    def _promise(self) -> Promise:
+        return lattice_promise(self.base, self._drawn, self.system)
+
+    @cached_property
+    def _spread(self) -> Spread | None:
+        return self._drawn.spread()
+
+    def _measured_draw(self, size: int, stream: Stream) -> npt.NDArray[Any]:
+        return self._drawn.draw(size, stream)
+
+    def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
+        """Test on the values themselves, in whole numbers, that everything asked for holds."""
+        if not self.system.null_space().contains(values - truth):
+            raise RuntimeError("nothing is released: the values drawn miss an equality; this is a fault of holdfast")
+
+
 def extend(
     query: Query,
     constraint: Constraint,
@@ -119,8 +174,10 @@ def extend(
     `constraint` is an invariant, alone or with structural equalities that the answers obey. `law` is "optimal" (least
     total squared error, or weighted by `weights`, one per output; THEORY H4), "gaussian" (SDP Cor 15), "correlated"
     (SDP Algorithm 3), "laplace" (SDP Cor 18) or "k-norm".
-    Law: q(x) + U, U of mean 0 on the null space N of all equalities.
+    Law: q(x) + U, U of mean 0 on the null space N of all equalities, and whole with `integer`.
     Guarantee: for all neighbours, about the part of the answer that the exact figures leave open (SDP Def 5, Thm 12).
+    With `integer` only about data that share all exact figures, with the number of records that change together: that
+    first statement meets the budget (docs/theory/lattice-gaussian.md).
     """
     if not isinstance(query, Query):
         raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(query).__name__}")
@@ -128,19 +185,121 @@ def extend(
     relation = Neighbours.of(neighbours)
     if not isinstance(integer, (bool, np.bool_)):
         raise Refused(f"integer must be True or False, found {integer!r}")
-    if integer:
-        raise Refused(
-            "whole noise on a null space is proved for independent noise given the equalities only: use "
-            "laplace(...).given(...) or gaussian(...).given(...)"
-        )
     costs = None if weights is None else reals("weights", weights, (query.n,))
     if costs is not None and (costs <= 0).any():
         raise Refused(f"weights must be above 0, but the entry at position {np.flatnonzero(costs <= 0)[0]} is not")
+    if costs is not None and law != "optimal":
+        raise Refused(f"weights say what law='optimal' makes least, found law={law!r}")
     target, budget = _budget(law, epsilon, delta, rho)
+    if integer:
+        asked = {"rho": rho, "epsilon": epsilon, "delta": delta}
+        exact = {name: rational(name, value) for name, value in asked.items() if value is not None}
+        return _whole(query, constraint, relation, law, costs, exact)
     form = choose(query, system, relation, law, costs)
     noise: Any = Gaussian(form.largest / budget) if form.kind == "gaussian" else Laplace(form.largest / budget)
     base = Additive(query, Independent((noise,), None, query.n), relation, target)
     return Extended(base, law=law, costs=costs, constraint=constraint, system=system, form=form)
+
+
+def _whole(
+    query: Query,
+    constraint: Constraint,
+    relation: Neighbours,
+    law: str,
+    costs: npt.NDArray[np.float64] | None,
+    budget: dict[str, Fraction],
+) -> Mechanism:
+    """Whole noise: independent noise given the equalities where that is the law, otherwise a Gaussian on a lattice."""
+    make: Any = gaussian if law in GAUSSIAN else laplace
+    given: Mechanism = make(query, **budget, neighbours=relation).given(constraint)
+    system = equalities("extend()", query, constraint)
+    if law == "k-norm" and not (query.identity and _one_total(system)):
+        raise Refused(
+            "whole k-norm noise is known for a histogram with an exact total, where it is conditioned Laplace noise: "
+            "use law='laplace', or integer=False"
+        )
+    if law not in GAUSSIAN:
+        if _nearness(given) is None:
+            raise Refused(
+                "no way is proved to draw whole Laplace noise given these equalities: use laplace(...).given(...), "
+                "whose walk is only measured, or integer=False"
+            )
+        return _meeting(given, budget)
+    spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
+    near = _nearness(given) if spherical else None
+    if near == 0:
+        return _meeting(given, budget)
+    try:
+        return _on_lattice(given.base, constraint, system, law, costs, budget)
+    except Refused:
+        if near is None:
+            raise
+        return _meeting(given, budget)
+
+
+def _nearness(given: Mechanism) -> float | None:
+    """The total variation within which the conditional law is drawn, as far as it is proved; otherwise None."""
+    try:
+        evidence = given._plan.evidence
+    except Refused:
+        return None
+    return sum(each.distance for each in evidence) if all(each.proved for each in evidence) else None
+
+
+def _meeting(given: Mechanism, budget: dict[str, Fraction]) -> Mechanism:
+    """Rescale the noise so that the statement about data that share all exact figures meets the budget."""
+    scopes = [each.scope for each in given.guarantees if each.scope != "subspace"]
+    asked: dict[str, Any] = budget | ({"scope": scopes[0]} if scopes else {})
+    return given.calibrated(**asked)
+
+
+def _on_lattice(
+    base: Additive,
+    constraint: Constraint,
+    system: System,
+    law: str,
+    costs: npt.NDArray[np.float64] | None,
+    budget: dict[str, Fraction],
+) -> WholeExtended:
+    """Gaussian noise on the lattice of what the equalities leave open, by the ρ that meets the budget."""
+    unit = replace(base, law=Independent((IntegerGaussian(Fraction(1)),), None, base.query.n))
+    form = lattice_gaussian(unit, system, law, costs)
+    promised = lattice_promise(unit, form, system)
+    if promised.refusal:
+        raise Refused(promised.refusal)
+    rho = budget["rho"] if "rho" in budget else Fraction(rho_for(budget["epsilon"], budget["delta"]))
+    if rho == 0:
+        raise Refused("epsilon and delta are too small to be met through rho: ask for less privacy")
+    first = promised.statements[0].rho
+    assert first is not None
+    scaled = Independent((IntegerGaussian(Fraction(first) / rho),), None, base.query.n)
+    result = WholeExtended(
+        replace(base, law=scaled), law=law, costs=costs, constraint=constraint, system=system, form=form
+    )
+    _ = result.method  # noise that cannot be drawn is refused here
+    return result
+
+
+def _one_total(system: System) -> bool:
+    """Whether the only equality is the sum of all outputs."""
+    space = system.null_space()
+    return space.rank == 1 and space.rows.nnz == space.n and bool((space.rows.data == space.rows.data[0]).all())
+
+
+def _alike(query: Query, system: System) -> bool:
+    """Whether exchanging cells leaves no direction of N apart: then every symmetric covariance on N is spherical."""
+    if not query.identity:
+        return False
+    spaces = CubeSpaces.of(query, system)
+    return _one_total(system) or (spaces is not None and len(spaces.free) == 1)
+
+
+def _made_whole(
+    base: Additive, constraint: Constraint, law: str, costs: npt.NDArray[np.float64] | None, form: LatticeGaussian
+) -> WholeExtended:
+    """Make the mechanism again with the form that it had."""
+    system = equalities("extend()", base.query, constraint)
+    return WholeExtended(base, law=law, costs=costs, constraint=constraint, system=system, form=form)
 
 
 def _made(base: Additive, constraint: Constraint, law: str, costs: npt.NDArray[np.float64] | None) -> Extended:

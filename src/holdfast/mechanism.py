@@ -6,10 +6,11 @@ allowed (update). Both only build an expression: nothing is drawn before `releas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.noise.spread import Spread, independent_spread
-from holdfast.privacy import Additive, Guarantee, Promise, Target
+from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
 from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.rounding import inward
 from holdfast.published import Release
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream, secure
@@ -42,6 +44,11 @@ class _Condition:
     constraint: Constraint
     system: System
     method: str | None
+    tau: float | None = None
+
+    def __str__(self) -> str:
+        within = "" if self.tau is None else f" within {self.tau:.3g}"
+        return f"given {self.constraint}{within}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,21 +80,27 @@ class Mechanism:
 
     def __repr__(self) -> str:
         law = f"{'integer' if self.base.law.integer else 'continuous'} {self.base.law.kind.capitalize()} noise"
-        verbs = [] if self.condition is None else [f"given {self.condition.constraint}"]
+        verbs = [] if self.condition is None else [str(self.condition)]
         verbs += [f"onto {move.constraint}" for move in self.moves]
         return f"<Mechanism: {', '.join([f'{law} on {self.query!r}', *verbs])}>"
 
     # --- the two verbs -----------------------------------------------------------------------------------------
 
-    def given(self, constraint: Constraint, method: str | None = None) -> Mechanism:
-        """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b)."""
+    def given(self, constraint: Constraint, method: str | None = None, tau: Any = None) -> Mechanism:
+        """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b).
+
+        `tau`: how near draws must come to the law, in total variation, where no way is known to draw from it exactly;
+        that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and less where this would cost more than half of
+        the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
+        """
         _constraint(constraint)
         if self.moves:
             raise Refused("given() after onto() has no known law: condition first, then move")
         if method is not None:
             one_of("method", method, [conditioning.name_of(way) for way in conditioning.ways()])
         joint = constraint if self.condition is None else self.condition.constraint & constraint
-        return replace(self, condition=_Condition(joint, self._system(joint), method))
+        asked = self.condition.tau if tau is None and self.condition is not None else _tau(tau)
+        return replace(self, condition=_Condition(joint, self._system(joint), method, asked))
 
     def onto(
         self,
@@ -136,13 +149,14 @@ class Mechanism:
             target = positive("rho", rho)
             if delta is not None:
                 raise Refused("delta goes with epsilon: give both, or rho alone")
-            return self._rescaled(target, lambda statement: statement.rho, "rho", scope)
+            return self._rescaled(target, lambda statement: statement.rho, "rho", scope, 2 * target)
         target = positive("epsilon", epsilon)
         if delta is None:
-            return self._rescaled(target, _epsilon, "epsilon", scope)
+            return self._rescaled(target, _epsilon, "epsilon", scope, target)
         limit = probability("delta", delta)
         start = replace(self, base=replace(self.base, target=Target(target, limit)))
-        return start._rescaled(target, lambda statement: statement.at_delta(limit).epsilon, "epsilon and delta", scope)
+        loss = target if self.base.law.kind == "laplace" else Fraction(gaussian_mu(target, limit)) ** 2
+        return start._rescaled(target, partial(_epsilon_at, limit), "epsilon and delta", scope, loss)
 
     # --- what it promises --------------------------------------------------------------------------------------
 
@@ -167,6 +181,23 @@ class Mechanism:
         if self._promise.refusal:
             raise Refused(self._promise.refusal)
         return self._promise.statements[0]
+
+    @property
+    def held(self) -> System | None:
+        """What must hold in the output; None where nothing must."""
+        if self.moves:
+            return self.moves[-1].problem.system
+        return None if self.condition is None else self.condition.system
+
+    def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
+        """What it promises for some of the changes that keep all equalities in `held`."""
+        if self.condition is None:
+            statement = self.base.statement(differences, **words)
+        else:
+            statement = conditioning.statement_for(
+                self.base, self.condition.system, differences, self._evidence, **words
+            )
+        return imaging.passed(statement) if self.moves else statement
 
     # --- what it draws -----------------------------------------------------------------------------------------
 
@@ -291,16 +322,33 @@ class Mechanism:
     @cached_property
     def _plan(self) -> conditioning.Plan:
         assert self.condition is not None
-        problem = conditioning.Problem(self.base.law, self.condition.system, self.base.unit)
-        return conditioning.choose(problem, self.condition.method)
+        condition, asked = self.condition, self.condition.tau
+        problem = conditioning.Problem(self.base.law, condition.system, self.base.unit, asked or conditioning.TAU)
+        plan = conditioning.choose(problem, condition.method)
+        distance = conditioning.distance_of(plan.evidence)
+        if asked is not None and distance > asked:
+            raise Refused(
+                f"tau must be at least {float(distance):.3g}, since rounding does not let these draws come nearer to "
+                f"their law, found {asked:.3g}"
+            )
+        if asked is None and distance and not all(each.proved for each in plan.evidence):
+            needed = conditioning.default_tau(self.base, condition.system)
+            if needed < problem.tau:
+                plan = conditioning.choose(replace(problem, tau=needed), condition.method)
+        return plan
+
+    @cached_property
+    def _way_is_known(self) -> bool:
+        """Whether a way to draw is known."""
+        try:
+            return self.condition is None or bool(self._plan.shares)
+        except Refused:
+            return False
 
     @property
     def _evidence(self) -> tuple[conditioning.Evidence, ...]:
         """How near draws come to their law; nothing where they have it, or where no way to draw is known."""
-        try:
-            return self._plan.evidence
-        except Refused:
-            return ()
+        return self._plan.evidence if self._way_is_known else ()
 
     def _way(self, move: _Move) -> imaging.Way:
         return imaging.choose(move.problem, move.method)
@@ -394,7 +442,7 @@ class Mechanism:
 
     def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
         """Test on the values themselves that everything asked for holds; exact for whole numbers."""
-        last = self.moves[-1].problem.system if self.moves else self.condition.system if self.condition else None
+        last = self.held
         if last is None:
             return
         missed = last.violation(values, self.base.unit)
@@ -430,16 +478,33 @@ class Mechanism:
         return found
 
     def _rescaled(
-        self, target: Fraction, measure: Callable[[Guarantee], float | None], what: str, scope: str | None
+        self,
+        target: Fraction,
+        measure: Callable[[Guarantee], float | None],
+        what: str,
+        scope: str | None,
+        loss: Fraction,
     ) -> Mechanism:
-        """Find by bisection the factor on all scales at which the total guarantee meets the target."""
+        """Find by bisection the factor on all scales at which the total guarantee meets the target.
+
+        The search starts where the noise alone has this loss, so that the scales one comes from do not matter.
+        """
+        try:
+            first = self.base.rescaled(self.base.factor_for(loss))
+        except Refused:  # no noise is so small or so large, but the total may differ from the noise alone
+            first = self.base
 
         def at(factor: Fraction) -> Mechanism:
-            base = self.base.rescaled(factor)
+            base = first.rescaled(factor)
             return replace(self, base=base, moves=tuple(move.over(base) for move in self.moves))
 
+        known = at(Fraction(1))._way_is_known
+
         def met(factor: Fraction) -> float:
-            found = measure(at(factor)._of_scope(scope))
+            rescaled = at(factor)
+            if (known and not rescaled._way_is_known) or rescaled._promise.refusal == conditioning.TOO_FAR:
+                return math.inf
+            found = measure(rescaled._of_scope(scope))
             if found is None:
                 hint = "give delta too, or rho" if what == "epsilon" else "calibrate to what it does promise"
                 raise Refused(f"this mechanism promises no {what}: {hint}")
@@ -449,11 +514,35 @@ class Mechanism:
             return at(factor_meeting(met, float(target), squared=what != "epsilon"))
         except OverflowError:
             raise Refused(f"this mechanism promises less {what} than asked at any scale: ask for less") from None
+        except ZeroDivisionError:
+            raise Refused(
+                f"this mechanism cannot promise this {what}, because its draws only come near their law and that costs "
+                "more: ask for a larger delta"
+            ) from None
 
 
 def _epsilon(statement: Guarantee) -> float | None:
-    """The ε of a statement whose δ, if any, only pays for numerical error."""
-    return statement.epsilon if statement.delta == statement.numerical_delta and not statement.void else None
+    """The ε of a statement whose δ, if any, only pays for numerical error; infinite for a void one."""
+    return statement.epsilon if statement.delta == statement.numerical_delta else None
+
+
+def _epsilon_at(delta: Fraction, statement: Guarantee) -> float:
+    """The ε of a statement at this δ; infinite where its own δ is larger."""
+    if statement.void or (statement.rho is None and statement.mu is None and statement.delta > inward(delta)):
+        return math.inf
+    return statement.at_delta(delta).epsilon or 0.0
+
+
+def _tau(value: Any) -> float | None:
+    """Read a total variation, rounded down to a double; None stays None."""
+    if value is None:
+        return None
+    asked = inward(positive("tau", value))
+    if not conditioning.LEAST_TAU <= asked <= conditioning.LARGEST_TAU:
+        raise Refused(
+            f"tau must lie between {conditioning.LEAST_TAU:g} and {conditioning.LARGEST_TAU:g}, found {asked:.3g}"
+        )
+    return asked
 
 
 def _constraint(value: Any) -> None:

@@ -1,12 +1,13 @@
 """What releases by crossed tables and walks promise, and what they refuse."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, walk
+from holdfast.conditioning import Problem, in_turn, walk
 from holdfast.conditioning.corners import public_tables
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -48,7 +49,7 @@ def test_a_walk_is_an_estimate_and_says_what_was_measured():
     assert mechanism.method == "walk"
     statement = mechanism.guarantee
     assert (statement.status, statement.epsilon, statement.records) == ("estimated", 8.0, 2)
-    assert statement.delta == pytest.approx((1 + math.exp(8)) * 1e-6)
+    assert (1 + math.exp(8)) * 1e-9 <= statement.delta <= 1e-5  # nearer than usual, since ε is large
     assert statement.numerical_delta == statement.delta
     assert any("measured at public tables" in caveat for caveat in statement.caveats)
     assert any("not proved" in caveat for caveat in statement.caveats)
@@ -62,13 +63,15 @@ def test_independent_tables_share_the_distance():
     cube = hf.invariant(hf.exact_margins((3, 4, 5), [(0, 2), (1, 2)]))
     asked = laplace((3, 4, 5)).given(cube, method="walk")
     assert len(asked._plan.shares) == 5
+    assert sum(each.distance for each in asked._plan.evidence) == pytest.approx(1e-7)
+    assert asked.guarantee.delta == pytest.approx((1 + math.exp(4)) * 1e-7)
+    asked = laplace((3, 4, 5)).given(cube, method="walk", tau=1e-6)
     assert sum(each.distance for each in asked._plan.evidence) == pytest.approx(1e-6)
-    assert asked.guarantee.delta == pytest.approx((1 + math.exp(4)) * 1e-6)
 
 
 def test_three_way_tables_with_all_pairs_of_margins_change_by_four_records():
     mechanism = laplace((2, 3, 3)).given(hf.invariant(hf.exact_margins((2, 3, 3), ALL_PAIRS)))
-    assert mechanism.method == "walk"
+    assert mechanism.method == "walk"  # λ = 1 is too narrow for offers cell after cell
     statement = mechanism.guarantee
     assert (statement.records, statement.epsilon, statement.status) == (4, 8.0, "estimated")
 
@@ -92,7 +95,10 @@ def test_gaussian_noise_is_stated_at_a_delta():
     assert statement.epsilon is not None
     assert statement.delta > statement.numerical_delta > 0
     asked = hf.gaussian(query, epsilon=1, delta=1e-5).given(CROSSED, method="walk").guarantee
-    assert asked.delta == pytest.approx(1e-5 + (1 + math.exp(asked.epsilon)) * 1e-6)
+    assert asked.delta <= 1e-5
+    assert 0 < asked.numerical_delta <= 0.5e-5
+    coarse = hf.gaussian(query, epsilon=1, delta=1e-5).given(CROSSED, method="walk", tau=1e-6).guarantee
+    assert coarse.delta == pytest.approx(1e-5 + (1 + math.exp(coarse.epsilon)) * 1e-6)
 
 
 def test_the_total_can_be_calibrated():
@@ -118,7 +124,62 @@ def test_what_a_walk_cannot_draw_is_refused_in_one_sentence(base, constraint, se
 def test_walks_that_hardly_ever_meet_are_refused():
     constraint = hf.invariant(hf.exact_margins((4, 4, 4), ALL_PAIRS))
     with pytest.raises(hf.Refused, match="did not meet"):
-        hf.laplace(hf.margins((4, 4, 4)), scale=8).given(constraint).noise(1)
+        hf.laplace(hf.margins((4, 4, 4)), scale=8).given(constraint, method="walk").noise(1)
+
+
+def test_tables_of_many_axes_are_drawn_cell_after_cell():
+    """All two-way margins of a 2⁶ table leave 42 dimensions: Gaussian noise is proved, Laplace noise is estimated."""
+    shape, truth = (2,) * 6, np.arange(64) % 7
+    constraint = hf.invariant(hf.exact_margins(shape, list(itertools.combinations(range(6), 2))))
+    exact = hf.gaussian(hf.margins(shape), scale=2).given(constraint)
+    assert exact.method == "in_turn"
+    assert exact.guarantee.status == "proved"
+    assert 0 < exact.guarantee.numerical_delta < 1e-7
+    near = hf.laplace(hf.margins(shape), scale=2).given(constraint)
+    assert near.method == "in_turn"
+    statement = near.guarantee
+    assert (statement.status, statement.records, statement.epsilon) == ("estimated", 4, 4.0)
+    assert 0 < statement.numerical_delta == statement.delta <= 1e-5
+    assert any("measured and not proved" in caveat for caveat in statement.caveats)
+    for mechanism in (exact, near):
+        values = mechanism.simulate(truth, 3, rng=hf.seeded(1)).reshape(3, *shape)
+        assert (values != truth.reshape(shape)).any(axis=tuple(range(1, 7))).all()
+        for a, b in itertools.combinations(range(6), 2):
+            others = tuple(k + 1 for k in range(6) if k not in (a, b))
+            assert (values.sum(axis=others) == truth.reshape(1, *shape).sum(axis=others)).all()
+
+
+def test_bounds_on_tables_of_many_axes_are_kept_by_drawing_again():
+    shape, pairs = (2,) * 5, list(itertools.combinations(range(5), 2))
+    held = hf.invariant(hf.exact_margins(shape, pairs)) & hf.nonnegative()
+    mechanism = hf.gaussian(hf.margins(shape), scale=2).given(held)
+    assert mechanism.method == "in_turn"
+    truth = 1 + np.arange(32) % 7
+    values = mechanism.simulate(truth, 20, rng=hf.seeded(1))
+    assert values.min() >= 0
+    assert (values != truth).any()
+    evidence = mechanism._plan.evidence[0]
+    unbounded = hf.gaussian(hf.margins(shape), scale=2).given(hf.invariant(hf.exact_margins(shape, pairs)))
+    assert evidence.distance == in_turn.MOST_AGAIN * unbounded._plan.evidence[0].distance
+    with pytest.raises(hf.Refused, match="too rarely within its bounds"):
+        mechanism.simulate(np.zeros(32, dtype=int), 1, rng=hf.seeded(1))
+    with pytest.raises(hf.Refused, match="depends on the data"):
+        mechanism.standard_error()
+
+
+def test_errors_of_gaussian_noise_drawn_cell_after_cell_are_known_beforehand():
+    constraint = hf.invariant(hf.exact_margins((3, 3, 3), ALL_PAIRS))
+    mechanism = hf.gaussian(hf.margins((3, 3, 3)), scale=3).given(constraint, method="in_turn")
+    errors = mechanism.standard_error()
+    assert np.allclose(errors, 3 * math.sqrt(8 / 27), rtol=0.05)  # the projection on 8 of 27 dimensions
+
+
+def test_narrow_or_unsolved_noise_is_not_drawn_cell_after_cell():
+    cube = hf.invariant(hf.exact_margins((2, 3, 3), ALL_PAIRS))
+    with pytest.raises(hf.Refused, match="method 'in_turn' cannot draw"):
+        hf.laplace(hf.margins((2, 3, 3)), scale=1).given(cube, method="in_turn").method  # noqa: B018
+    with pytest.raises(hf.Refused, match="method 'in_turn' cannot draw"):
+        hf.laplace(hf.margins((2, 3, 3)), scale=3).given(cube & hf.nonnegative(), method="in_turn").method  # noqa: B018
 
 
 def test_public_tables_depend_on_held_figures_only():

@@ -20,7 +20,10 @@ CASES = {
     "rho for a pure law": (lambda: hf.extend(CELLS, TOTAL, law="k-norm", rho=1), "pure epsilon"),
     "no budget for a pure law": (lambda: hf.extend(CELLS, TOTAL, law="laplace"), "exactly one way"),
     "unknown law": (lambda: hf.extend(CELLS, TOTAL, law="optimum", rho=1), "did you mean 'optimal'"),
-    "whole noise": (lambda: hf.extend(CELLS, TOTAL, rho=1, integer=True), r"given\(\.\.\.\)"),
+    "whole k-norm": (
+        lambda: hf.extend(CELLS, hf.invariant([[1, 1, 1, 2]]), law="k-norm", epsilon=1, integer=True),
+        "exact total",
+    ),
     "integer not a truth value": (lambda: hf.extend(CELLS, TOTAL, rho=1, integer="no"), "True or False"),
     "not a query": (lambda: hf.extend(4, TOTAL, rho=1), "a query is expected"),
     "not a constraint": (lambda: hf.extend(CELLS, [[1, 1, 1, 1]], rho=1), "made by invariant"),

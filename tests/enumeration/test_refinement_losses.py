@@ -74,6 +74,9 @@ def test_whole_noise_takes_the_cheapest_whole_vector(seed):
     images = listed @ A.T
     best = 0.0
     for s in map(list, subsets(n)[1:]):
+        rank = np.linalg.matrix_rank(A[s])
+        if np.linalg.matrix_rank(np.column_stack([A[s], difference[s]])) > rank:
+            continue  # even real values never coincide
         fits = (images[:, s] == difference[s]).all(axis=1)
         one = hf.refinement_loss(A, difference, scales, outputs=s, integer=True)
         if fits.any():
@@ -81,8 +84,25 @@ def test_whole_noise_takes_the_cheapest_whole_vector(seed):
             best = max(best, cost[fits].min())
         else:
             assert float(one) == np.inf or float(one) > 9 / scales.max()  # the list ends at 9
-            best = max(best, float(one)) if np.isfinite(one) else best
+            best = max(best, float(one))
     assert float(hf.refinement_loss(A, difference, scales, integer=True)) == pytest.approx(best)
+
+
+def test_parity_that_whole_noise_cannot_hide_is_an_infinite_loss():
+    """X̂ = 2X − c is even before the change and odd after it: no noise hides that, unlike real noise."""
+    assert hf.refinement_loss(2 * np.eye(2, dtype=int), [1, 0], 1).exact == Fraction(1, 2)
+    told = hf.refinement_loss(2 * np.eye(2, dtype=int), [1, 0], 1, integer=True)
+    assert float(told) == np.inf
+    assert 0 in told.outputs
+    with pytest.raises(hf.Refused, match="no noise gives"):
+        hf.calibrate_refinement(2 * np.eye(2, dtype=int), [1, 0], 1, integer=True)
+
+
+def test_a_difference_that_shows_nowhere_needs_no_noise():
+    with pytest.raises(hf.Refused, match="every scale will do"):
+        hf.calibrate_refinement([[1, 0], [0, 1]], [0, 0], 1)
+    with pytest.raises(hf.Refused, match="every scale will do"):
+        hf.calibrate_refinement([[1, 0], [0, 1]], [1, 0], 1, outputs=[1])
 
 
 def test_whole_noise_can_lose_more_than_the_program_says():

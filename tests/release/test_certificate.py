@@ -51,14 +51,18 @@ def test_every_part_of_the_schema_is_described():
 
 def test_the_page_about_the_certificate_names_every_key():
     page = (REFERENCE / "certificate.md").read_text()
-    for name in schema()["properties"]:
-        assert f"`{name}`" in page
+    parts = {"Certificate": schema(), **schema()["$defs"]}
+    statement = schema()["properties"]["statements"]["items"]
+    for part, found in {**parts, "Guarantee": statement, "Neighbours": statement["properties"]["neighbours"]}.items():
+        for name in found["properties"]:
+            assert f"`{name}`" in page or f'"{name}"' in page, f"{part}.{name}"
 
 
 def test_the_fields_of_the_registry_are_filled_in(tmp_path):
     job = released.job(tmp_path, "hierarchy")
     deployment = certified(release(job))["deployment"]
     assert {name: set(part) for name, part in deployment.items()} == REGISTRY
+    assert deployment["model"]["model_name"] == "Central"
     assert deployment["product"]["name"] == "Trips"
     assert deployment["dp_flavor"]["name"] == "Pure DP"
     assert deployment["dp_flavor"]["input_metric"] == "change-one distance"

@@ -277,6 +277,7 @@ def test_agents_release_what_one_machine_would_and_the_ledger_is_charged_once(jo
     table = job.tables[0]
     release = identity(secret, __version__, job.spec.hash, *sorted(job.public_files.values()))
     assert found.certificate.release == release
+    assert "against outsiders, not against an agent" in found.certificate.deployment.model.model_name
     noise = shared_noise(table.mechanism, table.division)
     one = joined(table.query, table.division, noise_of_all(noise, table.division, noise_keys(secret, release)))
     truth = table.query.answer(np.array([3, 1, 1, 0, 2]))

@@ -247,10 +247,21 @@ def test_all_neighbours_of_one_person_are_enough_for_the_subspace(tmp_path):
     assert not any("two persons" in caveat for caveat in made.caveats)
 
 
-@pytest.mark.parametrize("privacy", ["epsilon: 1e6", "epsilon: 1000000000", "rho: 1e12"])
-def test_a_budget_that_leaves_no_noise_is_refused_before_anything_is_charged(tmp_path, privacy):
-    with pytest.raises(SpecError, match="no noise is left"):
-        job(tmp_path, tree(privacy=privacy, rest="hold: [consistent]\nmethod: onto"))
+@pytest.mark.parametrize(
+    ("privacy", "key"),
+    [("epsilon: 1e6", "privacy.epsilon"), ("rho: 1e12", "privacy.rho"), ("epsilon: 180", "privacy")],
+)
+@pytest.mark.parametrize("method", ["onto", "given", "auto"])
+def test_a_budget_that_leaves_no_noise_is_refused_before_anything_is_charged(tmp_path, privacy, key, method):
+    with pytest.raises(SpecError, match=r"no noise is left.* publish the figures as exact") as caught:
+        job(tmp_path, tree(privacy=privacy, rest=f"hold: [consistent]\nmethod: {method}"))
+    assert caught.value.key == key
+
+
+def test_shares_that_measure_nothing_are_refused_where_they_are_written(tmp_path):
+    with pytest.raises(SpecError, match="every share is 0") as caught:
+        job(tmp_path, tree(table="shares: {borough: 0, zone: 0}"))
+    assert caught.value.key == "table.shares"
 
 
 def test_another_name_for_a_column_that_no_table_has_is_refused(tmp_path):
@@ -271,17 +282,17 @@ def test_refused_methods_name_the_remedy_as_a_spec_does(tmp_path):
 def test_refusals_call_figures_by_their_names(tmp_path):
     cannot = {
         "hold: [consistent, {between: {low: 5, at: [N1]}}, {impossible: [N1]}]": (
-            "impossible: 'city / North / N1'; between 5 and inf at 'city / North / N1'"
+            "impossible: 'city / North / N1'; at least 5 at 'city / North / N1'"
         ),
         "hold: [consistent, {between: {high: 5, at: [North]}}, {between: {low: 9, at: [N1]}}, nonnegative]": (
-            "consistent; between −inf and 5 at 'city / North'; between 9 and inf at 'city / North / N1'; nonnegative"
+            "consistent; at most 5 at 'city / North'; at least 9 at 'city / North / N1'; nonnegative"
         ),
     }
     for rest, words in cannot.items():
         with pytest.raises(SpecError) as caught:
             job(tmp_path, tree(rest=rest))
         assert str(caught.value).endswith(f"cannot hold together: {words}")
-    with pytest.raises(SpecError, match=r"\(between −inf and 5 at 'city / North' \(at 'city / North'\)\)"):
+    with pytest.raises(SpecError, match=r"\(at most 5 at 'city / North' \(at 'city / North'\)\)"):
         job(tmp_path, tree(table="guess: 3", rest="hold: [consistent, {between: {high: 5, at: [North]}}]"))
     unmeasured = "shares: {city: 0.5, borough: 0.5}"
     with pytest.raises(SpecError, match="where 'city / North / N1' has a bound but is not measured"):

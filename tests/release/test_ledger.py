@@ -460,3 +460,8 @@ def test_a_charge_that_cannot_be_read_is_no_charge_of_nothing(tmp_path, content)
         )
     with pytest.raises(Refused, match="charge 1 of the ledger cannot be read"):
         Ledger(path).remaining("trips", "record")
+
+
+def test_a_folder_is_no_ledger(tmp_path):
+    with pytest.raises(Refused, match="is a folder: name a file"):
+        Ledger(tmp_path)

@@ -9,9 +9,9 @@ from holdfast.release.certificate import seal_of
 from holdfast.release.explain import explain
 from holdfast.release.ledger import Ledger
 from holdfast.release.places import SpecError
+from holdfast.release.rules import RULES
 from holdfast.release.run import release
 from holdfast.release.schema import spec_schema
-from holdfast.release.spec import RULES
 from holdfast.release.tables import read_parquet
 from holdfast.release.verify import verify
 from jobs import cube, job, tree

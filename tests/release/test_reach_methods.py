@@ -34,7 +34,13 @@ def test_the_spec_names_every_law():
 
 @pytest.mark.parametrize(
     ("law", "kind"),
-    [("optimal", "gaussian"), ("gaussian", "gaussian"), ("correlated", "gaussian"), ("laplace", "laplace")],
+    [
+        ("optimal", "gaussian"),
+        ("gaussian", "gaussian"),
+        ("correlated", "gaussian"),
+        ("laplace", "laplace"),
+        ("k-norm", "laplace"),
+    ],
 )
 def test_noise_made_for_exact_margins_meets_the_budget(tmp_path, law, kind):
     made = job(tmp_path, crossed(kind, f"extend-{law}"))
@@ -160,10 +166,13 @@ def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkey
         (crossed("gaussian", "project", table=""), "write numbers: real in the table, or use given"),
         (
             crossed("gaussian", "extend-optimal", hold="hold: [nonnegative, {exact: [sex]}]"),
-            "not bounds or orders: leave those out, or use given, onto or given-then-onto",
+            "not bounds, orders or either: leave those out, or use given, onto or given-then-onto",
         ),
-        (crossed("gaussian", "project", hold="hold: [nonnegative]"), "not bounds or orders"),
-        (crossed("laplace", "extend-k-norm"), "use extend-laplace or given"),
+        (crossed("gaussian", "project", hold="hold: [nonnegative]"), "not bounds, orders or either"),
+        (
+            crossed("laplace", "extend-k-norm").replace("[F, M]", "[A, B, C, D]").replace("adult", "a, b, c, d, e"),
+            "use extend-laplace or given",
+        ),
         (
             tree(
                 privacy="rho: 1",

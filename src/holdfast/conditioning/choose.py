@@ -6,7 +6,7 @@ law and the system alone, never at the data. A new way is one new file and one l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Protocol, cast
 
@@ -22,6 +22,7 @@ from holdfast.conditioning import (
     gaussian_tree,
     gibbs,
     hierarchy,
+    in_turn,
     line,
     lines,
     metropolis,
@@ -62,6 +63,9 @@ class Near(Way, Protocol):
     def evidence(self, problem: Problem) -> Evidence:
         """How near, and how that is known; before any data is seen."""
 
+    def least_tau(self, problem: Problem) -> float:
+        """The least total variation that rounding leaves hope for; 0 where draws do not follow the problem's tau."""
+
 
 WAYS: tuple[ModuleType, ...] = (
     gaussian_tree,
@@ -79,7 +83,7 @@ WAYS: tuple[ModuleType, ...] = (
 )
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, walk)
+NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, in_turn, walk)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 
@@ -125,7 +129,7 @@ class Plan:
     def draw(self, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
         """Draw noise for all outputs, (size, n)."""
         if len(self.shares) == 1:
-            return self.shares[0].way.draw(self.problem, truth, size, stream)
+            return self.shares[0].way.draw(self.shares[0].problem, truth, size, stream)
         integer = self.problem.law.integer
         noise = np.empty((size, self.problem.law.n), dtype=np.int64 if integer else np.float64)
         for share in self.shares:
@@ -156,6 +160,8 @@ def choose(problem: Problem, method: str | None = None) -> Plan:
         way = next((way for way in candidates if way.accepts(part)), None)
         if way is None:
             raise Refused(_no_way(problem, method))
+        if way in NEAR and part.tau < (least := cast("Near", way).least_tau(part)):
+            part = replace(part, tau=least)  # noqa: PLW2901
         shares.append(Share(outputs, part, way))
     return Plan(problem, tuple(shares))
 

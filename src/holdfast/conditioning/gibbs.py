@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.conditioning.cholesky import Pattern, pattern_of
-from holdfast.conditioning.evidence import Evidence
+from holdfast.conditioning.evidence import LEAST_TAU, Evidence
 from holdfast.conditioning.gibbs_steps import WORDS, advance, advance_coupled
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.conditioning.threads import BATCH_WORDS, in_steps, in_threads
@@ -48,6 +48,12 @@ def accepts(problem: Problem) -> bool:
 def evidence(problem: Problem) -> Evidence:
     """Within the problem's tau, as couplings estimate."""
     return Evidence(problem.tau, False, WORDS_OF_EVIDENCE)
+
+
+def least_tau(problem: Problem) -> float:
+    """What doubles allow: statements about continuous noise are proved in real arithmetic, and say so."""
+    del problem
+    return LEAST_TAU
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.conditioning.evidence import Evidence
+from holdfast.conditioning.evidence import LEAST_TAU, Evidence
 from holdfast.conditioning.line_steps import Lines, advance, advance_coupled
 from holdfast.conditioning.polytope import Polytope
 from holdfast.conditioning.problem import Problem, Truth
@@ -59,6 +59,12 @@ def accepts(problem: Problem) -> bool:
 def evidence(problem: Problem) -> Evidence:
     """Within the problem's tau, as couplings estimate."""
     return Evidence(problem.tau, False, WORDS_OF_EVIDENCE + PROBED * problem.depends_on_data)
+
+
+def least_tau(problem: Problem) -> float:
+    """What doubles allow: statements about continuous noise are proved in real arithmetic, and say so."""
+    del problem
+    return LEAST_TAU
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:

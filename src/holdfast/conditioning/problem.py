@@ -20,7 +20,7 @@ class Problem:
 
     Equalities and invariants ask for A U = 0, since the truth satisfies them itself. Where there are only
     equalities, the law of U does not depend on the truth. Truth and noise count in steps of `unit`. A way that is not
-    exact draws within total variation `tau` of the law.
+    exact draws within total variation `tau` of the law, rounding included.
     """
 
     law: Independent
@@ -32,6 +32,11 @@ class Problem:
     def space(self) -> NullSpace:
         """The null space N of all equalities and invariants."""
         return self.system.null_space()
+
+    @property
+    def chain_tau(self) -> float:
+        """What couplings of chains in whole numbers are asked for: the other half is left to rounding."""
+        return self.tau / 2
 
     @property
     def depends_on_data(self) -> bool:

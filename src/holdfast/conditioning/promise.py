@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from holdfast.conditioning.evidence import TAU, Evidence
+from holdfast.conditioning.evidence import PRICE, TAU, Evidence, distance_of, needed_tau
 from holdfast.conditioning.price import box_price, tree_price
 from holdfast.conditioning.union_price import union_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.composition import THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 from holdfast.privacy.rounding import inward
@@ -32,6 +34,14 @@ UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
     "(corrected TV Thm 12; docs/theory/unions.md)"
 )
+TOO_FAR = (
+    "the draws only come near their law, and at this epsilon that costs a delta of 1 or more, so no statement holds: "
+    "ask for less epsilon, or for a smaller tau"
+)
+COSTLY = (
+    "most of this delta pays for draws that only come near their law, and it grows as e to the epsilon: ask for less "
+    "epsilon, or for a smaller tau"
+)
 FREE = "Gaussian noise conditioned on a convex set keeps μ (THEORY H6: Prékopa; Gopi–Lee–Liu 2022)"
 NO_CLAIM = (
     "no privacy statement is known for integer Gaussian noise given these inequalities: "
@@ -45,22 +55,50 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
     `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
     """
     found = _promise(base, system)
-    if not evidence:
-        return found
-    return Promise.of([_weaker(each, base, evidence) for each in found.statements], found.refusal)
+    return Promise.of([_weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
+
+
+def default_tau(base: Additive, system: System) -> float:
+    """The τ for which the best statement pays at most half of the δ that was asked for, or PRICE without one."""
+    best = next((each for each in _promise(base, system).statements if not each.void), None)
+    if best is None:
+        return TAU
+    asked = _asked_delta(base) / 2
+    epsilon = best.at_delta(asked).epsilon if best.epsilon is None else best.epsilon
+    return needed_tau(epsilon or 0.0, PRICE if base.target is None and best.pure else asked)
+
+
+def _asked_delta(base: Additive) -> Fraction:
+    """The δ that was asked for, or TAU."""
+    return Fraction(inward(base.target.delta if base.target else Fraction(TAU)))
+
+
+def statement_for(
+    base: Additive, system: System, differences: Differences, evidence: tuple[Evidence, ...] = (), **words: Any
+) -> Guarantee:
+    """Return the statement about some of the changes that keep every equality of a system without a union."""
+    return _weakened(_state(base, system, differences, **words), base, evidence)
+
+
+def _weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    return _weaker(statement, base, evidence) if evidence else statement
 
 
 def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
     """What is left of a statement when draws only come near the law: (ε, δ + (1+e^ε)τ) (THEORY §2)."""
-    distance = sum((Fraction(each.distance) for each in evidence), Fraction(0))
+    distance = distance_of(evidence)
     if distance and (statement.rho is not None or statement.mu is not None):
         statement = _with_room(statement, base, distance)
+    weaker = statement.weaker_by(distance)
+    words = [each.words for each in evidence]
+    if weaker.numerical_delta > PRICE:
+        words.append(COSTLY)
     proved = all(each.proved for each in evidence)
     return replace(
-        statement.weaker_by(distance),
+        weaker,
         status=statement.status if proved else "estimated",
         exact=False,
-        caveats=(*statement.caveats, *(each.words for each in evidence)),
+        caveats=(*statement.caveats, *words),
     )
 
 
@@ -69,7 +107,7 @@ def _with_room(statement: Guarantee, base: Additive, distance: Fraction) -> Guar
 
     Where the price would take more than half of it, the price comes on top; so it does for the classical formula.
     """
-    asked = Fraction(inward(base.target.delta if base.target else Fraction(TAU)))
+    asked = _asked_delta(base)
     half = statement.at_delta(asked / 2)
     weaker = half.weaker_by(distance)
     price = Fraction(weaker.delta) - Fraction(half.delta)  # at the larger ε of half the δ: enough for a smaller one
@@ -86,9 +124,8 @@ def _promise(base: Additive, system: System) -> Promise:
     found = possible(base, system)
     if found is None:
         return Promise.of([], NO_MOVE)
-    differences, unprotected = found
-    statements = _revised(base, system, differences, unprotected=unprotected)
-    return Promise.of(statements, NO_CLAIM)
+    differences, words = found
+    return Promise.of(_revised(base, system, differences, **words), NO_CLAIM)
 
 
 def _revised(base: Additive, system: System, differences: Differences, **words: Any) -> list[Guarantee]:
@@ -118,16 +155,18 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
 
 
 def _invariants(base: Additive, system: System) -> Promise:
-    def state(differences: Differences, **words: Any) -> Guarantee:
-        revised = _revised(base, system, differences, **words)
-        if revised:
-            return revised[0]
-        return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
-
-    statements = sharing(base, system, state)
+    statements = sharing(base, system, partial(_state, base, system))
     if system.has_inequalities or any(statement.scope == "all" for statement in statements):
         return Promise.of(statements, NO_CLAIM if statements else NO_MOVE)
     return Promise.of([*statements, *_subspace(base, system)], NO_MOVE)
+
+
+def _state(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee:
+    """The statement about differences that keep every equality; void where none is known."""
+    revised = _revised(base, system, differences, **words)
+    if revised:
+        return revised[0]
+    return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
 
 
 def _subspace(base: Additive, system: System) -> list[Guarantee]:
@@ -176,15 +215,16 @@ def _union(base: Additive, system: System) -> Promise:
     found = possible(base, outside)
     if found is None:
         return Promise.of([], NO_MOVE)
-    differences, unprotected = found
+    differences, words = found
     twice = 2 * base.loss(differences).value
     price = union_price(base, system, differences.neighbours)
     if price is None:
-        words = {"neighbours": differences.neighbours, "exact": False, "unprotected": unprotected}
+        words |= {"neighbours": differences.neighbours, "exact": False}
         return Promise.of([base.pure(twice, because=TWICE, **words)])
     if price.loss is None:
         return Promise.of([], NO_MOVE)
-    words = {"neighbours": price.neighbours, "exact": price.exact, "unprotected": price.unprotected}
+    words |= {"neighbours": price.neighbours, "exact": price.exact, "unprotected": price.unprotected}
+    words["caveats"] = (THESE_RECORDS_ONLY,)  # the price is that of possible tables, and steps between may not be
     if price.neighbours == differences.neighbours and outward(price.loss) > outward(twice):
         return Promise.of([base.pure(twice, because=TWICE, **(words | {"exact": False}))])
     return Promise.of([base.pure(price.loss, because=UNION, **words)])

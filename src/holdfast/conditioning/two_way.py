@@ -186,6 +186,12 @@ def evidence(problem: Problem) -> Evidence:
     )
 
 
+def least_tau(problem: Problem) -> float:
+    """The distance is proved, whatever is asked for."""
+    del problem
+    return 0.0
+
+
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
     """Draw noise with margins of 0, (size, n)."""
     del truth  # the law does not depend on it

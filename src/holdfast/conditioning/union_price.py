@@ -48,13 +48,15 @@ Ints = npt.NDArray[np.int64]
 class Price:
     """The largest loss, the neighbours it is about, whether it is attained, and what no allowed change alters.
 
-    `loss` is None where no change of a few records keeps within the union.
+    `loss` is None where no change of a few records keeps within the union. `unprotected` says in words what no allowed
+    change alters, and `frozen` lists the outputs among it.
     """
 
     loss: arb | None
     neighbours: Neighbours
     exact: bool = False
     unprotected: tuple[str, ...] = ()
+    frozen: tuple[int, ...] = ()
 
 
 def union_price(base: Additive, system: System, relation: Neighbours) -> Price | None:
@@ -119,7 +121,7 @@ def _by_tables(base: Additive, problem: Problem, relation: Neighbours) -> Price 
         if found.losses:
             attained = base.law.integer and base.query.identity and bool((tables >= 0).all()) and wider == relation
             left = _left(base, np.arange(base.query.n), problem.system, tables, found)
-            return Price(found.largest(_weights(problem, tables)), wider, attained, left)
+            return Price(found.largest(_weights(problem, tables)), wider, attained, *left)
     return Price(None, relation)
 
 
@@ -131,8 +133,10 @@ def _weights(problem: Problem, truths: Ints) -> list[arb]:
     return [Weights(found, truth).total() for truth in values]
 
 
-def _left(base: Additive, outputs: Ints, system: System, tables: Ints, found: Changes) -> tuple[str, ...]:
-    """What differs between tables of these outputs but is altered by no allowed change."""
+def _left(
+    base: Additive, outputs: Ints, system: System, tables: Ints, found: Changes
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """What differs between tables of these outputs but is altered by no allowed change: in words, and the outputs."""
     frozen = outputs[(tables != tables[:1]).any(axis=0) & ~found.changed]
     held = [np.asarray(branch.holds(tables), dtype=bool) for branch in system.branches]
     which = np.argmax(held, axis=0)
@@ -140,7 +144,8 @@ def _left(base: Additive, outputs: Ints, system: System, tables: Ints, found: Ch
     joins = (which[pairs[:, 0]], which[pairs[:, 1]])
     graph = sparse.csr_array((np.ones(len(pairs)), joins), shape=(len(held), len(held)))
     label = csgraph.connected_components(graph, directed=False)[1]
-    return frozen_words(base, frozen) + ((ONE_SIDE,) if np.unique(label[which]).size > 1 else ())
+    words = frozen_words(base, frozen) + ((ONE_SIDE,) if np.unique(label[which]).size > 1 else ())
+    return words, tuple(frozen.tolist())
 
 
 def _listed_changes(base: Additive, tables: Ints, relation: Neighbours) -> Changes | None:
@@ -228,7 +233,7 @@ def _by_sides(base: Additive, problem: Problem, relation: Neighbours) -> Price |
         if losses:
             found = Changes(losses, changed)
             left = _left(base, np.arange(base.query.n), problem.system, points, found)
-            return Price(found.largest(_weights(problem, points)), wider, False, left)
+            return Price(found.largest(_weights(problem, points)), wider, False, *left)
     return Price(None, relation)
 
 
@@ -265,7 +270,7 @@ def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price
         worst, found = worst.max(listed.largest(weights) + each * (records - number)), listed
     if boxes is None and not found.losses:
         return Price(None, relation)
-    return Price(worst, relation, False, _left(base, apart, system, tables, found))
+    return Price(worst, relation, False, *_left(base, apart, system, tables, found))
 
 
 def _by_boxes(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
@@ -278,8 +283,9 @@ def _by_boxes(base: Additive, problem: Problem, relation: Neighbours) -> Price |
     if each is None:
         return Price(None, relation)
     outputs = list(zip(*found, strict=True))
-    frozen = [not any(each.changes for each in output) and len(set(output)) > 1 for output in outputs]
-    return Price(each * records, relation, False, (*frozen_words(base, np.flatnonzero(frozen)), ONE_SIDE))
+    frozen = np.flatnonzero([not any(each.changes for each in output) and len(set(output)) > 1 for output in outputs])
+    words = (*frozen_words(base, frozen), ONE_SIDE)
+    return Price(each * records, relation, False, words, tuple(frozen.tolist()))
 
 
 def _shared(system: System) -> npt.NDArray[np.bool_]:

@@ -21,12 +21,12 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.conditioning.corners import public_tables
 from holdfast.conditioning.crossed import crossed_table
-from holdfast.conditioning.evidence import Evidence
+from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.moves import found_moves
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.conditioning.rows_in_turn import Windows
+from holdfast.conditioning.rows_in_turn import TAIL, Windows
 from holdfast.conditioning.walk_rows import RowChain, tightened, tilted
-from holdfast.conditioning.walk_steps import FAR, Floats, Ints, Moves, walk, walk_coupled
+from holdfast.conditioning.walk_steps import CUT, FAR, Floats, Ints, Moves, walk, walk_coupled
 from holdfast.noise.convergence import PILOTS, advanced, worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
@@ -41,6 +41,8 @@ LEAST_INSIDE, WALKS = 0.05, 200
 WIDEST_LINES, WIDEST_ROWS = 2.0**12, 60.0
 #: Fewest steps of any walk, whatever was measured.
 FEWEST_STEPS = 20
+#: Steps that a tau must leave room for the rounding of: along lines, and by whole tables.
+USUAL_LINES, USUAL_ROWS = 1_000, 50
 #: How much flatter the law is from which walks start, and steps taken there.
 FLATTER, FIRST_STEPS = 0.25, 20
 #: Rounds of walks for those that end beyond a bound; with LEAST_INSIDE one draw in e^51 needs more.
@@ -53,10 +55,6 @@ SEED = 6
 #: Numbers of steps that were measured before: tables of one shape, law and bounds share theirs.
 MEASURED: dict[Any, int] = {}
 
-NEAR_WORDS = (
-    "the draws come from a walk that runs until L-lag couplings put it within total variation {tau:.3g} of the law "
-    "this statement is about, at 99 % confidence; this is measured and not proved"
-)
 PROBED_WORDS = (
     "; the law depends on the data here, so that was measured at public tables and may differ at the true one"
 )
@@ -96,12 +94,38 @@ def evidence(problem: Problem) -> Evidence:
     return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau) + probed)
 
 
+def least_tau(problem: Problem) -> float:
+    """What rounding allows in a usual number of steps, twice."""
+    return 2 * (USUAL_LINES if _row_cells(problem) is None else USUAL_ROWS) * _rounding(problem)
+
+
+def _row_cells(problem: Problem) -> Ints | None:
+    """The cells of a two-way table that is walked by whole tables; None where lines are walked."""
+    wide = float(np.sqrt(problem.law.variances.max(initial=0.0))) > WIDEST_ROWS
+    return None if wide else crossed_table(problem.system)
+
+
+def _rounding(problem: Problem) -> float:
+    """What rounding and the tails that are left out add to the distance in one step, at most (docs/theory/walks.md)."""
+    n, widest = problem.law.n, 1 + float(np.sqrt(problem.law.variances.max(initial=0.0)))
+    cells = _row_cells(problem)
+    if cells is not None:
+        scale, gaussian = _window_scale(problem)
+        sizes = Windows.of(scale, gaussian, *cells.shape)
+        terms = 2 * (sizes.depth + int(sizes.widths.max())) + 100
+        return n * (16 * terms * 2.0**-53 + 4 * TAIL)
+    # A line has less than 40 terms per standard deviation, each e to a sum of n parts that is n to n + 37 in size.
+    each = (100 * widest + (37 + 2 * n) * (n + 2)) * 2.0**-53 + 2 * widest * CUT
+    within = 2 / LEAST_INSIDE if problem.depends_on_data else 1.0
+    return problem.space.dimension * each * within
+
+
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
     """Draw noise, (size, n), such that truth + noise satisfies the system; each row from a walk of its own."""
     if problem.space.dimension == 0:
         return np.zeros((size, problem.law.n), dtype=np.int64)
-    cells = crossed_table(problem.system)
-    if cells is not None and float(np.sqrt(problem.law.variances.max())) <= WIDEST_ROWS:
+    cells = _row_cells(problem)
+    if cells is not None:
         table = np.zeros(problem.law.n, dtype=np.int64) if truth is None else np.asarray(truth, dtype=np.int64)
         chain = _row_chain(problem, cells, table)
         states = advanced(chain, chain.start(size, stream), _row_steps(problem, cells), stream)
@@ -151,16 +175,21 @@ def _rates(problem: Problem) -> Floats:
     return rates[np.zeros(problem.law.n, dtype=np.int64) if problem.law.which is None else problem.law.which]
 
 
+def _window_scale(problem: Problem) -> tuple[float, bool]:
+    """The largest λ or σ², and whether it is σ²."""
+    widest, gaussian = float(1 / _rates(problem).min()), problem.law.kind == "gaussian"
+    return widest / 2 if gaussian else widest, gaussian
+
+
 def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
     """The chain of whole tables at this table of true values."""
     low, high = problem.system.integer_bounds(problem.unit)
     low = np.where(low > -LARGEST, low - table, -FAR)[cells]
     high = np.where(high < LARGEST, high - table, FAR)[cells]
     low, high = tightened(low, high)
-    rates, gaussian = _rates(problem)[cells], problem.law.kind == "gaussian"
-    rows, columns = cells.shape
-    widest = float(1 / rates.min())
-    sizes = Windows.of(widest / 2 if gaussian else widest, gaussian, rows, columns)
+    rates, rows, columns = _rates(problem)[cells], *cells.shape
+    widest, (scale, gaussian) = float(1 / rates.min()), _window_scale(problem)
+    sizes = Windows.of(scale, gaussian, rows, columns)
     reach = min(sizes.core, int(max(np.abs(low).max(), np.abs(high).max())))
     places = np.arange(-reach, reach + 1)
     energies = rates[:, :, None] * (places**2 if gaussian else np.abs(places))
@@ -182,7 +211,9 @@ def _row_steps(problem: Problem, cells: Ints) -> int:
     )
     if key not in MEASURED:
         chains = [_row_chain(problem, cells, table) for table in _row_probes(problem, cells)]
-        MEASURED[key] = max(FEWEST_STEPS, worst_run_length(chains, problem.tau, seeded(SEED)).steps)
+        steps = max(FEWEST_STEPS, worst_run_length(chains, problem.chain_tau, seeded(SEED)).steps)
+        refuse_rounding(problem.tau, _rounding(problem), steps)
+        MEASURED[key] = steps
     return MEASURED[key]
 
 
@@ -295,14 +326,16 @@ def _lines(problem: Problem, truth: Truth) -> tuple[LineChain, int]:
     if not problem.depends_on_data:
         if "_lines" not in kept:
             chain = LineChain.of(problem, found_moves(problem), np.zeros(problem.law.n, dtype=np.int64))
-            steps = worst_run_length([chain], problem.tau, seeded(SEED), most=_most_steps(problem)).steps
+            steps = worst_run_length([chain], problem.chain_tau, seeded(SEED), most=_most_steps(problem)).steps
+            refuse_rounding(problem.tau, _rounding(problem), max(FEWEST_STEPS, steps))
             kept["_lines"] = chain, max(FEWEST_STEPS, steps)
         result: tuple[LineChain, int] = kept["_lines"]
         return result
     table, found, stream = np.asarray(truth, dtype=np.int64), found_moves(problem), seeded(SEED)
     chains = [LineChain.of(problem, found, probe) for probe in public_tables(problem, table)]
     # A law within τp/2 of another is within τ of it given an event of probability p or more.
-    steps = worst_run_length(chains, problem.tau * LEAST_INSIDE / 2, stream, most=_most_steps(problem)).steps
+    steps = worst_run_length(chains, problem.chain_tau * LEAST_INSIDE / 2, stream, most=_most_steps(problem)).steps
+    refuse_rounding(problem.tau, _rounding(problem), max(FEWEST_STEPS, steps))
     for chain in chains:
         if chain.inside(advanced(chain, chain.start(WALKS, stream), steps, stream)).mean() < 2 * LEAST_INSIDE:
             raise Refused(TOO_RARE)

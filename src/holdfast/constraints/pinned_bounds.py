@@ -6,14 +6,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused
-from holdfast.constraints.pinned_figures import SAFE, CellRows
+from holdfast.arguments import LARGEST
+from holdfast.constraints.pinned_figures import SAFE, CellRows, Contradiction
 
 Ints = npt.NDArray[np.int64]
 
 #: Rounds after which bounds that still creep are left as they are: a bound less is always allowed.
 ROUNDS = 40
-CONTRADICTION = "the figures contradict each other: no table of counts has them all; check them"
 
 
 def carried(rows: CellRows) -> CellRows:
@@ -41,12 +40,12 @@ def carried(rows: CellRows) -> CellRows:
         np.maximum.at(new_low, cell[up], -((-needed[up]) // a[up]))
         np.minimum.at(new_high, cell[down], (-needed[down]) // (-a[down]))
         if (new_low > new_high).any():
-            raise Refused(CONTRADICTION)
+            raise Contradiction
         if np.array_equal(new_low, low) and np.array_equal(new_high, high):
             break
         low, high = new_low, new_high
     if (low > high).any():
-        raise Refused(CONTRADICTION)
+        raise Contradiction
     return CellRows(rows.A, rows.b, rows.G, rows.h, low, high)
 
 

@@ -27,6 +27,13 @@ SAFE = 2.0**60
 TOO_LARGE = "figures and bounds must be smaller for so many cells: their sums times coefficients must stay below 2**60"
 
 
+class Contradiction(Refused):
+    """Figures that no table of counts has all."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(sentence or "the figures contradict each other: no table of counts has them all; check them")
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
     """One release: what was asked, what holds in it, and the values of its exact figures, in the order of the rows."""
@@ -154,5 +161,5 @@ def _stacked(
         sides = np.array([int(side * side.denominator) for side in exact], dtype=np.int64)
     empty = np.diff(rows.indptr) == 0
     if ((sides[empty] != 0) if equalities else (sides[empty] > 0)).any():
-        raise Refused("the figures contradict what holds for every dataset: a figure of nothing must be 0")
+        raise Contradiction("the figures contradict what holds for every dataset: a figure of nothing must be 0")
     return sparse.csr_array(rows[np.flatnonzero(~empty)]), sides[~empty].astype(np.int64)

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import LARGEST, Refused
-from holdfast.constraints.pinned_bounds import CONTRADICTION
-from holdfast.constraints.pinned_figures import CellRows
+from holdfast.arguments import LARGEST
+from holdfast.constraints.pinned_figures import CellRows, Contradiction
 
 Ints = npt.NDArray[np.int64]
 Axes = frozenset[int]
@@ -33,7 +32,7 @@ def cell_ranges(rows: CellRows, shape: tuple[int, ...]) -> tuple[Ints, Ints] | N
     for axes, table in margins.items():
         for other, wider in largest.items():
             if axes <= other and not np.array_equal(_summed(wider, axes), table):
-                raise Refused(CONTRADICTION)
+                raise Contradiction
     sets, tables = list(largest), list(largest.values())
     if not sets:
         low, high = np.zeros(shape, dtype=np.int64), np.full(shape, LARGEST, dtype=np.int64)
@@ -42,7 +41,7 @@ def cell_ranges(rows: CellRows, shape: tuple[int, ...]) -> tuple[Ints, Ints] | N
     else:
         common, other = (_summed(table, sets[0] & sets[1]) for table in tables)
         if not np.array_equal(common, other):
-            raise Refused(CONTRADICTION)
+            raise Contradiction
         low, high = np.maximum(0, tables[0] + tables[1] - common), np.minimum(tables[0], tables[1])
     covered = frozenset[int]().union(*sets)
     if any(size > 1 for axis, size in enumerate(shape) if axis not in covered):
@@ -81,7 +80,7 @@ def _margins(rows: CellRows, shape: tuple[int, ...]) -> dict[Axes, Any] | None:
         if (table < 0).any():
             return None  # only a part of the margin is published
         if (table[index] != b[members]).any():
-            raise Refused(CONTRADICTION)
+            raise Contradiction
         found[frozenset(axes.tolist())] = table.reshape(np.where(pattern, shape, 1))
     return found
 

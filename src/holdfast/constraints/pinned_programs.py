@@ -20,8 +20,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.constraints.pinned_bounds import CONTRADICTION
-from holdfast.constraints.pinned_figures import SAFE, TOO_LARGE, CellRows
+from holdfast.constraints.pinned_figures import SAFE, TOO_LARGE, CellRows, Contradiction
 from holdfast.constraints.pinned_walk import moves_of, walk
 from holdfast.constraints.solver import quiet_solver
 
@@ -284,7 +283,7 @@ class _Block:
         self.solver.run()
         status = self.solver.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
-            raise Refused(CONTRADICTION)
+            raise Contradiction
         values = np.array(self.solver.getSolution().col_value)
         if values.size == self.rows.n and np.isfinite(values).all():
             if status == highspy.HighsModelStatus.kOptimal:

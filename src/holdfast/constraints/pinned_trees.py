@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.constraints.pinned_bounds import CONTRADICTION
-from holdfast.constraints.pinned_figures import Known
+from holdfast.constraints.pinned_figures import Contradiction, Known
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,7 +58,7 @@ def ranges(known: Sequence[Known], of: Any, figures: bool = True) -> tuple[Ints,
             outputs, factor = rows.A.indices[rows.A.indptr[filled]], rows.A.data[rows.A.indptr[filled]]
             side = np.asarray(values)[filled]
             if (side % factor != 0).any():
-                raise Refused(CONTRADICTION)
+                raise Contradiction
             value = (side // factor).astype(np.int64)
             np.maximum.at(low, outputs, value)
             np.minimum.at(high, outputs, value)
@@ -68,7 +67,7 @@ def ranges(known: Sequence[Known], of: Any, figures: bool = True) -> tuple[Ints,
         raise Refused("figures must add up to less than 2**61")
     tree = of.tree
     if not _passes(tree.parents, tree.order, of.n // tree.n, low, high):
-        raise Refused(CONTRADICTION)
+        raise Contradiction
     return low, high
 
 

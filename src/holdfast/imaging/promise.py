@@ -25,7 +25,7 @@ def promise(base: Additive, before: Promise, problem: Problem, *, new_invariants
     if not new_invariants:
         if before.is_base:
             return _structural(base, problem)
-        kept = [_passed(statement) for statement in before.statements if statement.scope != "subspace"]
+        kept = [passed(statement) for statement in before.statements if statement.scope != "subspace"]
         return Promise.of(kept, before.refusal or "no statement is left after the move")
     if not before.is_base:
         return Promise.of([], "new exact figures after given() or onto() have no known guarantee: ask for all at once")
@@ -34,14 +34,15 @@ def promise(base: Additive, before: Promise, problem: Problem, *, new_invariants
 
 def _structural(base: Additive, problem: Problem) -> Promise:
     """The base's statement for the differences that can occur at all."""
-    found = possible(base, problem.system) if not problem.system.branches else (base.everything(), ())
+    found = possible(base, problem.system) if not problem.system.branches else (base.everything(), {})
     if found is None:
         return Promise.of([], NO_MOVE)
-    differences, unprotected = found
-    return Promise.of([_passed(base.statement(differences, unprotected=unprotected))])
+    differences, words = found
+    return Promise.of([passed(base.statement(differences, **words))])
 
 
-def _passed(statement: Guarantee) -> Guarantee:
+def passed(statement: Guarantee) -> Guarantee:
+    """The statement after a move that reads nothing but what it is about."""
     return replace(statement, because=f"{statement.because}; {PASSES}", exact=False)
 
 

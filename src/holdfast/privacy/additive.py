@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -103,6 +104,13 @@ class Additive:
     def rescaled(self, factor: Fraction) -> Additive:
         """The same mechanism with every scale multiplied by the factor."""
         return replace(self, law=self.law.times(factor))
+
+    def factor_for(self, loss: Fraction) -> Fraction:
+        """A factor on all scales at which the noise by itself has about this loss (exactly, for Laplace noise)."""
+        ratio = self.loss(self.everything()).value / loss
+        if not ratio:
+            return Fraction(1)
+        return ratio if self.law.kind == "laplace" else Fraction(math.sqrt(ratio))
 
     def statement(self, differences: Differences | None = None, **words: Any) -> Guarantee:
         """What independent noise promises for these differences (THEORY §1).

@@ -25,10 +25,20 @@ from holdfast.privacy.renyi import ORDERS, RenyiCurve, rough_pure
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.queries.neighbours import Neighbours
 
-#: Added when exact figures differ between the parts (THEORY §3, last lines; SDP §2.3).
+#: Added when exact figures may differ between the parts (THEORY §3, last lines; SDP §2.3).
 DIFFERENT_FIGURES = (
-    "the parts publish different exact figures: together they may disclose more than each alone, "
-    "and more records may have to change together to keep all of them"
+    "the parts may publish different exact figures: together these may determine more than each alone (hf.pinned with "
+    "earlier=... tells), and more records may have to change together to keep all of them, perhaps more than this "
+    "statement is about (hf.compose of the mechanisms tells)"
+)
+#: How a statement marks exact figures.
+PUBLISHED = "(published exactly)"
+#: How figures are called that are not all named: the same words may then stand for different ones.
+NAMELESS = ("invariant row", f" more {PUBLISHED}")
+#: Carried by statements from which none about more records follows (docs/theory/composition.md).
+THESE_RECORDS_ONLY = (
+    "what must hold may let more records change together in ways that smaller changes do not add up to: nothing "
+    "follows from this statement about more records than it names"
 )
 #: The two fields that hold probabilities.
 DELTAS = ("delta", "numerical_delta")
@@ -102,7 +112,8 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
     *Guarantee:* for f = ⌈records/k⌉ steps of k records: pure ε gives fε; (ε, δ) gives fε and δ·Σ e^(iε) over
     i < f (triangle inequality); ρ-zCDP gives f²ρ (Bun and Steinke 2016, Proposition 1.9); μ gives fμ (Dong,
     Roth and Su 2022, arXiv 1905.02383, Theorem 2.14). A statement at whole orders only loses its ρ.
-    Invariant-sharing statements are refused: the datasets on the way need not share the figures.
+    Invariant-sharing statements are refused: the datasets on the way need not share the figures. So are statements
+    with the caveat `THESE_RECORDS_ONLY`: the datasets on the way need not obey what must hold.
     """
     number = whole("records", records, at_least=1)
     if number == guarantee.records:
@@ -116,6 +127,11 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         raise Refused(
             f"an invariant-sharing statement about {guarantee.records} record(s) says nothing about {number}: "
             "the data on the way need not share the exact figures"
+        )
+    if THESE_RECORDS_ONLY in guarantee.caveats:
+        raise Refused(
+            f"a statement about {guarantee.records} record(s) says nothing about {number} where not all data are "
+            f"possible: make the mechanism for neighbours that differ in {number} records"
         )
     steps = -(-number // guarantee.records)
     values: dict[str, Any] = dict.fromkeys(("epsilon", "rho", "mu")) | {
@@ -322,8 +338,7 @@ def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: flo
 def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
     """Return the numbers with the joint scope, status, caveats and unprotected figures."""
     caveats = [caveat for part in parts for caveat in part.caveats]
-    figures = {part.unprotected for part in parts if part.scope != "all"}
-    if len(figures) > 1:
+    if _figures_may_differ(parts):
         caveats.append(DIFFERENT_FIGURES)
     scope = max((part.scope for part in parts), key=SCOPES.index)
     if scope == "subspace" and len(parts) > 1:
@@ -339,3 +354,13 @@ def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
         caveats=tuple(dict.fromkeys(caveats)),
         exact=len(parts) == 1 and parts[0].exact and numbers["because"] == parts[0].because,
     )
+
+
+def _figures_may_differ(parts: Sequence[Guarantee]) -> bool:
+    """Say whether some parts may publish other exact figures than others, as far as words tell."""
+    told = [
+        tuple(item for item in part.unprotected if part.scope != "all" or item.endswith(PUBLISHED)) for part in parts
+    ]
+    publishing = [figures for figures in told if figures]
+    nameless = any(words in item for figures in publishing for item in figures for words in NAMELESS)
+    return len(publishing) > 1 and (nameless or len(set(publishing)) > 1)

@@ -223,6 +223,7 @@ class Guarantee:
                 mu=None,
                 orders="all",
                 exact=False,
+                because=f"{self.because.rstrip('. ')}; draws that only come near this law cost a δ of 1 or more here",
             )
         numerical = min(total, outward(Fraction(self.numerical_delta) + Fraction(extra)))
         return replace(self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", exact=False)

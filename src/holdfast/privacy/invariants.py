@@ -17,8 +17,10 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, System
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
+from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.queries import Moves, Query, shared_moves
+from holdfast.queries.signatures import independent, signatures
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6
@@ -38,7 +40,7 @@ def published(system: System) -> tuple[str, ...]:
     rows = system.invariants
     if rows.count == 0:
         return ()
-    return (f"{named(rows.names[:NAMED], rows.count)} (published exactly)",)
+    return (f"{named(rows.names[:NAMED], rows.count)} {PUBLISHED}",)
 
 
 def frozen_words(base: Additive, frozen: npt.NDArray[np.int64]) -> tuple[str, ...]:
@@ -69,20 +71,37 @@ def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) ->
 NO_MOVE = "no change of a few records keeps these equalities, so no statement holds: ask for fewer of them"
 
 
-def possible(base: Additive, system: System) -> tuple[Differences, tuple[str, ...]] | None:
-    """The differences that data obeying the structural equalities can show, and what they leave unprotected.
+def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any]] | None:
+    """The differences that data obeying the structural equalities can show, and the words that go with them.
 
     None when no such difference of a few records was found: then nothing can be said.
     """
     space = system.null_space(invariants=False)
     if space.rank == 0 or base.query.cells is None or _adds_up(base.query, space):
-        return AllDifferences(base.query, base.neighbours), ()
+        return AllDifferences(base.query, base.neighbours), {}
     moves = moves_within(base, space)
     if moves.empty:
         return None
     if moves.everything:
-        return AllDifferences(base.query, base.neighbours), ()
-    return moves, frozen_words(base, open_frozen(moves, space))
+        return AllDifferences(base.query, base.neighbours), {}
+    caveats = () if _larger_are_sums(base, space, moves) else (THESE_RECORDS_ONLY,)
+    return moves, {"unprotected": frozen_words(base, open_frozen(moves, space)), "caveats": caveats}
+
+
+def _larger_are_sums(base: Additive, space: NullSpace, moves: Moves) -> bool:
+    """Whether changes of more records that keep the equalities are sums of moves, with as many records in all.
+
+    It is so when the distinct signatures A·w_j of the cells, other than 0, are linearly independent: in every such
+    change the records of one signature cancel, so it consists of single records of signature 0 and of pairs of one
+    signature. Pairs fill up groups of an even number of records (docs/theory/composition.md).
+    """
+    kept: dict[Any, tuple[Query, bool]] = space.__dict__.setdefault("_sums", {})
+    key = (id(base.query), moves.neighbours)
+    if key not in kept:
+        found = signatures(space.rows, base.query.columns, None)
+        pairs = moves.neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
+        kept[key] = (base.query, independent(found.distinct()) and not (pairs and moves.records % 2))
+    return kept[key][1]
 
 
 def open_frozen(moves: Moves, space: NullSpace) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ class Promise:
 
     @classmethod
     def of(cls, statements: Iterable[Guarantee], refusal: str = "") -> Promise:
-        """Sort the statements; the refusal is kept only when all of them are void."""
+        """Sort the statements; the refusal is kept only when all of them are void or there are none."""
         ordered = tuple(sorted(statements, key=lambda statement: statement.rank))
         holds = any(not statement.void for statement in ordered)
         return cls(ordered, "" if holds else refusal)

@@ -32,6 +32,8 @@ def calibrate_refinement(
             "no noise gives these outputs a finite loss: their values before and after a change never coincide; "
             "leave outputs out, or name fewer"
         )
+    if not found.exact:
+        raise Refused("the difference changes no refined answer that is seen, so every scale will do: use any above 0")
     factor = found.exact / target
     if relative is None:
         return outward(factor)

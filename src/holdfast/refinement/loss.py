@@ -13,10 +13,9 @@ from flint import fmpq_mat
 from holdfast.arguments import Refused, positions, positive
 from holdfast.constraints.rationals import numeric
 from holdfast.privacy.rounding import outward
-from holdfast.refinement.least_cost import Cheapest, cheapest, cheapest_whole, whole_solution
+from holdfast.refinement.least_cost import Cheapest, cheapest, cheapest_whole
 from holdfast.refinement.linear import LinearRefinement
 from holdfast.refinement.rational_matrices import (
-    as_rows,
     left_null_space,
     made,
     read_entry,
@@ -80,9 +79,8 @@ class Study:
         return best
 
     def subsets(self, difference: tuple[Fraction, ...]) -> Iterator[tuple[int, ...]]:
-        """Yield the largest sets S for which some t has (A t)_S = d_S. A larger S has a larger loss: these suffice."""
+        """Yield the largest sets S for which some real t has (A t)_S = d_S; smaller ones have smaller losses."""
         n = self.A.nrows()
-        rows = as_rows(self.A)
         null = left_null_space(self.A)
         change = [sum((y * d for y, d in zip(vector, difference, strict=True)), Fraction(0)) for vector in null]
 
@@ -92,14 +90,7 @@ class Study:
             outside = [[Fraction(vector[i]) for vector in null] for i in range(n) if i not in chosen]
             return _spans(outside, change)
 
-        def whole(chosen: frozenset[int]) -> bool:
-            listed = sorted(chosen)
-            if not real(chosen):
-                return False
-            part = made([rows[i] for i in listed], self.A.ncols())
-            return whole_solution(part, [difference[i] for i in listed]) is not None
-
-        for chosen in largest_admitted(n, whole if self.integer else real):
+        for chosen in largest_admitted(n, real):
             yield tuple(sorted(chosen))
 
 
@@ -120,7 +111,8 @@ def refinement_loss(A: Any, difference: Any, scale: Any, outputs: Any = None, *,
     or a whole difference set, one per row: the largest loss counts. `scale`: the Laplace scale of the noise, one number
     or one per output. `outputs`: the refined answers that are seen; None: the largest loss over all sets of them whose
     values can coincide (LR Def 5 sets the others aside). Named outputs whose values can never coincide have an infinite
-    loss. `integer`: whole noise; ρ is then an upper bound.
+    loss. `integer`: whole noise; ρ is then an upper bound, and infinite where values that real noise would let coincide
+    never do, as when a refined answer is always even before a change and odd after it.
 
     Guarantee: for every event of the outputs, e^−ρ ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^ρ; for continuous noise no smaller ρ
     will do.

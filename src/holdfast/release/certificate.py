@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -140,6 +140,15 @@ class Unprotected(Model):
     records: Annotated[int, Field(ge=1)] | None
 
 
+class Side(Model):
+    """What holds on one side of a union, in row numbers from 0."""
+
+    nonnegative: bool
+    bounds: list[Bound]
+    orders: list[list[Row]]
+    linear: list[Sum]
+
+
 class Holds(Model):
     """What must hold in a table, in row numbers from 0."""
 
@@ -150,6 +159,7 @@ class Holds(Model):
     bounds: list[Bound]
     orders: list[list[Row]] = []
     linear: list[Sum] = []
+    either: list[list[Side]] = []
     impossible: list[Row]
     exact: list[Figure]
 
@@ -212,10 +222,14 @@ class PrivacyLoss(Model):
     privacy_parameters_description: str
 
 
+Trust = Literal["Central", "Distributed: agents share a secret; it holds against outsiders, not against an agent"]
+CENTRAL, DISTRIBUTED = get_args(Trust)
+
+
 class TrustModel(Model):
     """Registry: who is trusted with what."""
 
-    model_name: Literal["Central"] = "Central"
+    model_name: Trust
     release_type: Literal["One release"] = "One release"
     data_source_type: Literal["Static"] = "Static"
     access_type: Literal["Non-interactive"] = "Non-interactive"

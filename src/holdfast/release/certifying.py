@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from holdfast.privacy import Guarantee
 from holdfast.release.certificate import (
+    CENTRAL,
+    DISTRIBUTED,
     Accounting,
     Certificate,
     Deployment,
@@ -60,7 +61,7 @@ def table_certificate(
         ways=ways,
         mechanism=repr(table.mechanism),
         statements=list(statements_of(table)),
-        holds=_holds(table.holds),
+        holds=Holds.model_validate_json(json.dumps(table.holds)),
         unprotected=[
             Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in (*table.unprotected, *determined)
         ],
@@ -69,15 +70,6 @@ def table_certificate(
         csv=csv,
         measurements=measurements,
     )
-
-
-def _holds(account: dict[str, Any]) -> Holds:
-    """Read what must hold; numbers are written as whole numbers or fractions."""
-    bounds = [
-        {**bound, **{side: None if bound[side] is None else str(Fraction(bound[side])) for side in ("low", "high")}}
-        for bound in account["bounds"]
-    ]
-    return Holds.model_validate_json(json.dumps({**account, "bounds": bounds}))
 
 
 def certificate_of(
@@ -130,7 +122,7 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
             privacy_parameters=_parameters(best),
             privacy_parameters_description=str(best),
         ),
-        model=TrustModel(),
+        model=TrustModel(model_name=CENTRAL if job.spec.distributed is None else DISTRIBUTED),
         accounting=Accounting(
             post_processing=(
                 f"{', '.join(moved)}: noisy answers moved to a near table in which everything holds"

@@ -16,7 +16,7 @@ from holdfast.mechanism import Mechanism
 from holdfast.release.domain import Layout
 from holdfast.release.errors import Errors, errors
 from holdfast.release.holding import Holding
-from holdfast.release.methods import Problem, asked_for, calibrated, counted, fits, lists_tables, made, suited
+from holdfast.release.methods import NO_NOISE, Problem, asked_for, calibrated, counted, fits, lists_tables, made, suited
 from holdfast.release.wording import REAL, in_words_of_the_spec
 
 #: Simulated errors are equal when they agree to this many digits.
@@ -77,7 +77,7 @@ def choose(choice: Choice, law: str) -> Mechanism:
     refusals = []
     for method in choice.methods(law):
         try:
-            mechanism = made(method, choice.problem.noise(law), choice.problem)
+            mechanism = made(method, choice.problem.noise(law, method), choice.problem)
             counted(mechanism, choice.problem.scope)
         except Refused as refusal:
             refusals.append((method, in_words_of_the_spec(choice.layout, str(refusal))))
@@ -100,7 +100,7 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     weaker_ones: dict[int, Mechanism] = {}
     for law, method in pairs:
         try:
-            mechanism = made(method, choice.problem.noise(law), choice.problem)
+            mechanism = made(method, choice.problem.noise(law, method), choice.problem)
             fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
             weaker = _weaker_than_asked(choice, fitted)
             measured = several and weaker is None
@@ -170,5 +170,7 @@ def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:
         sentence = f"no method holds everything that is asked ({reasons})"
     if laid.asked.numbers == "whole" and "integer" in sentence and REAL not in sentence:
         sentence += f"; {REAL} in the table allows values that are not whole"
+    if NO_NOISE in methods:
+        return laid.spec.error(("privacy",), NO_NOISE)
     key = "hold" if laid.asked.method == "auto" and laid.asked.hold else "method"
     return laid.spec.error(laid.place(key), sentence, found=laid.asked.method)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Constraint, invariant
 from holdfast.constraints.pinned import Disclosure, disclosure
-from holdfast.constraints.pinned_figures import Known
+from holdfast.constraints.pinned_figures import Contradiction, Known
 from holdfast.constraints.rows import products
 from holdfast.queries import histogram
 from holdfast.release.public import Texts
-from holdfast.release.unprotected import Unprotected, determined, in_words
+from holdfast.release.unprotected import BEFORE, DETERMINED, Unprotected, in_words, listed
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
@@ -53,11 +53,15 @@ REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the s
 
 @dataclass(frozen=True, eq=False)
 class GivenAway:
-    """The ranges that are left for the figures of a table, and sentences about figures that were left aside."""
+    """The ranges that are left for the figures of a table, and sentences about figures that were left aside.
+
+    `before` lists outputs that earlier releases published exactly and this table does not, by release.
+    """
 
     table: Table
     ranges: Disclosure | None
     notes: tuple[str, ...] = ()
+    before: tuple[tuple[str, Ints], ...] = ()
 
     @property
     def rows(self) -> Ints:
@@ -71,12 +75,13 @@ class GivenAway:
 
     @property
     def entries(self) -> tuple[Unprotected, ...]:
-        """What is determined, level by level."""
-        return determined(self.table, self.rows)
+        """What was published before or is determined, level by level."""
+        earlier = [each for release, rows in self.before for each in listed(self.table, rows, BEFORE.format(release))]
+        return (*earlier, *listed(self.table, self.rows, DETERMINED))
 
     @property
     def words(self) -> list[str]:
-        """What is determined, in sentences."""
+        """What was published before or is determined, in sentences."""
         return in_words(self.table.name, self.entries)
 
 
@@ -160,8 +165,9 @@ def _known(table: Table, figures: Figures) -> tuple[list[Known], bool]:
         if len({row for _, row in outputs}) == len(wanted):
             found.append(_rows(table.query, outputs, counts))
         elif int(table.query.cells or 0) <= MOST_CELLS:
-            cells = _matches(enumerate(zip(*_cell_columns(table, group["columns"]), strict=True)), wanted)
-            found.append(_rows(histogram(int(table.query.cells or 0)), cells, counts))
+            count = int(table.query.cells or 0)
+            cells = _matches(enumerate(_rows_of(_cell_columns(table, group["columns"]), count)), wanted)
+            found.append(_rows(histogram(count), cells, counts))
         else:
             whole = False
     return [each for each in found if each is not None], whole
@@ -186,15 +192,15 @@ def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
     return list(zip(*([str(text) for text in column] for column in columns), strict=True)) if columns else [()] * count
 
 
-def _cell_columns(table: Table, columns: Sequence[str]) -> list[list[str]]:
+def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
     """The values of columns in every cell."""
     if table.layout.tree is not None:
         tree, by = table.layout.tree, table.layout.by
         leaves = (tree.leaves[:, None] * by + np.arange(by)).ravel()
-        return [[str(text) for text in table.columns[name][leaves]] for name in columns]
+        return [table.columns[name][leaves] for name in columns]
     points = np.indices([key.size for key in table.keys]).reshape(len(table.keys), -1)
     axes = [table.layout.names.index(name) for name in columns]
-    return [[str(text) for text in table.keys[a].values[-1][points[a]]] for a in axes]
+    return [table.keys[a].values[-1][points[a]] for a in axes]
 
 
 def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | None:
@@ -226,8 +232,31 @@ def given_away(
         known += [each for found, _ in beside for each in found]
         before = [each for found, _ in known_before for each in found]
         told = notes if all(whole for _, whole in (*beside, *known_before)) else (*notes, TOO_LARGE)
-        result.append(_ranges(table, known, before, told))
+        result.append(replace(_ranges(table, known, before, told), before=_published_before(table, alike)))
     return result
+
+
+def published_before(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
+    """Return only what earlier releases published exactly and this one protects, which takes no time."""
+    alike = [each for each in earlier if each["treatment"] == treatment(job)]
+    return [GivenAway(table, None, before=_published_before(table, alike)) for table in job.tables]
+
+
+def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[str, Ints], ...]:
+    """The outputs that are earlier exact figures and not exact here; each under its last release."""
+    found: dict[int, str] = {}
+    for figures in earlier:
+        for group in figures["groups"]:
+            wanted = {tuple(values): i for i, values in enumerate(group["values"])}
+            if set(group["columns"]) <= set(_named_columns(table)):
+                matches = _matches(_outputs(table, group["columns"]), wanted)
+                found |= {row: str(figures["release"]) for row, _ in matches}
+    if table.holding.exact:
+        A = _system(table).invariants.A
+        for row in A.indices[A.indptr[:-1][np.diff(A.indptr) == 1]].tolist():
+            found.pop(row, None)
+    releases = dict.fromkeys(found.values())
+    return tuple((name, np.array(sorted(row for row in found if found[row] == name))) for name in releases)
 
 
 def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
@@ -237,8 +266,13 @@ def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
 def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[str, ...]) -> GivenAway:
     if not known and not before:
         return GivenAway(table, None, notes)
-    known = [*_structural(table), *known]
-    found = _disclosed(table, [*known, *before], SECONDS)
+    asked, known = known, [*_structural(table), *known]
+    try:
+        found = _disclosed(table, [*known, *before], SECONDS)
+    except Refused as refusal:
+        if not before:
+            raise
+        return _ranges(table, asked, [], (*notes, f"earlier exact figures are not looked at: {refusal}"))
     if isinstance(found, Disclosure):
         return GivenAway(table, found, notes)
     if not before:
@@ -254,12 +288,33 @@ def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[
     raise found
 
 
-def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
+def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
     """Return the ranges, or the refusal of figures that contradict each other."""
+    if any(each.system.branches for each in known):
+        return _on_any_side(table, known, seconds)
     try:
         return disclosure(known, table.query, seconds)
-    except Refused as refusal:
+    except Contradiction as refusal:
         return refusal
+
+
+def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
+    """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
+    own = next(each for each in known if each.system.branches)
+    others = [each for each in known if each is not own]
+    outside = _disclosed(table, [*others, replace(own, system=replace(own.system, branches=()))], seconds)
+    if isinstance(outside, Contradiction):
+        return outside
+    each = seconds / len(own.system.branches)
+    sides = [_disclosed(table, [*others, replace(own, system=side)], each) for side in own.system.branches]
+    kept = [side for side in sides if isinstance(side, Disclosure)]
+    if not kept:
+        return next(side for side in sides if isinstance(side, Contradiction))
+    lows, highs = np.stack([side.low for side in kept]), np.stack([side.high for side in kept])
+    attained = np.all([side.attained for side in kept], axis=0)
+    apart = (lows != lows[0]).any(axis=0) | (highs != highs[0]).any(axis=0)
+    varies = np.any([side.varies for side in kept], axis=0) | (attained & apart)
+    return replace(outside, low=lows.min(axis=0), high=highs.max(axis=0), attained=attained, varies=varies)
 
 
 def _agreeing(table: Table, known: list[Known], before: list[Known]) -> list[Known]:
@@ -311,6 +366,7 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 def in_sentences(found: GivenAway) -> list[str]:
     """Say what published figures give away about a table."""
     sentences = [f"{found.table.name}: {note}." for note in found.notes]
+    sentences += [f"{words}." for words in in_words(found.table.name, replace(found, ranges=None).entries)]
     if found.ranges is None:
         return sentences
     ranges, labels = found.ranges, found.table.query.labels

@@ -29,6 +29,7 @@ from holdfast.constraints.rows import Names
 from holdfast.release.domain import Layout, Mask
 from holdfast.release.figures import figures, ordered_outputs
 from holdfast.release.places import Place
+from holdfast.release.rules import Hold
 from holdfast.release.wording import in_words_of_the_spec
 
 #: Tables with more rows than this are described by their names alone, not row by row.
@@ -62,6 +63,7 @@ def holding(layout: Layout) -> Holding:
             "bounds": [],
             "orders": [],
             "linear": [],
+            "either": [],
             "impossible": [],
             "exact": [],
         }
@@ -72,28 +74,22 @@ def holding(layout: Layout) -> Holding:
         try:
             if rule.rule == "consistent":
                 _consistent(layout, found)
-            elif rule.rule == "nonnegative":
-                found.unequal = _both(found.unequal, nonnegative())
-                found.account["nonnegative"] = True
-            elif rule.rule == "between":
-                _between(layout, found, i)
-            elif rule.rule == "ordered":
-                chains = ordered_outputs(layout, rule.ordered, (*place, "ordered"))
-                for chain in chains:
-                    names = [str(name) for name in layout.query.labels[chain]]
-                    steps = [f"{low!r} at most {high!r}" for low, high in itertools.pairwise(names)]
-                    found.unequal = _both(found.unequal, _titled(ordered(chain), steps))
-                found.account["orders"] += chains.tolist()
-            elif rule.rule in ("equals", "at_least"):
-                _linear(layout, found, i)
             elif rule.rule == "impossible":
                 for j, item in enumerate(rule.impossible):
                     cells = layout.cells(item, (*place, "impossible", j))
                     found.impossible = cells if found.impossible is None else found.impossible | cells
-            else:
+            elif rule.rule == "exact":
                 exact += [(item, (*place, "exact", j)) for j, item in enumerate(rule.exact)]
+            elif rule.rule == "either":
+                _either(layout, found, rule, place)
+            else:
+                _structural(layout, found, rule, place, f"hold number {i + 1}")
         except Refused as refusal:
             raise _placed(layout, place, refusal) from None
+    for i, rule in enumerate(layout.asked.hold):
+        if exact and rule.rule == "either":
+            sentence = "no statement is known for sides beside exact figures: leave out either, or what is exact"
+            raise layout.spec.error(layout.place("hold", i, "either"), sentence)
     try:
         _empty(layout, found)
         _exact(layout, found, exact)
@@ -131,28 +127,70 @@ def _consistent(layout: Layout, found: Holding) -> None:
     ]
 
 
-def _between(layout: Layout, found: Holding, number: int) -> None:
-    bounds = layout.asked.hold[number].between
+def _structural(layout: Layout, found: Holding, rule: Hold, place: Place, called: str) -> None:
+    """Read a rule about all possible data that can also hold on one side only."""
+    if rule.rule == "nonnegative":
+        found.unequal = _both(found.unequal, nonnegative())
+        found.account["nonnegative"] = True
+    elif rule.rule == "between":
+        _between(layout, found, rule, (*place, "between", "at"))
+    elif rule.rule == "ordered":
+        chains = ordered_outputs(layout, rule.ordered, (*place, "ordered"))
+        for chain in chains:
+            names = [str(name) for name in layout.query.labels[chain]]
+            steps = [f"{low!r} at most {high!r}" for low, high in itertools.pairwise(names)]
+            found.unequal = _both(found.unequal, _titled(ordered(chain), steps))
+        found.account["orders"] += chains.tolist()
+    else:
+        _linear(layout, found, rule, (*place, rule.rule, "sum"), called)
+
+
+def _either(layout: Layout, found: Holding, rule: Hold, place: Place) -> None:
+    """Read sides of which one holds; two that can hold at the same time are refused by their numbers."""
+    sides: list[Constraint] = []
+    accounts = []
+    for k, rules in enumerate(rule.either):
+        at = (*place, "either", k)
+        side = Holding(account={"nonnegative": False, "bounds": [], "orders": [], "linear": []})
+        for j, each in enumerate(rules):
+            inner = (*at, j) if layout.spec.written((*at, j)) else at  # a side of one rule needs no list
+            try:
+                _structural(layout, side, each, inner, f"side {k + 1} of either")
+            except Refused as refusal:
+                raise _placed(layout, inner, refusal) from None
+        assert side.all is not None
+        for m, other in enumerate(sides):
+            try:
+                _ = other | side.all
+            except Refused:
+                sentence = (
+                    f"sides {m + 1} and {k + 1} can hold at the same time: add rules by which they exclude each other"
+                )
+                raise layout.spec.error(at, sentence) from None
+        sides.append(side.all)
+        accounts.append(side.account)
+    found.unequal = _both(found.unequal, Constraint((), tuple(sides)))
+    found.account["either"].append(accounts)
+
+
+def _between(layout: Layout, found: Holding, rule: Hold, place: Place) -> None:
+    bounds = rule.between
     assert bounds is not None
-    place = layout.place("hold", number, "between", "at")
     rows = None
     if bounds.at is not None:
         parts = [layout.outputs(item, (*place, j)) for j, item in enumerate(bounds.at)]
         rows = np.unique(np.concatenate(parts))
-    found.unequal = _both(found.unequal, between(bounds.low, bounds.high, at=rows))
-    limits = {
-        side: None if limit is None else str(limit) for side, limit in (("low", bounds.low), ("high", bounds.high))
-    }
+    low, high = (None if limit is None else Fraction(limit) for limit in (bounds.low, bounds.high))
+    found.unequal = _both(found.unequal, between(low, high, at=rows))
     listed = np.arange(layout.query.n) if rows is None else rows
-    found.account["bounds"].append({"rows": listed.tolist(), **limits})
+    limits = [None if limit is None else str(limit) for limit in (low, high)]
+    found.account["bounds"].append({"rows": listed.tolist(), **dict(zip(("low", "high"), limits, strict=True))})
 
 
-def _linear(layout: Layout, found: Holding, number: int) -> None:
+def _linear(layout: Layout, found: Holding, rule: Hold, place: Place, called: str) -> None:
     """Read a weighted sum; figures that are named twice are added twice."""
-    hold = layout.asked.hold[number]
-    asked = hold.equals or hold.at_least
+    asked = rule.equals or rule.at_least
     assert asked is not None
-    place = layout.place("hold", number, hold.rule, "sum")
     weights: dict[int, Fraction] = {}
     for j, term in enumerate(asked.sum_of):
         for row in figures(layout, term.of, (*place, j)).tolist():
@@ -164,12 +202,12 @@ def _linear(layout: Layout, found: Holding, number: int) -> None:
     scale = math.lcm(*(weights[row].denominator for row in rows))
     whole = np.array([int(weights[row] * scale) for row in rows], dtype=np.int64)
     matrix = sparse.csr_array((whole, rows, [0, len(rows)]), shape=(1, layout.query.n))
-    title = [f"the rule {hold.rule} of hold number {number + 1}"]
-    if hold.rule == "equals":
+    title = [f"the rule {rule.rule} of {called}"]
+    if rule.rule == "equals":
         found.equal = _both(found.equal, _titled(equals(matrix, [limit * scale]), title))
     else:
         found.unequal = _both(found.unequal, _titled(at_least(matrix, [limit * scale]), title))
-    high = str(limit) if hold.rule == "equals" else None
+    high = str(limit) if rule.rule == "equals" else None
     texts = [str(weights[row]) for row in rows]
     found.account["linear"].append({"rows": rows, "weights": texts, "low": str(limit), "high": high})
 

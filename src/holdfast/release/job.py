@@ -257,10 +257,10 @@ def _refuse_undivided(spec: Spec, table: Table) -> None:
     if table.division is None:
         return
     if not table.mechanism.base.law.integer:
-        sentence = "agents make whole numbers, and the noise of this table is real: use integer noise"
+        sentence = "agents make whole numbers, and the noise of this table is real: write numbers: whole in the table"
         raise spec.error(("distributed",), sentence)
-    if table.holding.account["linear"]:
-        sentence = "no agent can test equals or at_least on its own records: leave these rules out"
+    if table.holding.account["linear"] or table.holding.account["either"]:
+        sentence = "no agent can test equals, at_least or either on its own records: leave these rules out"
         raise spec.error(("distributed",), sentence)
     try:
         shared_noise(table.mechanism, table.division)
@@ -297,6 +297,8 @@ def _problem(laid: Layout, found: Holding) -> Problem:
         if len(laid.levels) == 1:
             raise spec.error(place, "shares divide the budget over levels or margins, and this table has only one")
         shares = {laid.level(name, (*place, name)): Fraction(value) for name, value in asked.shares.items()}
+        if not any(shares.values()):
+            raise spec.error(place, "every share is 0, so nothing would be measured: give one level or margin more")
     whole = asked.numbers == "whole"
     return Problem(laid.query, found.equal, found.unequal, _neighbours(spec, found), shares, whole, spec.privacy.scope)
 

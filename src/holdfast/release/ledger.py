@@ -105,6 +105,8 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
+        if self.path.is_dir():
+            raise Refused(f"the ledger {self.path} is a folder: name a file, such as {self.path.name}/book.sqlite")
         self._engine = _engine(self.path)
 
     @property
@@ -167,12 +169,20 @@ class Ledger:
         return self.account(dataset, unit).left
 
     def figures(self, dataset: str) -> list[dict[str, Any]]:
-        """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first."""
+        """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first.
+
+        `release` says which release published them: its title and its day.
+        """
         with self._reading() as connection:
             if connection is None or not sa.inspect(connection).has_table(_figures.name):
                 return []
+            titles = {row.release: row.title for row in connection.execute(sa.select(_charges))}
             wanted = sa.select(_figures).where(_figures.c.dataset == dataset).order_by(_figures.c.number)
-            return [table for row in connection.execute(wanted) for table in json.loads(row.tables)]
+            return [
+                {**table, "release": f"{titles.get(row.release, row.release)!r} of {row.at[:10]}"}
+                for row in connection.execute(wanted)
+                for table in json.loads(row.tables)
+            ]
 
     # --- writing -----------------------------------------------------------------------------------------------
 

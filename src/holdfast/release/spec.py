@@ -12,18 +12,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from holdfast.release.keys import Part, first_error
 from holdfast.release.places import Place, Places, SpecError, read_yaml
+from holdfast.release.rules import Holds
 from holdfast.release.scalars import (
     Cells,
     Count,
     Figure,
-    Figures,
     Name,
     Names,
     NotNegative,
-    Number,
     Positive,
     Probability,
     Text,
@@ -54,30 +54,10 @@ METHODS = (
     "noise",
 )
 LEDGER_FILE = "holdfast-ledger.sqlite"
+#: The largest epsilon, or rho, of a release; far below it no figure is protected any more.
+MOST_ASKED = 200
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")
-#: Rules of `hold` that are single words, and those that say more.
-WORDS = ("consistent", "nonnegative")
-RULES = ("exact", "between", "ordered", "equals", "at_least", "impossible")
-
-
-class Part(BaseModel):
-    """A part of the spec: frozen, and without keys that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, value: Any) -> Any:
-        if isinstance(value, cls):
-            return value
-        names = [field.alias or key for key, field in cls.model_fields.items()]
-        if not isinstance(value, dict):
-            raise wrong(f"must be a mapping with keys, found {shown(value)}", found=value, allowed=names)
-        for key in value:
-            if key not in names:
-                raise wrong(f"there is no key {str(key)!r} here", at=(str(key),), found=key, allowed=names)
-        return value
 
 
 class Handling(Part):
@@ -170,6 +150,18 @@ class PrivacySpec(BudgetSpec):
     )
 
     @model_validator(mode="after")
+    def _protects(self) -> PrivacySpec:
+        for key in ("epsilon", "rho"):
+            asked = getattr(self, key)
+            if asked is not None and asked > MOST_ASKED:
+                sentence = (
+                    f"with {key} {asked:f} no noise is left and nothing is protected: ask for at most {MOST_ASKED}, or "
+                    "publish the figures as exact"
+                )
+                raise wrong(sentence, at=(key,), found=asked)
+        return self
+
+    @model_validator(mode="after")
     def _law_fits(self) -> PrivacySpec:
         if self.noise == "laplace" and self.rho is not None:
             raise wrong("rho is met by gaussian noise; laplace noise is measured by epsilon", at=("noise",))
@@ -184,123 +176,6 @@ class PrivacySpec(BudgetSpec):
             sentence = "persons with several records can have different numbers of them: use add-remove"
             raise wrong(sentence, at=("neighbours",), found=self.neighbours)
         return self
-
-
-class Between(Part):
-    """Inclusive bounds that hold for every possible dataset."""
-
-    low: Number | None = None
-    high: Number | None = None
-    at: Figures | None = Field(None, description="Levels, nodes or margins; everywhere when left out.")
-
-    @model_validator(mode="after")
-    def _some_bound(self) -> Between:
-        if self.low is None and self.high is None:
-            raise wrong("between needs low, high or both")
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise wrong(f"low must not exceed high, found {self.low} and {self.high}", at=("low",))
-        return self
-
-
-class Term(Part):
-    """Figures that are added with a weight."""
-
-    of: Cells
-    times: Number = Decimal(1)
-
-
-def _term(value: Any) -> Any:
-    return value if isinstance(value, dict) and "of" in value else {"of": value}
-
-
-class Linear(Part):
-    """A weighted sum of figures and the number that it is compared with, for every possible dataset."""
-
-    sum_of: Annotated[
-        tuple[Annotated[Term, BeforeValidator(_term, json_schema_input_type=Cells | Term)], ...],
-        BeforeValidator(as_list),
-    ] = Field(alias="sum", description="Figures to add: names, paths, {column: value}, or {of: ..., times: NUMBER}.")
-    value: Number = Field(Decimal(0), description="What the sum is compared with.")
-
-
-class Hold(Part):
-    """One thing that must hold."""
-
-    rule: Annotated[str, one_of(*WORDS, *RULES)]
-    exact: Figures = ()
-    between: Between | None = None
-    ordered: Annotated[tuple[Cells, ...], BeforeValidator(as_list)] = ()
-    equals: Linear | None = None
-    at_least: Linear | None = None
-    impossible: Annotated[tuple[Cells, ...], BeforeValidator(as_list)] = ()
-
-
-class ExactRule(Part):
-    """Figures published exactly: levels, nodes or paths of a hierarchy, margins of a cube, total."""
-
-    exact: Figures
-
-
-class BetweenRule(Part):
-    """Bounds on counts."""
-
-    between: Between
-
-
-class OrderedRule(Part):
-    """Figures that never fall in this order: nodes, paths, values or {column: value}; or a column, by its values."""
-
-    ordered: Annotated[tuple[Cells, ...], BeforeValidator(as_list, json_schema_input_type=Cells | list[Cells])]
-
-
-class EqualsRule(Part):
-    """A weighted sum that has this value."""
-
-    equals: Linear
-
-
-class AtLeastRule(Part):
-    """A weighted sum that has at least this value."""
-
-    at_least: Linear
-
-
-class ImpossibleRule(Part):
-    """Cells that are empty in every possible dataset: nodes, paths, or {column: value}."""
-
-    impossible: Annotated[tuple[Cells, ...], BeforeValidator(as_list, json_schema_input_type=Cells | list[Cells])]
-
-
-def _hold(value: Any) -> Any:
-    options = [*WORDS, *(f"{{{rule}: ...}}" for rule in RULES)]
-    if isinstance(value, str) and value in WORDS:
-        return {"rule": value}
-    if not isinstance(value, dict) or len(value) != 1:
-        raise wrong(f"found {shown(value)}", found=value, allowed=options)
-    rule = str(next(iter(value)))
-    if rule not in RULES:
-        raise wrong(f"there is no rule {rule!r}", at=(rule,), found=rule, allowed=options)
-    if value[rule] is None or value[rule] == []:
-        raise wrong("found nothing", at=(rule,))
-    return {"rule": rule, **value}
-
-
-Holds = tuple[
-    Annotated[
-        Hold,
-        BeforeValidator(
-            _hold,
-            json_schema_input_type=Literal["consistent", "nonnegative"]
-            | ExactRule
-            | BetweenRule
-            | OrderedRule
-            | EqualsRule
-            | AtLeastRule
-            | ImpossibleRule,
-        ),
-    ],
-    ...,
-]
 
 
 def _guess(value: Any) -> Decimal | str:
@@ -516,6 +391,10 @@ class Spec(Part):
         """The hash of the canonical form."""
         return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
 
+    def written(self, place: Place) -> bool:
+        """Whether the file has this place, as it does not where a short form stands."""
+        return place in self._places.lines
+
     def error(self, place: Place, sentence: str, found: Any = None, allowed: Any = ()) -> SpecError:
         """Make the error for a place of this spec."""
         return self._places.error(place, sentence, found, allowed)
@@ -527,37 +406,6 @@ def read_spec(path: str | Path) -> Spec:
     try:
         spec = Spec.model_validate(content)
     except ValidationError as error:
-        raise _first(error, places) from None
+        raise first_error(error, places) from None
     spec._places = places
     return spec
-
-
-def _first(error: ValidationError, places: Places) -> SpecError:
-    """Turn the error that stands first in the file into a sentence."""
-    found = [_explained(each, places) for each in error.errors(include_url=False)]
-    return min(found, key=lambda each: each.line or 0)
-
-
-def _explained(each: Any, places: Places) -> SpecError:
-    place = _written(tuple(each["loc"]), places)
-    if each["type"] == "spec":
-        context = each["ctx"]
-        value = context["found"] if context["found"] != () else None
-        return places.error((*place, *context["at"]), context["sentence"], value, context["allowed"])
-    if each["type"] == "missing":
-        return places.error(place, "this key is missing")
-    if each["type"] == "string_pattern_mismatch":
-        sentence = f"must be lower-case letters, digits and hyphens, found {shown(each['input'])}"
-        return places.error(place, sentence, each["input"])
-    kind = "a list" if "tuple" in each["type"] or "list" in each["type"] else "a mapping"
-    kind = "a text" if "string" in each["type"] else kind
-    return places.error(place, f"must be {kind}, found {shown(each['input'])}", each["input"])
-
-
-def _written(loc: Place, places: Places) -> Place:
-    """Leave out the steps that pydantic adds for its own unions: keep those that are written in the file."""
-    place: Place = ()
-    for i, step in enumerate(loc):
-        if (*place, step) in places.lines or (i == len(loc) - 1 and "[" not in str(step) and "-" not in str(step)):
-            place = (*place, step)
-    return place

@@ -7,12 +7,13 @@ written as runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.conditioning.union_price import ONE_SIDE, union_price
 from holdfast.constraints import System
 from holdfast.extension import Extended
 from holdfast.mechanism import Mechanism
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 PUBLISHED = "published exactly"
 FIXED = "no allowed change of records alters it"
 DETERMINED = "determined by the exact figures"
+BEFORE = "published exactly before, in {}, so that the noise on it protects nothing"
 #: Up to so many figures of a level are named one by one in words.
 NAMED = 12
 
@@ -77,14 +79,17 @@ def unprotected(table: Table) -> tuple[Unprotected, ...]:
         fixed = np.zeros(table.query.n, dtype=bool)
         fixed[frozen] = True
         found += _by_level(table, fixed & ~exact, FIXED, records)
+    statement = table.mechanism.guarantee
+    if ONE_SIDE in statement.unprotected:
+        found.append(Unprotected(FIXED, "either", 1, 1, (), statement.records, ("which side holds",)))
     return tuple(found)
 
 
-def determined(table: Table, rows: npt.NDArray[np.int64]) -> tuple[Unprotected, ...]:
-    """Return figures that the exact ones determine, in the order of the levels."""
+def listed(table: Table, rows: npt.NDArray[np.int64], why: str) -> tuple[Unprotected, ...]:
+    """Return figures that are not protected for a reason, in the order of the levels."""
     chosen = np.zeros(table.query.n, dtype=bool)
     chosen[rows] = True
-    return tuple(_by_level(table, chosen, DETERMINED, None))
+    return tuple(_by_level(table, chosen, why, None))
 
 
 def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
@@ -131,9 +136,13 @@ def _frozen(mechanism: Mechanism) -> dict[int, npt.NDArray[np.int64]]:
         return {}
     if system.invariants.count:
         return {moves.records: frozen for moves, frozen in stages(base, system) if not moves.everything}
-    space = system.null_space(invariants=False)
     if not any(statement.unprotected for statement in mechanism.guarantees):
         return {}  # nothing is fixed by what holds for all data
+    if system.branches:
+        price = union_price(base, system, mechanism.guarantee.neighbours)
+        if price is not None:
+            return {price.neighbours.records: np.array(price.frozen, dtype=np.int64)}
+    space = replace(system, branches=()).null_space(invariants=False)
     moves = moves_within(base, space)
     return {moves.records: open_frozen(moves, space)}
 

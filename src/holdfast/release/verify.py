@@ -7,7 +7,7 @@ are found twice: from the row numbers in the certificate, and from the names in 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.accounts import Account, Budget
-from holdfast.release.certificate import FILE, Certificate, TableCertificate, read_certificate
+from holdfast.release.certificate import FILE, Bound, Certificate, Holds, Side, Sum, TableCertificate, read_certificate
 from holdfast.release.files import sha256_of
 from holdfast.release.names import disagreement, named_sums
 from holdfast.release.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
@@ -178,19 +178,22 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         Check(f"{table.name}: rows", True, f"{table.rows} rows of {kind} with the certified columns"),
         check("copies", f"{table.csv} holds the same rows", _copies(columns, read_csv, folder / table.csv)),
     ]
-    if table.holds.consistent:
+    holds = table.holds
+    if holds.consistent:
         checks.append(check("sums", "everything adds up", _sums(values, columns, table)))
-    if table.holds.nonnegative:
+    if holds.nonnegative:
         checks.append(check("signs", "no value is negative", _bound(values, np.arange(table.rows), Fraction(0), None)))
-    if table.holds.bounds:
-        checks.append(check("bounds", "every bounded value is within its bounds", _bounds(values, table)))
-    if table.holds.orders:
-        checks.append(check("orders", "ordered values never fall", _orders(values, table)))
-    if table.holds.linear:
-        checks.append(check("linear rules", "every weighted sum is within its limits", _linear(values, table)))
-    if table.holds.impossible:
+    if holds.bounds:
+        checks.append(check("bounds", "every bounded value is within its bounds", _bounds(values, holds.bounds)))
+    if holds.orders:
+        checks.append(check("orders", "ordered values never fall", _orders(values, holds.orders)))
+    if holds.linear:
+        checks.append(check("linear rules", "every weighted sum is within its limits", _linear(values, holds.linear)))
+    if holds.either:
+        checks.append(check("either", "one side of every union holds", _either(values, holds.either)))
+    if holds.impossible:
         checks.append(check("impossible", "every impossible cell is 0", _impossible(values, table)))
-    if table.holds.exact:
+    if holds.exact:
         checks.append(
             check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
         )
@@ -218,9 +221,10 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     if missing(levels).any() or not set(np.unique(levels.astype(str)).tolist()) <= set(table.levels):
         yield f"{table.parquet} has rows of a level that is not certified"
     reached = [row for figure in table.holds.exact for rows in figure.rows for row in rows]
-    reached += [row for bound in table.holds.bounds for row in bound.rows]
-    reached += [row for chain in table.holds.orders for row in chain]
-    reached += [row for each in table.holds.linear for row in each.rows]
+    parts: list[Holds | Side] = [table.holds, *(side for sides in table.holds.either for side in sides)]
+    for part in parts:
+        listed = [*(each.rows for each in part.bounds), *(each.rows for each in part.linear), *part.orders]
+        reached += [row for rows in listed for row in rows]
     reached += [row for open_ones in table.unprotected for run in open_ones.rows for row in run]
     if max([*reached, *table.holds.impossible], default=0) >= table.rows:
         yield "the certificate speaks of rows that the table does not have"
@@ -259,8 +263,8 @@ def _sums(values: Values, columns: Columns, table: TableCertificate) -> Findings
     yield from named_sums(values, columns, table.kind, table.levels)
 
 
-def _bounds(values: Values, table: TableCertificate) -> Findings:
-    for bound in table.holds.bounds:
+def _bounds(values: Values, bounds: Sequence[Bound]) -> Findings:
+    for bound in bounds:
         low = None if bound.low is None else Fraction(bound.low)
         high = None if bound.high is None else Fraction(bound.high)
         yield from _bound(values, np.array(bound.rows, dtype=np.int64), low, high)
@@ -279,8 +283,8 @@ def _bound(values: Values, rows: Any, low: Fraction | None, high: Fraction | Non
             yield f"row {rows[np.argmax(above)]} is above {high}"
 
 
-def _orders(values: Values, table: TableCertificate) -> Findings:
-    for chain in table.holds.orders:
+def _orders(values: Values, orders: Sequence[Sequence[int]]) -> Findings:
+    for chain in orders:
         found = values[np.array(chain, dtype=np.int64)]
         room = 0 if values.dtype.kind == "i" else TOLERANCE * max(1.0, float(np.abs(found).max()))
         falls = np.diff(found) < -room
@@ -289,9 +293,9 @@ def _orders(values: Values, table: TableCertificate) -> Findings:
             yield f"row {chain[first + 1]} is below row {chain[first]}"
 
 
-def _linear(values: Values, table: TableCertificate) -> Findings:
+def _linear(values: Values, sums: Sequence[Sum]) -> Findings:
     """Add in fractions, which lose nothing."""
-    for number, each in enumerate(table.holds.linear):
+    for number, each in enumerate(sums):
         if len(each.rows) != len(each.weights):
             yield f"the weighted sum {number + 1} does not have one weight per row"
             continue
@@ -303,6 +307,22 @@ def _linear(values: Values, table: TableCertificate) -> Findings:
             yield f"the weighted sum {number + 1} is below {each.low}"
         if each.high is not None and found > Fraction(each.high) + room:
             yield f"the weighted sum {number + 1} is above {each.high}"
+
+
+def _either(values: Values, unions: Sequence[Sequence[Side]]) -> Findings:
+    """Look for a side on which nothing is wrong, for every union."""
+    for number, sides in enumerate(unions):
+        wrong = [next(_side(values, side), None) for side in sides]
+        if all(found is not None for found in wrong):
+            yield f"no side of the union {number + 1} holds ({'; '.join(map(str, wrong))})"
+
+
+def _side(values: Values, side: Side) -> Findings:
+    if side.nonnegative:
+        yield from _bound(values, np.arange(values.size), Fraction(0), None)
+    yield from _bounds(values, side.bounds)
+    yield from _orders(values, side.orders)
+    yield from _linear(values, side.linear)
 
 
 def _impossible(values: Values, table: TableCertificate) -> Findings:

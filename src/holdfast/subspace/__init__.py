@@ -1,7 +1,18 @@
 """Laws of noise on a null space: extension, correlated, optimal, k-norm."""
 
 from holdfast.subspace.choose import GAUSSIAN, LAWS, choose
+from holdfast.subspace.lattice_gaussian import LatticeGaussian, lattice_gaussian, lattice_promise
 from holdfast.subspace.law import Evidence, SubspaceLaw
 from holdfast.subspace.promise import promise
 
-__all__ = ["GAUSSIAN", "LAWS", "Evidence", "SubspaceLaw", "choose", "promise"]
+__all__ = [
+    "GAUSSIAN",
+    "LAWS",
+    "Evidence",
+    "LatticeGaussian",
+    "SubspaceLaw",
+    "choose",
+    "lattice_gaussian",
+    "lattice_promise",
+    "promise",
+]

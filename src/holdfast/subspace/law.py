@@ -26,12 +26,14 @@ class Evidence:
     """How good a law is, at scale 1 and with its loss scaled to 1 (μ = 1, or ε = 1).
 
     `error` is the total (weighted) squared error; `lower_bound` is what no Gaussian noise on N can be below (THEORY
-    H4), where it was computed; `notes` say what else was compared.
+    H4), where it was computed; `notes` say what else was compared. `distance` is how far draws may be from the law in
+    total variation, by an estimate; 0 where they are exact.
     """
 
     error: float
     lower_bound: float | None = None
     notes: tuple[str, ...] = ()
+    distance: float = 0.0
 
     @property
     def gap(self) -> float | None:
