@@ -70,9 +70,9 @@ def test_a_solver_of_semidefinite_programs_finds_no_less(case, kind):
     assert evidence.error == pytest.approx(problem.value, rel=1e-3)
 
 
-@pytest.mark.parametrize("most", [2, 40])
+@pytest.mark.parametrize("most", [60, 100_000])
 def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
-    """Thirty columns, replace-one: 435 pairs, of which at most `most` for each column are climbed on together."""
+    """Thirty columns, replace-one: 435 pairs, of which `most` heavy ones are climbed on together."""
     monkeypatch.setattr(dual_weights, "MOST_CHOSEN", most)
     query = hf.workload(np.random.default_rng(8).standard_normal((6, 30)).round(2))
     constraint = hf.invariant([[1, 1, 1, 1, 1, 1]])
