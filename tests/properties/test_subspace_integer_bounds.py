@@ -17,7 +17,9 @@ from lattice_laws import CASES, exact_form, made
 
 BITS = 30
 HALF = 1 << (BITS - 1)
-variances = st.fractions(Fraction(1, 100), 40, max_denominator=1000)
+variances = st.one_of(
+    st.fractions(Fraction(1, 100), 40, max_denominator=1000), st.fractions(Fraction(1, 1000), 1, max_denominator=1000)
+)
 rests = st.integers(-HALF, HALF)
 
 
@@ -41,6 +43,21 @@ def test_bounds_of_masses_hold(sigma2, rest):
         assert true <= arb(float(high[0])) + arb(2) ** -100
         assert true >= arb(law.least_ratio)
     assert rest or high[0] == 1
+
+
+@given(variances, rests, st.integers(-40, 40))
+@settings(max_examples=300)
+def test_exponents_are_known_and_not_negative(sigma2, rest, proposal):
+    """Within 2^−43 below 44, at least 0, and the weights they leave are those of the law, up to a constant."""
+    law, f = ShiftedGaussian(sigma2, BITS), Fraction(rest, 2**BITS)
+    exact = law._exponent(proposal, rest)
+    near = law._exponents(np.array([proposal]), np.array([rest]))[0]
+    assert exact >= 0
+    assert abs(Fraction(near) - exact) < Fraction(1, 2**43) or exact > 44
+    assert near > 43 or exact < 44
+    first = law._exponent(0, rest)
+    laws = (proposal - f) ** 2 / (2 * sigma2) - f**2 / (2 * sigma2)
+    assert Fraction(abs(proposal), law._scale) + exact - first == laws
 
 
 @given(variances, rests)
