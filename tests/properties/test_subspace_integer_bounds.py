@@ -71,6 +71,15 @@ def test_masses_are_those_of_a_sum(sigma2, rest):
         assert float(ShiftedGaussian(sigma2, BITS).ratio(rest).mid()) == pytest.approx(written, rel=1e-11)
 
 
+@pytest.mark.parametrize("rest", [HALF, HALF // 2, -HALF // 3])
+def test_both_ways_to_enclose_a_mass_meet_at_variance_one(rest):
+    """Just below 1 the sum is written out, from 1 on it is Poisson's: there is no step between them."""
+    below, above = ShiftedGaussian(1 - Fraction(1, 2**200), BITS), ShiftedGaussian(Fraction(1), BITS)
+    with working_precision(256):
+        assert abs(below.ratio(rest) - above.ratio(rest)) < arb(2) ** -180
+        assert abs(1 - above.ratio(rest)) > arb(10) ** -9
+
+
 @given(st.integers(0, 2**32), st.integers(1, 7))
 @settings(max_examples=40)
 def test_the_form_is_rounded_once_and_taken_exactly(seed, size):
