@@ -163,3 +163,17 @@ def test_what_cannot_be_composed_is_refused():
         hf.compose([total, hf.laplace(cells, scale=1).given(hf.between(0, 1, at=[0]) | hf.between(5, 6, at=[0]))])
     with pytest.raises(hf.Refused, match="list of guarantees or of mechanisms"):
         hf.compose(total)
+
+
+@pytest.mark.parametrize("W", [[[1, 0], [1, 0]], [[0, 1], [0, 1]], [[1, 0], [0, 1]], [[0, 1], [1, 0]]])
+def test_a_record_that_changes_two_bounded_outputs_pays_for_both(W):
+    """Outputs at least 0: the loss between the empty table and one record, listed."""
+    scales, outputs = np.array([0.4, 0.8]), np.array(list(itertools.product(range(40), repeat=2)))
+    statement = hf.laplace(hf.workload(W), scale=scales.tolist()).given(hf.nonnegative()).guarantee
+    laws = []
+    for cells in ([0, 0], [1, 0], [0, 1]):
+        weights = np.exp(-(np.abs(outputs - np.array(W) @ cells) / scales).sum(axis=1))
+        laws.append(np.log(weights / weights.sum()))
+    worst = max(float(np.abs(laws[0] - law).max()) for law in laws[1:])
+    assert worst <= statement.epsilon + 1e-9
+    assert not statement.exact or worst == pytest.approx(statement.epsilon)

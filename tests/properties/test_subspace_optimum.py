@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.subspace import dual_weights
 from subspaces import CASES, GAUSSIAN, KINDS, covariance, differences, projector
 
 
@@ -65,6 +66,51 @@ def test_a_solver_of_semidefinite_programs_finds_no_less(case, kind):
     evidence = hf.extend(query, constraint, neighbours=kind, rho=0.5).evidence
     assert evidence.lower_bound <= problem.value * (1 + 1e-6)
     assert evidence.error == pytest.approx(problem.value, rel=1e-3)
+
+
+@pytest.mark.parametrize("most", [2, 40])
+def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
+    """Thirty columns, replace-one: 435 pairs, of which at most `most` for each column are climbed on together."""
+    monkeypatch.setattr(dual_weights, "MOST_CHOSEN", most)
+    query = hf.workload(np.random.default_rng(8).standard_normal((6, 30)).round(2))
+    constraint = hf.invariant([[1, 1, 1, 1, 1, 1]])
+    values, vectors = np.linalg.eigh(projector(query, constraint))
+    points = differences(query, constraint, "replace-one") @ vectors[:, values > 0.5]
+    precision = cvxpy.Variable((5, 5), PSD=True)  # tr Σ for Σ = precision⁻¹
+    problem = cvxpy.Problem(
+        cvxpy.Minimize(cvxpy.matrix_frac(np.eye(5), precision)),
+        [cvxpy.sum(cvxpy.multiply(points @ precision, points), axis=1) <= 1],
+    )
+    problem.solve(solver=cvxpy.CLARABEL)
+    evidence = hf.extend(query, constraint, neighbours="replace-one", rho=0.5).evidence
+    assert evidence.gap < 1e-3
+    assert evidence.lower_bound <= problem.value * (1 + 1e-6)
+    assert evidence.error == pytest.approx(problem.value, rel=1e-3)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_bounds_are_those_of_the_weights(pairs):
+    """Weights on the simplex, and from them alone the dual value and every ratio, with all differences listed."""
+    points = np.random.default_rng(4).standard_normal((7, 40)) * np.arange(1, 8)[:, None]
+
+    def whiten(found):
+        values, vectors = np.linalg.eigh(found)
+        trace = np.sqrt(values).sum()
+        return vectors.T / np.sqrt(trace * np.sqrt(values))[:, None], 2 * np.log(trace)
+
+    weights = dual_weights.dual_weights(points, pairs, whiten)
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1, rel=1e-12)
+    listed = points
+    if pairs:
+        first, second = np.nonzero(weights)
+        assert (first < second).all()
+        first, second = np.triu_indices(40, 1)
+        weights, listed = weights[first, second], points[:, first] - points[:, second]
+    values, vectors = np.linalg.eigh((listed * weights) @ listed.T)
+    ratios = ((vectors.T @ listed) ** 2 / np.sqrt(values)[:, None]).sum(axis=0) / np.sqrt(values).sum()
+    assert ratios @ weights == pytest.approx(1, rel=1e-9)
+    assert 1 <= ratios.max() < 1 + 1e-5
 
 
 def test_weights_change_what_is_least():

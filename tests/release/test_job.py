@@ -253,7 +253,7 @@ def test_all_neighbours_of_one_person_are_enough_for_the_subspace(tmp_path):
 )
 @pytest.mark.parametrize("method", ["onto", "given", "auto"])
 def test_a_budget_that_leaves_no_noise_is_refused_before_anything_is_charged(tmp_path, privacy, key, method):
-    with pytest.raises(SpecError, match="no noise is left.* publish the figures as exact") as caught:
+    with pytest.raises(SpecError, match=r"no noise is left.* publish the figures as exact") as caught:
         job(tmp_path, tree(privacy=privacy, rest=f"hold: [consistent]\nmethod: {method}"))
     assert caught.value.key == key
 

@@ -89,6 +89,28 @@ def test_figures_of_one_table_are_read_as_sums_of_another(tmp_path):
     assert found.ranges is None  # no column in common
 
 
+def test_a_figure_that_was_published_exactly_before_is_not_protected_by_noise(tmp_path):
+    release(tree_job(tmp_path, "[North, [South, S2]]", name="first"))
+    changes = [(f"{EXACT_CITY}, ", ""), (", categories: [sex]", ""), ("output: out", "output: second")]
+    later = released.job(tmp_path, "hierarchy", *changes, ("title: Trips", "title: Later"))
+    told = "published exactly before, in 'Trips' of "
+    for sentences in (plan(later).disclosed, explain(later)["What is given away"]):
+        (words,) = [words for words in sentences if told in words]
+        assert words.endswith(
+            "so that the noise on it protects nothing: borough (city / North), zone (city / South / S2)."
+        )
+    assert "Nothing is published exactly by this release." in explain(later)["What is given away"]
+    folder = release(later)
+    assert verify(folder).ok
+    certificate = json.loads((folder / "certificate.json").read_text())
+    assert [each["rows"] for each in certificate["tables"][0]["unprotected"]] == [[[1, 1]], [[6, 6]]]
+    assert any(told in words for words in certificate["unprotected"])
+    assert "protects nothing" in (folder / "report.html").read_text()
+    # Published exactly once more, it is what this release publishes and needs no warning.
+    again = tree_job(tmp_path, "[North, [South, S2]]", "accept_disclosure: true", name="third")
+    assert not any(told in words for words in plan(again).disclosed)
+
+
 def test_figures_that_are_too_many_to_look_at_are_told(tmp_path, monkeypatch):
     release(released.job(tmp_path, "contingency", ("output: out", "output: first"), more="accept_disclosure: true"))
     sums = released.job(tmp_path, "margins", ("output: out", "output: second"))
@@ -124,6 +146,18 @@ def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
     assert "contradict" in found.notes[0]
     assert found.rows.size == 0
     assert verify(release(later)).ok
+
+
+def test_figures_that_cannot_be_looked_at_are_not_called_contradictions(tmp_path):
+    release(tree_job(tmp_path, "[North]", name="first"))
+    later = tree_job(tmp_path, "[[North, N1]]", name="second")
+    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    earlier = Ledger(later.spec.ledger_file).figures(later.dataset)
+    for group in earlier[0]["groups"]:
+        group["counts"] = [2**61 for _ in group["counts"]]
+    (found,) = given_away(later, earlier, answers)
+    assert found.notes[0].startswith("earlier exact figures are not looked at: figures must add up to less than")
+    assert found.ranges is not None
 
 
 @pytest.mark.parametrize("first", ["[South]", "[borough]"])

@@ -10,7 +10,7 @@ from holdfast.release import sources, tabulate
 from holdfast.release.errors import FAR, GUESS, LAW
 from holdfast.release.explain import explain
 from holdfast.release.places import SpecError
-from holdfast.release.plan import _uneven, plan
+from holdfast.release.plan import RECORD_BYTES, _uneven, plan
 from jobs import cube, job, tree
 
 HISTOGRAM = "data: {name: x, values: {age: [1, 2, 3]}}\nprivacy: {epsilon: 0.5}\ntable: {histogram: age}\n"
@@ -142,3 +142,9 @@ def test_time_is_that_of_uneven_counts_in_which_everything_holds(tmp_path):
     listed = tree(table="guess: guess.csv", rest="hold: [consistent]")
     (table,) = job(tmp_path, listed, guess_csv="zone,count\nN1,7\nS2,9\n").tables
     assert _uneven(table).tolist() == table.guess.tolist()
+
+
+def test_a_plan_says_what_every_record_takes_where_persons_are_chosen(tmp_path):
+    assert plan(job(tmp_path, tree())).as_mapping()["bytes_per_record"] == 0
+    persons = tree(privacy="epsilon: 1, unit: {column: rider, max_records: 3}")
+    assert plan(job(tmp_path, persons)).as_mapping()["bytes_per_record"] == RECORD_BYTES

@@ -6,8 +6,9 @@ from scipy import stats
 
 import holdfast as hf
 from holdfast.subspace.gauge import gauges
-from holdfast.subspace.k_norm_body import Body
+from holdfast.subspace.k_norm_body import Body, listed
 from holdfast.subspace.k_norm_facets import Facets
+from holdfast.subspace.k_norm_relations import Relations
 from holdfast.subspace.k_norm_walk import Walk
 
 #: Fixed seeds; each test below raises a false alarm with probability below 1e-6.
@@ -54,6 +55,20 @@ def test_walks_and_facets_draw_one_law(rank, count, seed):
         assert stats.ks_2samp(1.7 * walked @ row, listed @ row).pvalue < LEAST
     # Joint behaviour: how far the two draws lie along the longest point.
     shares = [np.abs(each @ body.points.T).max(axis=1) for each in (walked, listed)]
+    assert stats.ks_2samp(*shares).pvalue > LEAST
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_relations_and_facets_draw_one_law(pairs):
+    points = np.random.default_rng(9).integers(-2, 3, (5, 8)) + 0.125 * np.eye(5, 8)
+    points = points - points.mean(axis=1, keepdims=True) if pairs else points
+    body = Body.of(listed(points, pairs))
+    related = Relations.of(points, pairs).draw(20_000, hf.seeded(10)) @ points.T
+    known = Facets.of(body).draw(20_000, hf.seeded(11)) @ body.turn.T
+    for row in np.random.default_rng(12).standard_normal((6, 5)):
+        assert stats.ks_2samp(related @ row, known @ row).pvalue > LEAST
+        assert stats.ks_2samp(1.2 * related @ row, known @ row).pvalue < LEAST
+    shares = [np.abs(each @ np.linalg.inv(body.turn).T @ body.points.T).max(axis=1) for each in (related, known)]
     assert stats.ks_2samp(*shares).pvalue > LEAST
 
 

@@ -93,6 +93,12 @@ def plan(found: Any) -> None:
         f"  Drawing takes {seconds} here for counts of the guessed size, and memory about "
         f"{found.bytes / 2**20:.0f} MiB; both beside counting the records."
     )
+    if found.bytes_per_record:
+        more = found.bytes_per_record * 10**6 / 2**20
+        console.print(
+            f"  Choosing the records of each person takes about {more:.0f} MiB more for every million records, or disk "
+            "where memory ends."
+        )
 
 
 def _levels(table: Any) -> Table:

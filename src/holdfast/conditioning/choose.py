@@ -22,6 +22,7 @@ from holdfast.conditioning import (
     gaussian_tree,
     gibbs,
     hierarchy,
+    in_turn,
     line,
     lines,
     metropolis,
@@ -82,7 +83,7 @@ WAYS: tuple[ModuleType, ...] = (
 )
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, walk)
+NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, in_turn, walk)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 

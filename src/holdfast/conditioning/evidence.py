@@ -11,6 +11,11 @@ from holdfast.arguments import Refused
 
 #: The total variation within which a way that is not exact must draw, for all outputs together, unless less is needed.
 TAU = 1e-6
+#: What is said about draws whose distance from the law was measured by coupled chains.
+NEAR_WORDS = (
+    "the draws come from a walk that runs until L-lag couplings put it within total variation {tau:.3g} of the law "
+    "this statement is about, at 99 % confidence; this is measured and not proved"
+)
 #: The least and the largest that can be asked for: doubles are no finer, and a coarser one is worth nothing.
 LEAST_TAU, LARGEST_TAU = 1e-15, 1e-3
 #: The δ that the distance may cost where none was asked for.

@@ -206,9 +206,9 @@ def _each_cell_its_own_output(base: Additive) -> bool:
     query = base.query
     if query.cells != query.n or query.grid is not None:
         return False
-    columns = query.columns
-    ones = columns.nnz == query.n and bool((columns.data == 1).all())
-    return ones and np.array_equal(columns.indices, np.arange(query.n))
+    columns, places = query.columns, np.arange(query.n)
+    one_each = columns.nnz == query.n and np.array_equal(columns.indptr[:-1], places)
+    return one_each and np.array_equal(columns.indices, places) and bool((columns.data == 1).all())
 
 
 def _worst_loss(base: Additive, system: System) -> Any:

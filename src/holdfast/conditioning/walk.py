@@ -21,7 +21,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.conditioning.corners import public_tables
 from holdfast.conditioning.crossed import crossed_table
-from holdfast.conditioning.evidence import Evidence, refuse_rounding
+from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.moves import found_moves
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.conditioning.rows_in_turn import TAIL, Windows
@@ -55,10 +55,6 @@ SEED = 6
 #: Numbers of steps that were measured before: tables of one shape, law and bounds share theirs.
 MEASURED: dict[Any, int] = {}
 
-NEAR_WORDS = (
-    "the draws come from a walk that runs until L-lag couplings put it within total variation {tau:.3g} of the law "
-    "this statement is about, at 99 % confidence; this is measured and not proved"
-)
 PROBED_WORDS = (
     "; the law depends on the data here, so that was measured at public tables and may differ at the true one"
 )

@@ -52,13 +52,18 @@ def split_system(system: System, groups: list[Ints]) -> Iterator[System]:
 
 
 def split_rows(rows: Rows, groups: list[Ints]) -> Iterator[tuple[Rows, Ints]]:
-    """Yield for each group its rows, over its own outputs, and the numbers they had before."""
+    """Yield for each group its rows, over its own outputs, and the numbers they had before.
+
+    Groups are made by independent equalities: one with outputs of several groups follows from these and is left out.
+    """
     n = rows.A.shape[1]
     group, place = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for k, outputs in enumerate(groups):
         group[outputs], place[outputs] = k, np.arange(outputs.size)
     filled = np.flatnonzero(rows.sizes > 0)  # an empty row says nothing about anybody
-    owner = group[rows.A.indices[rows.A.indptr[filled]]]
+    owners, starts = group[rows.A.indices], rows.A.indptr[filled]
+    least, most = (ends.reduceat(owners, starts) if filled.size else owners[:0] for ends in (np.minimum, np.maximum))
+    filled, owner = filled[least == most], least[least == most]
     order = filled[np.argsort(owner, kind="stable")]
     ends = np.searchsorted(np.sort(owner), np.arange(len(groups) + 1))
     for k, outputs in enumerate(groups):

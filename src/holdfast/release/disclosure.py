@@ -18,11 +18,11 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Constraint, invariant
 from holdfast.constraints.pinned import Disclosure, disclosure
-from holdfast.constraints.pinned_figures import Known
+from holdfast.constraints.pinned_figures import Contradiction, Known
 from holdfast.constraints.rows import products
 from holdfast.queries import histogram
 from holdfast.release.public import Texts
-from holdfast.release.unprotected import Unprotected, determined, in_words
+from holdfast.release.unprotected import BEFORE, DETERMINED, Unprotected, in_words, listed
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
@@ -53,11 +53,15 @@ REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the s
 
 @dataclass(frozen=True, eq=False)
 class GivenAway:
-    """The ranges that are left for the figures of a table, and sentences about figures that were left aside."""
+    """The ranges that are left for the figures of a table, and sentences about figures that were left aside.
+
+    `before` lists outputs that earlier releases published exactly and this table does not, by release.
+    """
 
     table: Table
     ranges: Disclosure | None
     notes: tuple[str, ...] = ()
+    before: tuple[tuple[str, Ints], ...] = ()
 
     @property
     def rows(self) -> Ints:
@@ -71,12 +75,13 @@ class GivenAway:
 
     @property
     def entries(self) -> tuple[Unprotected, ...]:
-        """What is determined, level by level."""
-        return determined(self.table, self.rows)
+        """What was published before or is determined, level by level."""
+        earlier = [each for release, rows in self.before for each in listed(self.table, rows, BEFORE.format(release))]
+        return (*earlier, *listed(self.table, self.rows, DETERMINED))
 
     @property
     def words(self) -> list[str]:
-        """What is determined, in sentences."""
+        """What was published before or is determined, in sentences."""
         return in_words(self.table.name, self.entries)
 
 
@@ -227,8 +232,31 @@ def given_away(
         known += [each for found, _ in beside for each in found]
         before = [each for found, _ in known_before for each in found]
         told = notes if all(whole for _, whole in (*beside, *known_before)) else (*notes, TOO_LARGE)
-        result.append(_ranges(table, known, before, told))
+        result.append(replace(_ranges(table, known, before, told), before=_published_before(table, alike)))
     return result
+
+
+def published_before(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
+    """Return only what earlier releases published exactly and this one protects, which takes no time."""
+    alike = [each for each in earlier if each["treatment"] == treatment(job)]
+    return [GivenAway(table, None, before=_published_before(table, alike)) for table in job.tables]
+
+
+def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[str, Ints], ...]:
+    """The outputs that are earlier exact figures and not exact here; each under its last release."""
+    found: dict[int, str] = {}
+    for figures in earlier:
+        for group in figures["groups"]:
+            wanted = {tuple(values): i for i, values in enumerate(group["values"])}
+            if set(group["columns"]) <= set(_named_columns(table)):
+                matches = _matches(_outputs(table, group["columns"]), wanted)
+                found |= {row: str(figures["release"]) for row, _ in matches}
+    if table.holding.exact:
+        A = _system(table).invariants.A
+        for row in A.indices[A.indptr[:-1][np.diff(A.indptr) == 1]].tolist():
+            found.pop(row, None)
+    releases = dict.fromkeys(found.values())
+    return tuple((name, np.array(sorted(row for row in found if found[row] == name))) for name in releases)
 
 
 def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
@@ -238,8 +266,13 @@ def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
 def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[str, ...]) -> GivenAway:
     if not known and not before:
         return GivenAway(table, None, notes)
-    known = [*_structural(table), *known]
-    found = _disclosed(table, [*known, *before], SECONDS)
+    asked, known = known, [*_structural(table), *known]
+    try:
+        found = _disclosed(table, [*known, *before], SECONDS)
+    except Refused as refusal:
+        if not before:
+            raise
+        return _ranges(table, asked, [], (*notes, f"earlier exact figures are not looked at: {refusal}"))
     if isinstance(found, Disclosure):
         return GivenAway(table, found, notes)
     if not before:
@@ -255,28 +288,28 @@ def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[
     raise found
 
 
-def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
+def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
     """Return the ranges, or the refusal of figures that contradict each other."""
     if any(each.system.branches for each in known):
         return _on_any_side(table, known, seconds)
     try:
         return disclosure(known, table.query, seconds)
-    except Refused as refusal:
+    except Contradiction as refusal:
         return refusal
 
 
-def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure | Refused:
+def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
     """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
     own = next(each for each in known if each.system.branches)
     others = [each for each in known if each is not own]
     outside = _disclosed(table, [*others, replace(own, system=replace(own.system, branches=()))], seconds)
-    if isinstance(outside, Refused):
+    if isinstance(outside, Contradiction):
         return outside
     each = seconds / len(own.system.branches)
     sides = [_disclosed(table, [*others, replace(own, system=side)], each) for side in own.system.branches]
     kept = [side for side in sides if isinstance(side, Disclosure)]
     if not kept:
-        return next(side for side in sides if isinstance(side, Refused))
+        return next(side for side in sides if isinstance(side, Contradiction))
     lows, highs = np.stack([side.low for side in kept]), np.stack([side.high for side in kept])
     attained = np.all([side.attained for side in kept], axis=0)
     apart = (lows != lows[0]).any(axis=0) | (highs != highs[0]).any(axis=0)
@@ -333,6 +366,7 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 def in_sentences(found: GivenAway) -> list[str]:
     """Say what published figures give away about a table."""
     sentences = [f"{found.table.name}: {note}." for note in found.notes]
+    sentences += [f"{words}." for words in in_words(found.table.name, replace(found, ranges=None).entries)]
     if found.ranges is None:
         return sentences
     ranges, labels = found.ranges, found.table.query.labels

@@ -30,7 +30,7 @@ from holdfast.release.agents import Division, joined
 from holdfast.release.agents_ledger import claim, commit, has_figures
 from holdfast.release.agents_noise import in_units, shared_noise
 from holdfast.release.agents_secret import commitment, common_mark, identity, noise_keys
-from holdfast.release.disclosure import given_away, published
+from holdfast.release.disclosure import given_away, published, published_before
 from holdfast.release.files import publish, workplace, write_text
 from holdfast.release.job import Job, Table
 from holdfast.release.ledger import Ledger
@@ -132,7 +132,8 @@ def gather(
         )
     exact = bool(table.holding.exact)
     whole = in_units(values, first.step)
-    disclosed = given_away(job, run.ledger.figures(job.dataset), [whole]) if exact else []
+    earlier = run.ledger.figures(job.dataset)
+    disclosed = given_away(job, earlier, [whole]) if exact else published_before(job, earlier)
     mechanism = table.mechanism
     drawn = Release(whole, table.guarantees, table.query, mechanism.method, mechanism._unit_spread)
     with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.privacy.words import figure
-from holdfast.release.disclosure import so_far
+from holdfast.release.disclosure import Figures, published_before, so_far
 from holdfast.release.job import Job, Table
 from holdfast.release.ledger import Ledger
 from holdfast.release.methods import evidence
@@ -20,11 +21,12 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     Of the data only figures are read that earlier releases have published exactly, as the ledger keeps them.
     """
     book = Ledger(job.spec.ledger_file) if ledger is None else ledger
+    before = book.figures(job.dataset)
     found = {
         "What is asked for": [_asked(job), protected(job)],
         "What the release promises": [str(job.guarantee)],
         "What holds in every table": [_held(table) for table in job.tables],
-        "What is given away": [*_given_away(job), *so_far(job, book.figures(job.dataset))],
+        "What is given away": [*_given_away(job, before), *so_far(job, before)],
         "How the records are treated": [f"{caveat[0].upper()}{caveat[1:]}." for caveat in job.caveats],
         "How the noise is drawn": [_drawn(table) for table in job.tables],
     }
@@ -68,10 +70,11 @@ def _held(table: Table) -> str:
     return f"{table.name} ({table.kind}, {table.query.n} figures): {', '.join(words) or 'nothing is required'}."
 
 
-def _given_away(job: Job) -> list[str]:
+def _given_away(job: Job, earlier: Sequence[Figures]) -> list[str]:
     """Say everything that is not protected, and what follows from it."""
     if not job.unprotected:
-        return ["Nothing is published exactly: every figure is protected."]
+        again = any(found.before for found in published_before(job, earlier))
+        return [f"Nothing is published exactly{' by this release.' if again else ': every figure is protected.'}"]
     sentences = [f"{words}." for words in job.unprotected]
     if any(each.why == FIXED for table in job.tables for each in table.unprotected):
         sentences.append(

@@ -169,12 +169,20 @@ class Ledger:
         return self.account(dataset, unit).left
 
     def figures(self, dataset: str) -> list[dict[str, Any]]:
-        """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first."""
+        """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first.
+
+        `release` says which release published them: its title and its day.
+        """
         with self._reading() as connection:
             if connection is None or not sa.inspect(connection).has_table(_figures.name):
                 return []
+            titles = {row.release: row.title for row in connection.execute(sa.select(_charges))}
             wanted = sa.select(_figures).where(_figures.c.dataset == dataset).order_by(_figures.c.number)
-            return [table for row in connection.execute(wanted) for table in json.loads(row.tables)]
+            return [
+                {**table, "release": f"{titles.get(row.release, row.release)!r} of {row.at[:10]}"}
+                for row in connection.execute(wanted)
+                for table in json.loads(row.tables)
+            ]
 
     # --- writing -----------------------------------------------------------------------------------------------
 

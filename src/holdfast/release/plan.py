@@ -26,6 +26,8 @@ from holdfast.release.unprotected import Unprotected
 #: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
 #: and of nations of 81,000 and 270,000 blocks (docs/reference/command.md).
 BASE_BYTES, FIGURE_BYTES = 340 * 2**20, 2000
+#: Memory for one record of the source where the records of each person are chosen.
+RECORD_BYTES = 500
 #: The typical count of a cell for timing a table of which nobody guesses one.
 TYPICAL = 10.0
 
@@ -81,6 +83,11 @@ class Plan:
         return BASE_BYTES + FIGURE_BYTES * max(table.query.n for table in self.job.tables)
 
     @property
+    def bytes_per_record(self) -> int:
+        """Memory that every record of the source takes besides; a plan does not know how many there are."""
+        return 0 if self.job.spec.privacy.unit is None else RECORD_BYTES
+
+    @property
     def unprotected(self) -> tuple[str, ...]:
         """What is published exactly or not protected."""
         return self.job.unprotected
@@ -102,6 +109,7 @@ class Plan:
             "caveats": list(job.caveats),
             "seconds_to_draw": self.seconds,
             "bytes_at_peak": self.bytes,
+            "bytes_per_record": self.bytes_per_record,
             "tables": [_as_mapping(table) for table in self.tables],
         }
 

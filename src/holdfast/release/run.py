@@ -27,7 +27,7 @@ from holdfast.published import Release
 from holdfast.release.accounts import Budget
 from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
 from holdfast.release.certifying import certificate_of, statements_of, table_certificate
-from holdfast.release.disclosure import Figures, GivenAway, given_away, published, refuse_disclosure
+from holdfast.release.disclosure import Figures, GivenAway, given_away, published, published_before, refuse_disclosure
 from holdfast.release.explain import protected
 from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.ledger import Ledger, now
@@ -137,10 +137,9 @@ def release(
             cells = tabulate(job, source)
         answers = [table.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
-        disclosed: list[GivenAway] = []
-        if exact:
-            disclosed = given_away(job, run.ledger.figures(job.dataset), answers)
-            refuse_disclosure(job, disclosed)
+        earlier = run.ledger.figures(job.dataset)
+        disclosed = given_away(job, earlier, answers) if exact else published_before(job, earlier)
+        refuse_disclosure(job, disclosed)
         with _told_of_charge(run):
             step("charging the ledger")
             run.charge()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PUBLISHED = "published exactly"
 FIXED = "no allowed change of records alters it"
 DETERMINED = "determined by the exact figures"
+BEFORE = "published exactly before, in {}, so that the noise on it protects nothing"
 #: Up to so many figures of a level are named one by one in words.
 NAMED = 12
 
@@ -84,11 +85,11 @@ def unprotected(table: Table) -> tuple[Unprotected, ...]:
     return tuple(found)
 
 
-def determined(table: Table, rows: npt.NDArray[np.int64]) -> tuple[Unprotected, ...]:
-    """Return figures that the exact ones determine, in the order of the levels."""
+def listed(table: Table, rows: npt.NDArray[np.int64], why: str) -> tuple[Unprotected, ...]:
+    """Return figures that are not protected for a reason, in the order of the levels."""
     chosen = np.zeros(table.query.n, dtype=bool)
     chosen[rows] = True
-    return tuple(_by_level(table, chosen, DETERMINED, None))
+    return tuple(_by_level(table, chosen, why, None))
 
 
 def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:

@@ -217,10 +217,11 @@ def optimal(spaces: CubeSpaces, neighbours: Neighbours, costs: Floats) -> CubeGa
     def moments(weights: Floats) -> Floats:
         return np.maximum(weights @ table, np.finfo(float).tiny)
 
-    def ratios(weights: Floats) -> tuple[Floats, float]:
+    def ratios(weights: Floats) -> tuple[Floats, float, float]:
         found = moments(weights)
         value = float(np.sqrt(costs * found).sum())
-        return table @ np.sqrt(costs / found) / value, value
+        phi = table @ np.sqrt(costs / found) / value
+        return phi, 2 * math.log(value), float(phi.max())
 
     found = moments(ascend(ratios, np.ones(len(table)), patience=MOST_ROUNDS))  # rounds cost next to nothing here
     c = tuple(Fraction(value) for value in np.sqrt(found / costs))

@@ -1,8 +1,9 @@
 """The ellipsoid of least volume around points and their opposites (Khachiyan 1996; away steps: Todd, Yıldırım 2007).
 
 E = {x : xᵀM⁻¹x ≤ r} with M = Σ w_j a_j a_jᵀ and r the dimension is optimal exactly if a_jᵀM⁻¹a_j ≤ r for all j. Each
-step moves weight onto the farthest point, or away from the nearest one that has weight. Multiplicative rounds go
-before: they move all weights at once. Differences of points are never listed: weights and distances are then tables.
+step moves weight onto the farthest point, or away from the nearest one that has weight. An ascent goes before: it moves
+all weights at once, and leaves the steps little or nothing to do. Differences of points are never listed: weights and
+distances are then tables.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from holdfast.subspace.ascent import ascend
+from holdfast.subspace.dual_weights import dual_weights
 from holdfast.subspace.geometry import moments, squares
 
 Floats = npt.NDArray[np.float64]
 
 #: Distances are at most (1 + GAP) times those of the optimum's condition; the steps after which the search ends.
 GAP, MOST_STEPS = 1e-3, 5_000
-#: Multiplicative rounds before the steps.
-ROUNDS = 1_000
+#: Moments below this part of the largest are raised to it while the weights are sought.
+LEAST = 1e-13
 #: Steps between two fresh factorisations, which remove the rounding errors of the updates.
 FRESH = 200
 
@@ -36,14 +37,14 @@ class Ellipsoid:
 
 def enclosing_ellipsoid(points: Floats, pairs: bool = False) -> Ellipsoid:
     """Return the ellipsoid around ± the points (r, m), or (`pairs`) around their differences, which span the space."""
-    rank, count = points.shape
+    rank = len(points)
 
-    def ratios(weights: Floats) -> tuple[Floats, float]:
-        lower = np.linalg.cholesky(moments(points, pairs, weights))
-        distances = squares(linalg.solve_triangular(lower, points, lower=True), pairs)
-        return distances / rank, float(np.log(np.diagonal(lower)).sum())
+    def whiten(found: Floats) -> tuple[Floats, float]:
+        values, axes = linalg.eigh(found)
+        values = np.maximum(values, LEAST * values[-1])
+        return axes.T / np.sqrt(rank * values)[:, None], float(np.log(values).sum()) / rank
 
-    weights = ascend(ratios, 1.0 - np.eye(count) if pairs else np.ones(count), rounds=ROUNDS)
+    weights = dual_weights(points, pairs, whiten, patience=0)
     inverse, distances = _fresh(points, pairs, weights)
     for step in range(1, MOST_STEPS + 1):
         far = np.unravel_index(int(np.argmax(distances)), distances.shape)

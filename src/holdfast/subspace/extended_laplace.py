@@ -7,6 +7,7 @@ projection, THEORY §6): several are tried, the projection itself among them, ea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -196,10 +197,11 @@ def _scales(frame: Floats, coefficients: Floats, pairs: bool) -> Iterator[Floats
     if not used.all():
         return
 
-    def ratios(weights: Floats) -> tuple[Floats, float]:
+    def ratios(weights: Floats) -> tuple[Floats, float, float]:
         means = np.maximum(sizes @ weights, np.finfo(float).tiny)
         value = float((np.cbrt(costs) * np.cbrt(means) ** 2).sum())
-        return np.cbrt(costs / means) @ sizes / value, value
+        phi = np.cbrt(costs / means) @ sizes / value
+        return phi, 1.5 * math.log(value), float(phi.max())
 
     means = np.maximum(sizes @ ascend(ratios, np.ones(listed)), np.finfo(float).tiny)
     yield np.cbrt(means / costs)

@@ -94,15 +94,19 @@ def squares(points: Floats, pairs: bool) -> Floats:
     lengths = np.einsum("ij,ij->j", points, points)
     if not pairs:
         return lengths
-    return np.maximum(lengths[:, None] + lengths[None, :] - 2 * (points.T @ points), 0.0)
+    result = points.T @ points
+    result *= -2
+    result += lengths[:, None]
+    result += lengths
+    return np.maximum(result, 0.0, out=result)
 
 
-def moments(points: Floats, pairs: bool, weights: Floats) -> Floats:
-    """Σ w_j a_j a_jᵀ over the points, or over the differences of every two of them with weights (m, m)."""
+def moments(points: Floats, pairs: bool, weights: Any) -> Floats:
+    """Σ w_j a_j a_jᵀ over the points, or over the differences of every two of them with a table of weights (m, m)."""
     if not pairs:
         return (points * weights) @ points.T
     both = weights + weights.T
-    return (points * both.sum(axis=1)) @ points.T - points @ both @ points.T
+    return (points * both.sum(axis=1)) @ points.T - (both @ points.T).T @ points.T
 
 
 def _too_large(n: int, count: int) -> str:

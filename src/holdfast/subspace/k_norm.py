@@ -23,7 +23,9 @@ from holdfast.subspace.extended_laplace import laplace_numbers
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.k_norm_body import Body, listed
 from holdfast.subspace.k_norm_facets import Facets
+from holdfast.subspace.k_norm_groups import groups
 from holdfast.subspace.k_norm_parts import KNormParts, Part
+from holdfast.subspace.k_norm_relations import Relations
 from holdfast.subspace.k_norm_walk import Walk
 from holdfast.subspace.law import SLACK, Evidence, times_one_record
 
@@ -31,6 +33,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Entries of a vector count as equal in size within this.
 ALIKE = 1e-9
+#: Up to so many dimensions facets are listed in any case.
+FEW_DIMENSIONS = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,10 @@ class Cells:
 
     which: str
     signs: Floats
+    largest: float = 1.0
+    distance: float = 0.0
+    name: str = "k-norm"
+    note: str = ""
 
     @property
     def count(self) -> int:
@@ -69,7 +77,13 @@ class Cells:
         return result * self.signs
 
     @property
-    def moments(self) -> tuple[float, float]:
+    def moments(self) -> Floats:
+        """E[z zᵀ]."""
+        own, joint = self.sizes
+        return np.asarray((own - joint) * np.eye(self.count) + joint * np.outer(self.signs, self.signs))
+
+    @property
+    def sizes(self) -> tuple[float, float]:
         """The second moment of each entry of signs·z, and the mean product of two of them."""
         m = self.count
         if self.which == "free":
@@ -104,7 +118,7 @@ class KNorm:
     def _variances(self) -> Floats:
         """From Σ_j G_ij² and Σ_j G_ij·sign_j of the map G = Π_N W."""
         squares, sums = self.diagonal()
-        own, joint = self.cells.moments
+        own, joint = self.cells.sizes
         return np.asarray((own - joint) * squares + joint * sums**2)
 
     @property
@@ -118,7 +132,7 @@ class KNorm:
 
     def spread(self) -> Spread:
         """Errors with the covariance of the law; unbiased. Quantiles are simulated."""
-        own, joint = self.cells.moments
+        own, joint = self.cells.sizes
 
         def variance_of(weights: Floats) -> float:
             turned = self.transposed(weights[None])[0] * self.cells.signs
@@ -134,11 +148,13 @@ class KNorm:
 
 def k_norm(geometry: Geometry, neighbours: Neighbours) -> KNorm | KNormParts:
     """Recognise the structure of K from the columns; where there is none, list its facets, or walk in it."""
-    cells, points = _structure(geometry)
+    points = geometry.points
+    if not geometry.pairs:
+        lengths = np.linalg.norm(points, axis=0)
+        points = points[:, lengths > ALIKE * lengths.max()]
+    cells = _structure(points, geometry.pairs)
     if cells is None:
-        body = Body.of(listed(geometry))
-        part: Part = Facets.of(body) or Walk.of(body)
-        return KNormParts((part,), (geometry.basis @ body.turn,), neighbours, part.name)
+        return _in_parts(geometry, points, neighbours)
     image = geometry.basis @ points
     return KNorm(
         cells,
@@ -149,18 +165,45 @@ def k_norm(geometry: Geometry, neighbours: Neighbours) -> KNorm | KNormParts:
     )
 
 
-def _structure(geometry: Geometry) -> tuple[Cells | None, Floats]:
-    """The law of noise on the cells, and the points that they are multiplied by; None where no structure is known."""
-    points, count = geometry.points, geometry.count
-    if geometry.pairs:
-        return Cells("balanced", np.ones(count)) if geometry.rank == count - 1 else None, points
-    lengths = np.linalg.norm(points, axis=0)
-    points = points[:, lengths > ALIKE * lengths.max()]
-    count = points.shape[1]
-    if geometry.rank == count:
-        return Cells("free", np.ones(count)), points
-    if geometry.rank == count - 1:
-        kernel = linalg.svd(points)[2][-1]
+def _structure(points: Floats, pairs: bool) -> Cells | None:
+    """The law of noise on the cells by which points (r, count) are multiplied; None where no structure is known."""
+    rank, count = points.shape
+    if pairs:
+        return Cells("balanced", np.ones(count)) if rank == count - 1 else None
+    if rank == count:
+        return Cells("free", np.ones(count))
+    if rank == count - 1:
+        kernel = linalg.qr(points.T)[0][:, -1]
         if np.ptp(np.abs(kernel)) <= ALIKE * np.abs(kernel).max():
-            return Cells("centred", np.sign(kernel)), points
-    return None, points
+            return Cells("centred", np.sign(kernel))
+    return None
+
+
+def _in_parts(geometry: Geometry, points: Floats, neighbours: Neighbours) -> KNormParts:
+    """Every group of points by itself; single points together."""
+    if geometry.pairs:
+        parts = [_part(geometry.basis, points, pairs=True)]
+    else:
+        found = groups(points)
+        single = np.array([each[0] for each in found if each.size == 1], dtype=np.int64)
+        several = [each for each in found if each.size > 1]
+        parts = [_part(geometry.basis, points[:, each], pairs=False) for each in several]
+        if single.size:
+            parts.append((Cells("free", np.ones(single.size)), geometry.basis @ points[:, single]))
+    names = sorted({part.name for part, _ in parts}, key=len)
+    return KNormParts(tuple(part for part, _ in parts), tuple(onto for _, onto in parts), neighbours, names[-1])
+
+
+def _part(basis: Floats, points: Floats, pairs: bool) -> tuple[Part, Floats]:
+    """The law of one group, and the map from its coordinates to the outputs."""
+    left, upper, _ = linalg.qr(points, mode="economic", pivoting=True)
+    lengths = np.abs(np.diagonal(upper))
+    span = left[:, : lengths.size][:, lengths > ALIKE * lengths[0]]
+    inside = span.T @ points
+    cells: Part | None = None if pairs else _structure(inside, pairs)
+    if cells is None and len(inside) > FEW_DIMENSIONS:
+        cells = Relations.of(inside, pairs)
+    if cells is not None:
+        return cells, basis @ points
+    body = Body.of(listed(inside, pairs))
+    return Facets.of(body) or Walk.of(body), basis @ span @ body.turn

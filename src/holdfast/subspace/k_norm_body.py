@@ -15,7 +15,6 @@ from scipy import linalg
 
 from holdfast.arguments import Refused
 from holdfast.randomness import seeded
-from holdfast.subspace.geometry import Geometry
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,16 +52,15 @@ class Body:
         return int(self.points.shape[1])
 
 
-def listed(geometry: Geometry) -> Floats:
-    """One of each pair of opposite differences, (r, count); refused where there are too many."""
-    points, count = geometry.points, geometry.count
-    if (count * (count - 1) // 2 if geometry.pairs else count) > MOST_LISTED:
+def listed(points: Floats, pairs: bool) -> Floats:
+    """One of each pair of opposite differences of the points (r, count); refused where there are too many."""
+    count = points.shape[1]
+    if (count * (count - 1) // 2 if pairs else count) > MOST_LISTED:
         raise Refused(
             f"k-norm noise without a structure that is known takes up to {MOST_LISTED} differences, and {count} "
             "columns have more: use law='laplace', or laplace(...).given(...)"
         )
-    if not geometry.pairs:
-        lengths = np.linalg.norm(points, axis=0)
-        return np.asarray(points[:, lengths > 1e-9 * lengths.max()])
+    if not pairs:
+        return points
     one, other = np.triu_indices(count, 1)
     return np.asarray(points[:, one] - points[:, other])

@@ -6,13 +6,15 @@ with b = G^{1/2}a, and the optimum is Σ ∝ G^{−1/2} M^{1/2} G^{−1/2}. Any 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
 from holdfast.queries import Neighbours
-from holdfast.subspace.ascent import ascend
 from holdfast.subspace.dense_gaussian import DenseGaussian
+from holdfast.subspace.dual_weights import dual_weights
 from holdfast.subspace.geometry import Geometry, moments
 
 Floats = npt.NDArray[np.float64]
@@ -31,17 +33,12 @@ def optimal(geometry: Geometry, neighbours: Neighbours, costs: Floats | None = N
         root = (vectors * np.sqrt(values)) @ vectors.T
         points = root @ points
 
-    def ratios(weights: Floats) -> tuple[Floats, float]:
-        values, vectors = _moments(points, geometry.pairs, weights)
-        whitened = (vectors.T @ points) / values[:, None] ** 0.25
+    def whiten(found: Floats) -> tuple[Floats, float]:
+        values, vectors = _axes(found)
         trace = float(np.sqrt(values).sum())
-        return geometry.squares(whitened) / trace, trace
+        return vectors.T / (math.sqrt(trace) * values[:, None] ** 0.25), 2 * math.log(trace)
 
-    start = np.ones(geometry.count)
-    if geometry.pairs:
-        start = 1.0 - np.eye(geometry.count)
-    weights = ascend(ratios, start)
-    values, vectors = _moments(points, geometry.pairs, weights)
+    values, vectors = _axes(moments(points, geometry.pairs, dual_weights(points, geometry.pairs, whiten)))
     bound = float(np.sqrt(values[values > COUNTED * values[-1]]).sum()) ** 2
     if costs is None:
         return DenseGaussian.of("optimal Gaussian", geometry, neighbours, vectors, np.sqrt(values), bound)
@@ -50,7 +47,7 @@ def optimal(geometry: Geometry, neighbours: Neighbours, costs: Floats | None = N
     return DenseGaussian.of("optimal Gaussian", geometry, neighbours, axes, variances, bound, costs=costs)
 
 
-def _moments(points: Floats, pairs: bool, weights: Floats) -> tuple[Floats, Floats]:
+def _axes(found: Floats) -> tuple[Floats, Floats]:
     """Eigenvalues, none too small, and eigenvectors of M."""
-    values, vectors = linalg.eigh(moments(points, pairs, weights))
+    values, vectors = linalg.eigh(found)
     return np.maximum(values, LEAST * values[-1]), vectors
