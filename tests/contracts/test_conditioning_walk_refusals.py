@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, walk
+from holdfast.conditioning import Problem, in_turn, walk
 from holdfast.conditioning.corners import public_tables
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -147,6 +147,24 @@ def test_tables_of_many_axes_are_drawn_cell_after_cell():
         for a, b in itertools.combinations(range(6), 2):
             others = tuple(k + 1 for k in range(6) if k not in (a, b))
             assert (values.sum(axis=others) == truth.reshape(1, *shape).sum(axis=others)).all()
+
+
+def test_bounds_on_tables_of_many_axes_are_kept_by_drawing_again():
+    shape, pairs = (2,) * 5, list(itertools.combinations(range(5), 2))
+    held = hf.invariant(hf.exact_margins(shape, pairs)) & hf.nonnegative()
+    mechanism = hf.gaussian(hf.margins(shape), scale=2).given(held)
+    assert mechanism.method == "in_turn"
+    truth = 1 + np.arange(32) % 7
+    values = mechanism.simulate(truth, 20, rng=hf.seeded(1))
+    assert values.min() >= 0
+    assert (values != truth).any()
+    evidence = mechanism._plan.evidence[0]
+    unbounded = hf.gaussian(hf.margins(shape), scale=2).given(hf.invariant(hf.exact_margins(shape, pairs)))
+    assert evidence.distance == in_turn.MOST_AGAIN * unbounded._plan.evidence[0].distance
+    with pytest.raises(hf.Refused, match="too rarely within its bounds"):
+        mechanism.simulate(np.zeros(32, dtype=int), 1, rng=hf.seeded(1))
+    with pytest.raises(hf.Refused, match="depends on the data"):
+        mechanism.standard_error()
 
 
 def test_errors_of_gaussian_noise_drawn_cell_after_cell_are_known_beforehand():

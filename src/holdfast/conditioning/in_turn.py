@@ -1,4 +1,4 @@
-"""Integer noise given any equalities, cell after cell.
+"""Integer noise given any equalities, cell after cell, and within bounds by drawing again.
 
 Equalities that can be solved in whole numbers leave free cells, which are drawn in turn: each is a whole number with
 the law it would have, given those before, if the rest were normal (`in_turn_steps.py`). For Gaussian noise the ratio of
@@ -6,11 +6,13 @@ the law to these offers is bounded, with all but a little of the bound reached, 
 is proved. Laplace noise is Gaussian with a random variance for each cell; offers of variances and cells together are
 made to a chain, whose variances are drawn anew in every step. How long it must run is measured by L-lag couplings
 (`noise/convergence.py`) before any data is seen; two copies meet as soon as both accept one offer
-(docs/theory/walks.md).
+(docs/theory/walks.md). With bounds and other inequalities, noise that breaks one is drawn again: the run length stays
+public, and a table that leaves too little room is refused.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.in_turn_steps import (
     WORDS,
@@ -44,6 +47,8 @@ MOST_OUTPUTS, MOST_WORK = 2_000, 3e7
 LARGEST_COEFFICIENT = 2**20
 #: Widest noise, as a standard deviation: sums of cells stay exact in doubles, and remainders even.
 WIDEST = 2.0**16
+#: Fewest dimensions at which bounds are kept by drawing again, draws for each table, and chains that run at once.
+FEWEST_BOUNDED, MOST_AGAIN, AT_ONCE = 13, 200, 32
 #: Largest rate 1/λ of Laplace noise: where noise is narrower, some states are hardly ever left.
 LARGEST_RATE = 0.8
 #: Least share of offers that are accepted, and how many offers it is measured on: so many chains, so many steps.
@@ -55,7 +60,7 @@ MOST_ROUNDS = 10_000
 #: Fewest steps of any chain, whatever was measured, and how many times longer a chain runs than any pair was apart.
 FEWEST_STEPS, LONGER = 20, 3
 #: Steps that a tau must leave room for the rounding of.
-USUAL_STEPS = 50
+USUAL_STEPS = 150
 #: Steps after which coupled chains are given up.
 MOST_STEPS = 2_000
 #: Chains whose states errors are measured on.
@@ -70,6 +75,9 @@ ROUNDS = 5
 BATCH = 1 << 20
 #: Seed of the measurements: they are public and can be repeated.
 SEED = 8
+
+AGAIN_WORDS = "; noise that breaks a bound is drawn again, {most} times at most, which is paid for in this distance"
+TOO_RARE = "noise on this table is too rarely within its bounds: use onto(), less noise or fewer bounds"
 
 #: Numbers of steps that were measured before: problems of one law and one set of equalities share theirs.
 MEASURED: dict[Any, int] = {}
@@ -313,9 +321,11 @@ def _found(problem: Problem) -> Rejection | MixtureChain | None:
 
 def _made(problem: Problem) -> Rejection | MixtureChain | None:
     law, system = problem.law, problem.system
-    if not law.integer or system.branches or problem.depends_on_data or None in law.laws or law.n > MOST_OUTPUTS:
+    if not law.integer or system.branches or None in law.laws or law.n > MOST_OUTPUTS:
         return None
     space = problem.space
+    if problem.depends_on_data and (space.dimension < FEWEST_BOUNDED or crossed_table(system) is not None):
+        return None
     small = space.rank > 0 and space.dimension > 0 and space.dimension * space.rank**2 <= MOST_WORK
     if not small or float(np.sqrt(law.variances.max())) > WIDEST:
         return None
@@ -331,32 +341,38 @@ def _made(problem: Problem) -> Rejection | MixtureChain | None:
 
 
 def accepts(problem: Problem) -> bool:
-    """Whether equalities alone are held, can be solved in whole numbers, and offers are often enough accepted."""
+    """Whether equalities are solved in whole numbers and offers often accepted; bounds only with many dimensions."""
     return _found(problem) is not None
 
 
 def evidence(problem: Problem) -> Evidence:
     """Gaussian noise: the proved bound on rounding. Laplace noise: what the couplings are asked for."""
+    again = AGAIN_WORDS.format(most=MOST_AGAIN) if problem.depends_on_data else ""
     if problem.law.kind == "laplace":
-        return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau))
-    return Evidence(_rounding(problem), True, ROUNDED_WORDS)
+        return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau) + again)
+    return Evidence(_tries(problem) * _rounding(problem), True, ROUNDED_WORDS + again)
 
 
 def least_tau(problem: Problem) -> float:
     """What rounding allows in a usual number of steps, twice; the distance of Gaussian noise is proved in any case."""
-    return 2 * USUAL_STEPS * _rounding(problem) if problem.law.kind == "laplace" else 0.0
+    if problem.law.kind == "gaussian":
+        return 0.0
+    return 2 * USUAL_STEPS * _tries(problem) * _rounding(problem)
+
+
+def _tries(problem: Problem) -> int:
+    """How often noise is drawn for one table, at most: the distance adds up over these draws."""
+    return MOST_AGAIN if problem.depends_on_data else 1
 
 
 def _rounding(problem: Problem) -> float:
     """What rounding adds to the distance in one offer or one step of a chain, at most (docs/theory/walks.md)."""
     n, widest = problem.law.n, float(np.sqrt(problem.law.variances.max()))
-    offered = n * (2.0**-44 + n * 2.0**-48 + widest * 2.0**-54)
+    offered = n * (2.0**-45 + widest * 2.0**-54)
     return 2 * offered if problem.law.kind == "laplace" else offered
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
-    """Draw noise that satisfies every equality, (size, n)."""
-    del truth  # the law does not depend on it
+def _drawn(problem: Problem, size: int, stream: Stream) -> Ints:
     found = _found(problem)
     assert found is not None
     if isinstance(found, Rejection):
@@ -365,8 +381,38 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     return found.layout.noise(advanced(found, found.start(size, stream), steps, stream), problem.law.n)
 
 
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    """Draw noise such that truth + noise satisfies the system, (size, n)."""
+    if not problem.depends_on_data:
+        return _drawn(problem, size, stream)
+    table = np.asarray(truth, dtype=np.int64)
+    noise = np.empty((size, problem.law.n), dtype=np.int64)
+    missing, tries = np.arange(size), 0
+    while missing.size:
+        each = min(MOST_AGAIN - tries, -(-AT_ONCE // missing.size))
+        if each == 0:
+            raise Refused(TOO_RARE)
+        found = _drawn(problem, missing.size * each, stream)
+        inside = _within(problem, table, found).reshape(missing.size, each)
+        first, good = inside.argmax(axis=1), inside.any(axis=1)
+        noise[missing[good]] = found.reshape(missing.size, each, -1)[good, first[good]]
+        missing, tries = missing[~good], tries + each
+    return noise
+
+
+def _within(problem: Problem, table: Ints, noise: Ints) -> npt.NDArray[np.bool_]:
+    """Which rows of noise leave the table within all bounds and inequalities; the equalities hold by themselves."""
+    low, high = problem.system.integer_bounds(problem.unit)
+    values, rows = table + noise, problem.system.inequalities
+    inside = ((values >= low) & (values <= high)).all(axis=1)
+    limits = np.array([math.ceil(limit / problem.unit) for limit in rows.b.tolist()], dtype=np.int64)
+    return np.asarray(inside & (rows.A @ values.T - limits[:, None] >= 0).all(axis=0))
+
+
 def spread(problem: Problem) -> Spread | None:
-    """Measured on simulated draws: of Gaussian noise, or states of long chains."""
+    """Measured on simulated draws: of Gaussian noise, or states of long chains; None where data matter."""
+    if problem.depends_on_data:
+        return None
     found = _found(problem)
     assert found is not None
     chain = found
@@ -390,13 +436,14 @@ def _steps(problem: Problem, chain: MixtureChain) -> int:
 
     A second set of pairs must bear the first one out, and none of them may have been apart for a third of the run.
     """
-    key = chain.layout.combination.shape, chain.layout.combination.tobytes(), chain.rates.tobytes(), problem.tau
+    tau = problem.chain_tau / _tries(problem)
+    key = chain.layout.combination.shape, chain.layout.combination.tobytes(), chain.rates.tobytes(), tau
     if key not in MEASURED:
         stream = seeded(SEED)
-        found = run_length(chain, problem.chain_tau, stream, most=MOST_STEPS)
+        found = run_length(chain, tau, stream, most=MOST_STEPS)
         times = meeting_times(chain, found.lag, found.pairs, stream, MOST_STEPS)
-        again, longest = needed_steps(times, found.lag, problem.chain_tau), int(times.max()) - found.lag
+        again, longest = needed_steps(times, found.lag, tau), int(times.max()) - found.lag
         steps = max(FEWEST_STEPS, found.steps, again, LONGER * longest)
-        refuse_rounding(problem.tau, _rounding(problem), steps)
+        refuse_rounding(problem.tau, _tries(problem) * _rounding(problem), steps)
         MEASURED[key] = steps
     return MEASURED[key]

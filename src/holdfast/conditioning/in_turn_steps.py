@@ -145,6 +145,15 @@ def whole_normal(
 
 
 @numba.njit(cache=True, nogil=True)
+def added(total: float, lost: float, term: float) -> tuple[float, float]:  # pragma: no cover (compiled)
+    """A sum with one more term, and all that rounding has lost of it (Neumaier 1974)."""
+    found = total + term
+    if abs(total) >= abs(term):
+        return found, lost + ((total - found) + term)
+    return found, lost + ((term - found) + total)
+
+
+@numba.njit(cache=True, nogil=True)
 def in_turn(
     combination: Floats, plan: Plan, words: Words, drawn: bool, state: Floats
 ) -> float:  # pragma: no cover (compiled)
@@ -156,7 +165,7 @@ def in_turn(
     terms = np.empty(64)
     sums = state[m : m + r]
     sums[:] = 0.0
-    log_chance = 0.0
+    log_chance = lost = 0.0  # sums are compensated for what rounding loses, so that errors do not grow with m²
     for k in range(m - 1, -1, -1):
         j, width, mean = plan.order[k], plan.variances[k], 0.0
         for d in range(r):
@@ -164,10 +173,10 @@ def in_turn(
         mean *= width
         if drawn:
             state[j] = whole_normal(mean, width, words[j, 0], words[j, 1], terms)
-        log_chance -= (state[j] - mean) ** 2 / (2 * width) + log_total(mean, width)
+        log_chance, lost = added(log_chance, lost, -((state[j] - mean) ** 2) / (2 * width) - log_total(mean, width))
         for d in range(r):
             sums[d] += state[j] * combination[j, d]
-    return log_chance
+    return log_chance + lost
 
 
 @numba.njit(cache=True, nogil=True)
@@ -176,9 +185,10 @@ def offer(
 ) -> None:  # pragma: no cover (compiled)
     """Draw states (count, m + r) of one law, and the log of their weight e^{−Σ halves·u²} over their probability."""
     for c in range(states.shape[0]):
-        log_weights[c] = -in_turn(combination, plan, words[c], True, states[c])
+        total, lost = -in_turn(combination, plan, words[c], True, states[c]), 0.0
         for i in range(states.shape[1]):
-            log_weights[c] -= halves[i] * states[c, i] * states[c, i]
+            total, lost = added(total, lost, -halves[i] * states[c, i] * states[c, i])
+        log_weights[c] = total + lost
 
 
 @numba.njit(cache=True, nogil=True)
@@ -193,6 +203,8 @@ def weigh_mixture(
     plan = room_for(combination)
     for c in range(states.shape[0]):
         prepare(combination, scales[c, :m], scales[c, m:], sort, plan)
-        log_weights[c] = -in_turn(combination, plan, words[c if drawn else 0], drawn, states[c])
+        total, lost = -in_turn(combination, plan, words[c if drawn else 0], drawn, states[c]), 0.0
         for i in range(m + r):
-            log_weights[c] -= states[c, i] * states[c, i] / (2 * scales[c, i]) + log_total(0.0, scales[c, i])
+            energy = states[c, i] * states[c, i] / (2 * scales[c, i])
+            total, lost = added(total, lost, -energy - log_total(0.0, scales[c, i]))
+        log_weights[c] = total + lost
