@@ -212,8 +212,11 @@ def _whole(
     budget: dict[str, Fraction],
 ) -> Mechanism:
     """Whole noise: independent noise given the equalities where that is the law, otherwise a Gaussian on a lattice."""
-    make: Any = gaussian if law in GAUSSIAN else laplace
-    given: Mechanism = make(query, **budget, neighbours=relation).given(constraint)
+    if law in GAUSSIAN:
+        noise = gaussian(query, rho=_rho(budget), neighbours=relation)
+    else:
+        noise = laplace(query, epsilon=budget["epsilon"], neighbours=relation)
+    given = noise.given(constraint)
     system = equalities("extend()", query, constraint)
     if law == "k-norm" and not (query.identity and _one_total(system)):
         raise Refused(
@@ -236,6 +239,16 @@ def _whole(
         if spherical and _is_near(given):
             return _meeting(given, budget)
         raise
+
+
+def _rho(budget: dict[str, Fraction]) -> Fraction:
+    """The ρ that is asked for, or that meets (ε, δ)."""
+    if "rho" in budget:
+        return positive("rho", budget["rho"])
+    rho = Fraction(rho_for(budget["epsilon"], budget["delta"]))
+    if rho == 0:
+        raise Refused("epsilon and delta are too small to be met through rho: ask for less privacy")
+    return rho
 
 
 def _is_exact(given: Mechanism) -> bool:
@@ -266,20 +279,18 @@ def _on_lattice(
     budget: dict[str, Fraction],
 ) -> WholeExtended:
     """Gaussian noise on the lattice of what the equalities leave open, by the ρ that meets the budget."""
-    unit = replace(base, law=Independent((IntegerGaussian(Fraction(1)),), None, base.query.n))
+    target = Target(budget["epsilon"], budget["delta"]) if "delta" in budget else None
+    unit = Additive(
+        base.query, Independent((IntegerGaussian(Fraction(1)),), None, base.query.n), base.neighbours, target
+    )
     form = lattice_gaussian(unit, system, law, costs)
     promised = lattice_promise(unit, form, system)
     if promised.refusal:
         raise Refused(promised.refusal)
-    rho = budget["rho"] if "rho" in budget else Fraction(rho_for(budget["epsilon"], budget["delta"]))
-    if rho == 0:
-        raise Refused("epsilon and delta are too small to be met through rho: ask for less privacy")
     first = promised.statements[0].rho
     assert first is not None
-    scaled = Independent((IntegerGaussian(Fraction(first) / rho),), None, base.query.n)
-    result = WholeExtended(
-        replace(base, law=scaled), law=law, costs=costs, constraint=constraint, system=system, form=form
-    )
+    scaled = replace(unit, law=Independent((IntegerGaussian(Fraction(first) / _rho(budget)),), None, base.query.n))
+    result = WholeExtended(scaled, law=law, costs=costs, constraint=constraint, system=system, form=form)
     _ = result.method  # noise that cannot be drawn is refused here
     return result
 
