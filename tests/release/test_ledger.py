@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.release import ledger as ledger_module
+from holdfast.release import ledger_file
 from holdfast.release.accounts import Account, Budget
 from holdfast.release.ledger import Ledger, Overspent
 from holdfast.release.units import Unit
@@ -357,7 +357,7 @@ def test_processes_at_once_never_overspend(ledger):
 
 
 def test_a_writer_waits_for_another_and_then_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledger_module, "PATIENCE", 0.05)
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
     ledger = Ledger(tmp_path / "ledger.sqlite")
     charge(ledger, pure(1))
     other = sqlite3.connect(ledger.path, isolation_level=None)

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.extension import Extended
 from holdfast.release import choosing
+from holdfast.release.caveats import ESTIMATED
 from holdfast.release.explain import explain
-from holdfast.release.job import ESTIMATED
 from holdfast.release.methods import EXTENDED
 from holdfast.release.places import SpecError
 from holdfast.release.plan import plan

@@ -109,6 +109,8 @@ def _on_a_basis(task: Task, rows: sparse.csr_array, missing: Ints, moves: Ints) 
         solved = _solved(rows[:, some].toarray().astype(np.float64), missing)
         if solved is not None:
             change, parts = solved
+            if parts > task.most_finer:
+                return None
             finer = task.finer(parts) if parts > 1 else task
             result = moves * parts
             result[some] += change

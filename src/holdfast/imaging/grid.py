@@ -1,9 +1,9 @@
 """A problem in whole steps of a grid: every number that is released is a whole multiple of the step.
 
 Whole numbers have the step 1. Reals have the step 2⁻ᵏ/q: q clears the denominators of what must hold, and k is as large
-as leaves the noisy values below 2⁴⁶ steps, 30 at most. So a double tells its multiple, sums of dyadic values are exact
-in doubles, and everything that must hold is tested in whole numbers. Ways work in moves x = z − y, in steps: only gaps
-matter, and these are exact however large the counts are.
+as leaves the noisy values below 2⁴⁶ steps and their sums below 2⁵⁵, 30 at most. So a double tells its multiple, sums
+of dyadic values are exact in doubles, and everything that must hold is tested in whole numbers. Ways work in moves
+x = z − y, in steps: only gaps matter, and these are exact however large the counts are.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from holdfast.imaging.problem import Problem
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: The finest dyadic step, 2**-30; the size in steps that numbers stay below, 2**46; and how many times finer a grid may
-#: be made where rows need fractions of a step.
-FINEST, MOST_BITS, MOST_FINER = 30, 46, 64
+#: The finest dyadic step, 2**-30; the sizes in steps that numbers and sums stay below, 2**46 and 2**55; and how many
+#: times finer a grid may be made where rows need fractions of a step.
+FINEST, MOST_BITS, SUM_BITS, MOST_FINER = 30, 46, 55, 64
 #: Denominators of bounds and right-hand sides are cleared up to this factor.
 MOST_PARTS = 1 << 20
 #: A bound this far away (in steps) is left to the final test.
@@ -135,6 +135,15 @@ class Task:
         return Task(self.problem, self.shape, self.grid / parts, self.exact, start, gap, least, *ends)
 
     @property
+    def most_finer(self) -> int:
+        """How many times finer the grid may be made before sums leave 62 bits."""
+        rows = (self.shape.rows, self.shape.inequalities.A)
+        sizes = [abs(A).astype(np.float64) @ np.abs(self.start.astype(np.float64)) for A in rows]
+        sizes += [np.abs(side.astype(np.float64)) for side in (self.gap, self.least)]
+        largest = max(float(size.max(initial=1.0)) for size in sizes)
+        return max(1, min(MOST_FINER, int(LARGEST / 4 / largest)))
+
+    @property
     def real_bounds(self) -> tuple[Floats, Floats]:
         """Bounds on moves as doubles, ∓inf where there is none."""
         low, high = self.low.astype(np.float64), self.high.astype(np.float64)
@@ -184,12 +193,19 @@ def _grid(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
                 break
     if parts > MOST_PARTS:
         parts = 1
-    sides = np.abs(np.asarray(right, dtype=np.float64)).max(initial=1.0)
-    largest = max(float(sides), float(np.abs(noisy).max(initial=1)))
-    bits = min(FINEST, MOST_BITS - math.ceil(math.log2(largest * parts)))
-    if bits < 0:
+    sides = float(np.abs(np.asarray(right, dtype=np.float64)).max(initial=1.0))
+    largest = float(np.abs(noisy).max(initial=1))
+    sums = max(sides, largest * _heaviest(problem))
+    fine = MOST_BITS - math.ceil(math.log2(max(sides, largest) * parts)), SUM_BITS - math.ceil(math.log2(sums * parts))
+    if largest * parts > 1 << MOST_BITS or sums * parts > LARGEST / 4:
         raise Refused("values are too large to be moved as doubles: use integer noise and integer=True")
-    return Fraction(1, parts << bits)
+    return Fraction(1, parts << max(0, min(FINEST, *fine)))
+
+
+def _heaviest(problem: Problem) -> float:
+    """The largest sum of the sizes of a row's entries."""
+    rows = (problem.space.rows, problem.system.inequalities.A)
+    return max(float(abs(A.astype(np.float64)).sum(axis=1).max()) if A.shape[0] else 1.0 for A in rows)
 
 
 def _finite_bounds(problem: Problem) -> list[tuple[npt.NDArray[Any], Fraction]]:

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.imaging import newton
 from holdfast.imaging.arcs import Arcs
 from holdfast.imaging.closing import UNSOLVED, answered, moved_rows
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.finish import cheapest_on_network, finish_network
 from holdfast.imaging.grid import Floats, Ints, Shape, Task
 from holdfast.imaging.problem import Problem
+from holdfast.imaging.reals import proposed
 from holdfast.imaging.rows_apart import simulated
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
@@ -56,9 +56,12 @@ def _moved(task: Task) -> tuple[Ints, Floats]:
     absolute = problem.norm == "l1"
     prices = np.zeros(task.gap.size)
     if not absolute:
-        real, prices = newton.solve(task)
+        real = proposed(task)
+        if real is None:
+            raise Refused(UNSOLVED)
+        prices = real.prices[0]
         if not problem.integer:
-            found = finish_network(task, arcs, real, prices)
+            found = finish_network(task, arcs, real.moves, prices)
             if found is None:
                 raise Refused(UNSOLVED)
             return found, prices

@@ -1,6 +1,6 @@
-"""Calls of Clarabel (least squares) and HiGHS (L1, whole numbers). They propose moves and prices; others test them.
+"""Calls of Clarabel (least squares) and HiGHS (L1). They propose moves and prices; others test them.
 
-Programs are scaled to units of the table, and what a solver cannot finish is refused.
+Programs are scaled to units of the table. Where a solver finds nothing the answer is None.
 """
 
 from __future__ import annotations
@@ -12,16 +12,11 @@ from typing import Any
 import clarabel
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 
-from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints.solver import quiet_solver
-from holdfast.imaging.closing import UNSOLVED
 from holdfast.imaging.grid import Floats, Ints, Task
 
-#: Seconds given to one program in whole numbers.
-PATIENCE = 60.0
 #: Rows up to which a solver's point is polished.
 MOST_POLISHED = 2_000
 
@@ -34,8 +29,8 @@ class Proposal:
     prices: tuple[Floats, Floats]
 
 
-def least_squares(task: Task) -> Proposal:
-    """The real moves with the least Σ w x²."""
+def least_squares(task: Task) -> Proposal | None:
+    """The real moves with the least Σ w x²; None where the solver does not come near them."""
     scale = float(1 / task.grid)
     low, high = (bound / scale for bound in task.real_bounds)
     below, above = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
@@ -43,7 +38,7 @@ def least_squares(task: Task) -> Proposal:
     solver = _kept_solver(task, below, above, right)
     found: Any = solver.solve()
     if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
-        raise Refused(UNSOLVED)
+        return None
     duals = np.array(found.z) * scale  # the slope of Σ w x² in steps
     count, more = task.gap.size, task.gap.size + task.least.size
     proposal = Proposal(np.array(found.x) * scale, (-duals[:count], duals[count:more]))
@@ -111,105 +106,62 @@ def _kept_solver(task: Task, below: Ints, above: Ints, right: Floats) -> Any:
     return made
 
 
-def least_absolute(task: Task, *, whole: bool) -> tuple[Proposal, bool]:
-    """The moves with the least Σ w|x|, and whether the solver proved it; x = up − down, each 0 or more."""
+def least_absolute(task: Task) -> Proposal | None:
+    """The real moves with the least Σ w|x|; x = up − down, each 0 or more. None where the solver finds none."""
     shape, scale = task.shape, float(1 / task.grid)
     low, high = (bound / scale for bound in task.real_bounds)
     rows = sparse.csr_array(sparse.vstack([shape.rows, shape.inequalities.A], format="csr")).astype(np.float64)
-    matrix = sparse.hstack([rows, -rows], format="csr")
+    matrix = sparse.csr_array(sparse.hstack([rows, -rows], format="csr"))
     ends = (
         np.concatenate([np.maximum(low, 0.0), np.maximum(-high, 0.0)]),
         np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)]),
     )
-    n = task.start.size
-    solver = _linear(task, matrix, ends, np.tile(shape.weights, 2), range(2 * n), whole)
-    values = np.array(solver.getSolution().col_value)
-    duals = np.array(solver.getSolution().row_dual)
-    if duals.size != rows.shape[0] or whole:
-        duals = np.zeros(rows.shape[0])
-    moves = (values[:n] - values[n:]) * scale
-    count = task.gap.size
-    return Proposal(moves, (duals[:count], duals[count:])), _optimal(solver)
-
-
-def whole_squares(task: Task, low: Ints, high: Ints) -> tuple[Ints, bool] | None:
-    """The whole moves within a window with the least Σ w x², and whether the solver proved it; None if it has none.
-
-    The cost at whole moves is piecewise linear: one unit step after the other, each dearer than the one before.
-    """
-    shape, n = task.shape, task.start.size
-    stepped = np.flatnonzero((shape.weights > 0) & (low < high))
-    counts = (high - low)[stepped]
-    output = np.repeat(stepped, counts)
-    place = np.arange(output.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    costs = shape.weights[output] * (2.0 * (low[output] + place) + 1.0)
-    rows = sparse.vstack([shape.rows, shape.inequalities.A], format="csr").astype(np.float64)
-    # x − Σ steps = low at outputs with a cost; steps lie in [0, 1] and x is whole, so they are filled in order.
-    tied = sparse.identity(n, format="csr")[stepped]
-    to_step = sparse.csr_array(
-        (-np.ones(output.size), (np.repeat(np.arange(stepped.size), counts), np.arange(output.size))),
-        shape=(stepped.size, output.size),
-    )
-    no_steps = sparse.csr_array((rows.shape[0], output.size))
-    matrix = sparse.block_array([[rows, no_steps], [tied, to_step]])
-    ends = (
-        np.concatenate([np.where(low <= -LARGEST, -np.inf, low), np.zeros(output.size)]),
-        np.concatenate([np.where(high >= LARGEST, np.inf, high), np.ones(output.size)]),
-    )
-    sides = (low[stepped].astype(np.float64), low[stepped].astype(np.float64))
-    cost = np.concatenate([np.zeros(n), costs])
-    try:
-        solver = _linear(task, sparse.csr_array(matrix), ends, cost, range(n), True, sides)
-    except Refused:
+    n, count = task.start.size, task.gap.size
+    sides = np.concatenate([task.gap, task.least]) / scale
+    above = np.concatenate([task.gap / scale, np.full(task.least.size, np.inf)])
+    found = _linear(matrix, ends, np.tile(shape.weights, 2), (sides, above))
+    if found is None:
         return None
-    values = np.array(solver.getSolution().col_value)[:n]
-    return np.rint(values).astype(np.int64), _optimal(solver)
+    values, duals = found
+    return Proposal((values[:n] - values[n:]) * scale, (duals[:count], duals[count:]))
+
+
+def inner_point(task: Task) -> Floats | None:
+    """Real moves at which as many rows as possible have slack, up to one unit of the table; None if none are found."""
+    shape, scale, n = task.shape, float(1 / task.grid), task.start.size
+    low, high = (bound / scale for bound in task.real_bounds)
+    rows, more = shape.rows.astype(np.float64), shape.inequalities.A.astype(np.float64)
+    unit = sparse.identity(n, format="csr")
+    below, above = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
+    limits = sparse.csr_array(sparse.vstack([more, unit[below], -unit[above]], format="csr"))
+    slack = sparse.csr_array(sparse.identity(limits.shape[0], format="csr"))
+    matrix = sparse.csr_array(sparse.block_array([[rows, None], [limits, -slack]], format="csr"))
+    asked = np.concatenate([task.gap / scale, task.least / scale, low[below], -high[above]])
+    most = np.concatenate([task.gap / scale, np.full(limits.shape[0], np.inf)])
+    ends = np.concatenate([low, np.zeros(limits.shape[0])]), np.concatenate([high, np.ones(limits.shape[0])])
+    found = _linear(matrix, ends, np.concatenate([np.zeros(n), -np.ones(limits.shape[0])]), (asked, most))
+    return None if found is None else found[0][:n] * scale
 
 
 def _linear(
-    task: Task,
-    matrix: sparse.csr_array,
-    ends: tuple[Floats, Floats],
-    cost: Floats,
-    columns: range,
-    whole: bool,
-    more: tuple[Floats, Floats] | None = None,
-) -> Any:
-    """Solve a linear program with the task's rows, and more; the first `columns` are whole if `whole`."""
-    scale = float(1 / task.grid)
-    none = np.zeros(0)
-    extra = more if more is not None else (none, none)
+    matrix: sparse.csr_array, ends: tuple[Floats, Floats], cost: Floats, sides: tuple[Floats, Floats]
+) -> tuple[Floats, Floats] | None:
+    """Solve a linear program; return its values and the prices of its rows. None where there are none."""
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = matrix.shape
     program.col_cost_ = cost
     program.col_lower_, program.col_upper_ = ends
-    program.row_lower_ = np.concatenate([task.gap / scale, task.least / scale, extra[0]])
-    program.row_upper_ = np.concatenate([task.gap / scale, np.full(task.least.size, np.inf), extra[1]])
+    program.row_lower_, program.row_upper_ = sides
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = matrix.indptr.astype(np.int32)
     program.a_matrix_.index_ = matrix.indices.astype(np.int32)
     program.a_matrix_.value_ = matrix.data
-    if whole:
-        kinds = np.full(matrix.shape[1], highspy.HighsVarType.kContinuous, dtype=object)
-        kinds[columns.start : columns.stop] = highspy.HighsVarType.kInteger
-        program.integrality_ = kinds.tolist()
-    solver = quiet_solver(
-        time_limit=PATIENCE,
-        mip_rel_gap=0.0,
-        mip_abs_gap=1e-9,
-        primal_feasibility_tolerance=1e-10,
-        dual_feasibility_tolerance=1e-10,
-    )
-    if not whole:
-        solver.setOptionValue("presolve", "off")  # twin columns are what presolve is worst at
+    # twin columns are what presolve is worst at
+    solver = quiet_solver(presolve="off", primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
     solver.passModel(program)
     solver.run()
-    values: npt.NDArray[Any] = np.array(solver.getSolution().col_value)
+    values, duals = (np.array(side) for side in (solver.getSolution().col_value, solver.getSolution().row_dual))
     has_point = solver.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible
     if not has_point or values.size != matrix.shape[1] or not np.isfinite(values).all():
-        raise Refused(UNSOLVED)
-    return solver
-
-
-def _optimal(solver: Any) -> bool:
-    return bool(solver.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+        return None
+    return values, duals if duals.size == matrix.shape[0] and np.isfinite(duals).all() else np.zeros(matrix.shape[0])

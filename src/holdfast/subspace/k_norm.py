@@ -21,6 +21,7 @@ from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.extended_laplace import laplace_numbers
 from holdfast.subspace.geometry import Geometry
+from holdfast.subspace.k_norm_blocks import Blocks
 from holdfast.subspace.k_norm_body import Body, listed
 from holdfast.subspace.k_norm_facets import Facets
 from holdfast.subspace.k_norm_groups import groups
@@ -200,7 +201,7 @@ def _part(basis: Floats, points: Floats, pairs: bool) -> tuple[Part, Floats]:
     lengths = np.abs(np.diagonal(upper))
     span = left[:, : lengths.size][:, lengths > ALIKE * lengths[0]]
     inside = span.T @ points
-    cells: Part | None = None if pairs else _structure(inside, pairs)
+    cells: Part | None = Blocks.of(inside) if pairs else _structure(inside, pairs)
     if cells is None and len(inside) > FEW_DIMENSIONS:
         cells = Relations.of(inside, pairs)
     if cells is not None:

@@ -3,7 +3,8 @@
 With m cells and c relations, each u off a null set has one shortest z, with c zeros. A set Z of zeros has the weight
 |det κ_Z|, κ (m, c) the coefficients of the relations, and signs σ of the other cells go with it exactly if Σ σ_j κ_j is
 Σ_{i∈Z} s_i κ_i with |s| ≤ 1 (duality). So zeros are drawn by their weight and signs by fair coins, until they go
-together. Costs of cells differ by about one part in a million, so that no two sets of zeros fit (docs/theory).
+together. Costs of cells differ by about one part in a million, so that no two sets of zeros fit
+(docs/theory/subspace.md).
 """
 
 from __future__ import annotations

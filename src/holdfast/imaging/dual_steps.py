@@ -1,0 +1,211 @@
+"""The nearest real point in rationals, for small problems: the dual active-set method of Goldfarb and Idnani.
+
+It starts where nothing is asked for and takes in one violated row after the other, with prices that stay 0 or more; the
+dual objective rises with every row, so no set of tight rows comes back and the end is reached whatever rows are tight,
+twins or nearly parallel. Nothing is rounded: the last point satisfies everything and is the nearest one, or some rows
+were proved to contradict each other. L1 is reached from far away: the allowed point nearest to −M·cost has the least
+cost for all large M (Mangasarian). Used where solvers in doubles give up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import LARGEST
+from holdfast.imaging.grid import Floats, Task
+
+#: Outputs, and rows with bounds, up to which rationals are used.
+MOST_OUTPUTS, MOST_ROWS = 40, 240
+#: How far away L1 starts, in steps: costs differ by a hair if a corner lies farther out than the root of this.
+FAR_AWAY = 1 << 200
+
+
+@dataclass(frozen=True, eq=False)
+class ExactRows:
+    """The rows C x = c (the first `equalities`) and C x ≥ c (the others, bounds last) of one task, in whole steps."""
+
+    C: Any
+    sides: tuple[int, ...]
+    equalities: int
+    between: int
+
+    @classmethod
+    def of(cls, task: Task) -> ExactRows | None:
+        """Write down all rows of a task; None where there are too many."""
+        shape, n = task.shape, task.start.size
+        below, above = np.flatnonzero(task.low > -LARGEST), np.flatnonzero(task.high < LARGEST)
+        count = task.gap.size + task.least.size + below.size + above.size
+        if n > MOST_OUTPUTS or count > MOST_ROWS:
+            return None
+        unit = np.eye(n, dtype=np.int64)
+        stacked = [shape.rows.toarray(), shape.inequalities.A.toarray(), unit[below], -unit[above]]
+        C = flint.fmpz_mat(count, n, [int(x) for x in np.vstack(stacked).ravel()])
+        sides = (task.gap, task.least, task.low[below], -task.high[above])
+        whole = tuple(int(x) for x in np.concatenate(sides))
+        return cls(C, whole, task.gap.size, task.least.size)
+
+    @property
+    def count(self) -> int:
+        """The number of rows and bounds."""
+        return len(self.sides)
+
+    def row(self, i: int) -> list[int]:
+        """The entries of one row."""
+        return [int(self.C[i, j]) for j in range(self.C.ncols())]
+
+    def slacks(self, point: Sequence[Fraction]) -> list[Fraction]:
+        """What every row has more than it asks for."""
+        found = flint.fmpq_mat(self.C) * _column(point)
+        return [_fraction(found[i, 0]) - side for i, side in enumerate(self.sides)]
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """A point, and the slope of Σ w x² along each row."""
+
+    point: list[Fraction]
+    prices: list[Fraction]
+
+    def of_rows(self, rows: ExactRows) -> tuple[Floats, Floats]:
+        """The prices of the equalities and of the inequalities between outputs, as doubles."""
+        prices = np.array([float(price) for price in self.prices])
+        last = rows.equalities + rows.between
+        return prices[: rows.equalities], prices[rows.equalities : last]
+
+
+def nearest(rows: ExactRows, weights: npt.NDArray[np.float64], start: Sequence[Fraction]) -> Nearest | None:
+    """The point with the least Σ w (x − start)² that satisfies all rows; None where there is none.
+
+    Only the rows' products in the norm of 1/w are needed: x = start + V Cᵀu for prices u.
+    """
+    spreads = [Fraction(1 / w) for w in weights.tolist()]
+    spread = flint.fmpq_mat(len(spreads), len(spreads))
+    for i, value in enumerate(spreads):
+        spread[i, i] = _rational(value)
+    C = flint.fmpq_mat(rows.C)
+    weighed = C * spread
+    gram = weighed * C.transpose()
+    slack = [_rational(value) for value in rows.slacks(start)]
+    steps = _Steps(gram, slack, rows.equalities)
+    if not steps.finished():
+        return None
+    prices = flint.fmpq_mat(rows.count, 1)
+    for row, price in zip(steps.tight, steps.prices, strict=True):
+        prices[row, 0] = price
+    moves = weighed.transpose() * prices
+    point = [Fraction(at) + _fraction(moves[j, 0]) for j, at in enumerate(start)]
+    return Nearest(point, [2 * _fraction(prices[i, 0]) for i in range(rows.count)])
+
+
+def nearest_absolute(rows: ExactRows, weights: npt.NDArray[np.float64]) -> Nearest | None:
+    """A point with the least Σ w|x| that satisfies all rows, and prices of the rows; None where there is none.
+
+    x = up − down, each 0 or more.
+    """
+    n, count = rows.C.ncols(), rows.count
+    entries = []
+    for i in range(count):
+        row = rows.row(i)
+        entries += [*row, *(-x for x in row)]
+    for j in range(2 * n):
+        entries += [int(k == j) for k in range(2 * n)]
+    twice = ExactRows(
+        flint.fmpz_mat(count + 2 * n, 2 * n, entries), (*rows.sides, *(0,) * (2 * n)), rows.equalities, rows.between
+    )
+    costs = [Fraction(w) for w in weights.tolist()]
+    found = nearest(twice, np.ones(2 * n), [-FAR_AWAY * cost for cost in costs + costs])
+    if found is None:
+        return None
+    point = [up - down for up, down in zip(found.point[:n], found.point[n:], strict=True)]
+    return Nearest(point, [price / (2 * FAR_AWAY) for price in found.prices[:count]])
+
+
+class _Steps:
+    """The changing state of one search: tight rows, their prices, and what all rows have more than they ask for."""
+
+    def __init__(self, gram: Any, slack: list[Any], equalities: int) -> None:
+        self.gram, self.slack, self.equalities = gram, slack, equalities
+        self.lengths = [max(float(gram[i, i]), 1e-300) ** 0.5 for i in range(len(slack))]
+        self.tight: list[int] = []
+        self.prices: list[Any] = []
+
+    def finished(self) -> bool:
+        """Take in rows until none is violated; return whether that is possible."""
+        for row in range(self.equalities):
+            if not self._take_in(row):
+                return False
+        while True:
+            violated = [i for i in range(self.equalities, len(self.slack)) if self.slack[i] < 0]
+            if not violated:
+                return True
+            if not self._take_in(min(violated, key=lambda i: float(self.slack[i]) / self.lengths[i])):
+                return False
+
+    def _take_in(self, row: int) -> bool:
+        """Make one row tight; rows whose price would fall below 0 are let go on the way."""
+        price = flint.fmpq(0)
+        while True:
+            shares = self._shares(row)
+            fall = self.gram[row, row] - sum(
+                (self.gram[row, k] * s for k, s in zip(self.tight, shares, strict=True)), 0
+            )
+            blocking = [
+                (self.prices[k] / share, k)
+                for k, share in enumerate(shares)
+                if share > 0 and self.tight[k] >= self.equalities
+            ]
+            first = min(blocking, default=None)
+            if fall == 0:
+                if row < self.equalities:
+                    return bool(self.slack[row] == 0)
+                if first is None:
+                    return False
+                length, full = first[0], False
+            else:
+                length = -self.slack[row] / fall
+                full = first is None or length <= first[0] or row < self.equalities
+                if not full and first is not None:
+                    length = first[0]
+            price += length
+            self.prices = [p - length * share for p, share in zip(self.prices, shares, strict=True)]
+            for i in range(len(self.slack)):
+                change = self.gram[i, row]
+                for k, share in zip(self.tight, shares, strict=True):
+                    change -= self.gram[i, k] * share
+                self.slack[i] += length * change
+            if full:
+                self.tight.append(row)
+                self.prices.append(price)
+                return True
+            assert first is not None
+            del self.tight[first[1]], self.prices[first[1]]
+
+    def _shares(self, row: int) -> list[Any]:
+        """How the tight rows take part in a step along another row."""
+        count = len(self.tight)
+        if count == 0:
+            return []
+        matrix = flint.fmpq_mat(count, count, [self.gram[i, k] for i in self.tight for k in self.tight])
+        right = flint.fmpq_mat(count, 1, [self.gram[i, row] for i in self.tight])
+        found = matrix.solve(right)
+        return [found[k, 0] for k in range(count)]
+
+
+def _rational(value: Fraction | int) -> Any:
+    exact = Fraction(value)
+    return flint.fmpq(exact.numerator, exact.denominator)
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
+
+
+def _column(values: Sequence[Fraction]) -> Any:
+    return flint.fmpq_mat(len(values), 1, [_rational(value) for value in values])

@@ -1,0 +1,98 @@
+"""Whole steps next to a real point when corners are too sharp for rounding: a little way towards the inside first.
+
+Rows that are tight at *every* allowed point are found, and a point at which no other row is tight. On the way from any
+allowed point to that one all other rows get slack at once, and so whole points next to the way, on the rows that are
+always tight, satisfy everything; the first that does is taken. All of it is in rationals, for small problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from holdfast.arguments import LARGEST
+from holdfast.imaging.dual_steps import ExactRows, nearest
+from holdfast.imaging.grid import MOST_FINER, Ints, Task
+from holdfast.imaging.whole_rows import WholeRows
+
+#: The shares of the way inside that are tried, and one below which no finer grid is.
+SHARES = (Fraction(0), *(Fraction(1, 1 << k) for k in range(40, -1, -2)))
+SHORT = Fraction(1, 1 << 20)
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """A point at which only the rows `always` are tight, those that are tight at every allowed point."""
+
+    point: list[Fraction]
+    always: list[int]
+
+    @classmethod
+    def of(cls, rows: ExactRows, near: Sequence[Fraction], size: int) -> Inside | None:
+        """Find it from an allowed point; `size` says how far to look. None where no point is allowed.
+
+        A row g can be left from the allowed point p if and only if the allowed point nearest to p + t·g is another one.
+        """
+        plain = np.ones(len(near))
+        first = nearest(rows, plain, near)
+        if first is None:
+            return None
+        points, slacks = [first.point], rows.slacks(first.point)
+        best = list(slacks)
+        always = list(range(rows.equalities))
+        for i in range(rows.equalities, rows.count):
+            if best[i] > 0:
+                continue
+            row = rows.row(i)
+            times = Fraction(size, max(1, *map(abs, row)))
+            towards = [at + times * entry for at, entry in zip(first.point, row, strict=True)]
+            found = nearest(rows, plain, towards)
+            assert found is not None
+            slacks = rows.slacks(found.point)
+            if slacks[i] == 0:
+                always.append(i)
+                continue
+            points.append(found.point)
+            best = [max(a, b) for a, b in zip(best, slacks, strict=True)]
+        middle = [sum(values, Fraction(0)) / len(points) for values in zip(*points, strict=True)]
+        return cls(middle, always)
+
+
+def rounded_inwards(task: Task, rows: ExactRows, near: Sequence[Fraction], inside: Inside) -> tuple[Task, Ints] | None:
+    """Whole moves that satisfy everything next to real ones that do, on the task's grid or a finer one.
+
+    A finer grid is tried as well where the way inside was long.
+    """
+    held = WholeRows.of([rows.row(i) for i in inside.always], task.start.size)
+    finest = 1 if task.problem.integer else task.most_finer
+    best, parts = None, 1
+    while parts <= finest:
+        tried = _tried(task, rows, held, inside, near, parts)
+        if isinstance(tried, tuple):
+            best = tried[1:]
+            if tried[0] <= SHORT:
+                break
+        parts = tried if isinstance(tried, int) and tried > parts else parts * 4
+    return best
+
+
+def _tried(
+    task: Task, rows: ExactRows, held: WholeRows, inside: Inside, near: Sequence[Fraction], parts: int
+) -> tuple[Fraction, Task, Ints] | int:
+    """The share of the way and moves on a grid `parts` times finer; or how many times finer it must be at least."""
+    finer = task.finer(parts) if parts > 1 else task
+    right = [parts * rows.sides[i] for i in inside.always]
+    for share in SHARES:
+        aim = [round(parts * (x + share * (c - x))) for x, c in zip(near, inside.point, strict=True)]
+        change = held.near(held.missing(aim, right))
+        if change is None or change[1] > 1:
+            return MOST_FINER + 1 if change is None else parts * change[1]
+        found = [a + d for a, d in zip(aim, change[0], strict=True)]
+        if max(map(abs, found), default=0) < LARGEST:
+            moves = np.array(found, dtype=np.int64)
+            if finer.missed(moves) is None:
+                return share, finer, moves
+    return 0

@@ -1,0 +1,140 @@
+"""`onto` where solvers in doubles give up: sharp corners, twin rows, weights and values of very different sizes."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from hard_programs import hard
+from holdfast import imaging
+from holdfast.constraints.solver import PARALLEL_RULE, quiet_solver
+from holdfast.imaging.branching import nearest_branched, real_optimum
+from holdfast.imaging.dual_steps import ExactRows
+from holdfast.imaging.grid import Task
+from holdfast.imaging.inwards import Inside
+
+#: Problems on which a solver found no point, or one that could not be finished, or sums that left 62 bits.
+REAL = (4, 8, 20, 27, 30, 33, 34, 36, 37, 96, 111, 124, 126, 140, 148, 159, 161, 167, 431, 529, 858)
+WHOLE = (16, 31, 41, 51, 56, 57, 76, 97, 123, 130, 190, 191, 237, 298, 303, 382)
+
+
+def answered(case):
+    """The image with its evidence, and its values as multiples of the grid."""
+    problem = case.mechanism.moves[0].problem
+    found = imaging.certified(imaging.choose(problem), problem, case.y, problem.right_hand_sides())
+    grid = Fraction(1) if found.evidence is None else found.evidence.grid
+    return found, [round(Fraction(value) / grid) * grid for value in found.values.tolist()]
+
+
+def holds(case, z):
+    """Whether rational values satisfy everything, exactly."""
+    sums = all(_product(row, z) == _product(row, case.truth.tolist()) for row in case.A)
+    above = all(_product(row, z) >= int(side) for row, side in zip(case.G, case.h, strict=True))
+    inside = all(low <= x <= high for low, x, high in zip(case.low.tolist(), z, case.high.tolist(), strict=True))
+    return sums and above and inside
+
+
+def _product(row, z):
+    return sum(int(a) * x for a, x in zip(row, z, strict=True))
+
+
+def least_cost(case):
+    """The least cost over the reals, in rationals."""
+    problem = case.mechanism.moves[0].problem
+    task = Task.of(problem, case.y, problem.right_hand_sides())
+    point = real_optimum(task, ExactRows.of(task)).point
+    return case.cost([float(y + x * task.grid) for y, x in zip(case.y.tolist(), point, strict=True)])
+
+
+@pytest.mark.parametrize("seed", REAL + WHOLE)
+def test_what_has_a_solution_is_not_refused(seed):
+    """Everything holds exactly, and no point is nearer by more than the gap that is stated."""
+    case = hard(seed)
+    found, z = answered(case)
+    assert [float(x) for x in z] == [float(x) for x in found.values.tolist()]
+    assert holds(case, z)
+    if seed in REAL:
+        assert case.cost(found.values) - least_cost(case) <= found.evidence.gap * (1 + 1e-6) + 1e-9
+
+
+@pytest.mark.parametrize("seed", [4, 8, 27, 36, 124, 16, 41, 130, 237])
+def test_hard_images_stay_where_they_are(seed):
+    """Idempotent, to the last step."""
+    case = hard(seed)
+    found, z = answered(case)
+    if all(x.denominator == 1 for x in z):
+        np.testing.assert_array_equal(case.mechanism.image(found.values), found.values)
+    else:
+        real = hf.laplace(hf.histogram(case.y.size), scale=1, integer=False)
+        must = case.mechanism.moves[0].constraint
+        again = real.onto(must, norm=case.norm, weights=case.weights).image(found.values)
+        np.testing.assert_allclose(again, found.values, atol=float(found.evidence.grid) * 4)
+
+
+def test_rationals_find_what_cvxpy_finds():
+    """The dual active-set method reaches the optimum of squares and of absolute values, and its prices prove it."""
+    compared = 0
+    for seed in range(1_000, 1_060):
+        case = hard(seed)
+        reference = case.best()
+        if reference is None or case.weights.max() > 1e3 * case.weights.min() or np.abs(case.y).max() > 10**5:
+            continue
+        assert least_cost(case) == pytest.approx(reference, rel=1e-5, abs=1e-4)
+        compared += 1
+    assert compared > 10
+
+
+def test_contradictions_are_seen_in_rationals():
+    """x + y = 1 and 3x + 3y ≥ 4 leave nothing; 3x + 3y ≥ 3 leaves a line."""
+    for side, is_empty in ((4, True), (3, False)):
+        rows = ExactRows.of(_task([[1, 1]], [1], [[3, 3]], [3]))
+        rows = ExactRows(rows.C, (*rows.sides[:1], side, *rows.sides[2:]), rows.equalities, rows.between)
+        found = real_optimum(_task([[1, 1]], [1], [[3, 3]], [3]), rows)
+        assert (found is None) == is_empty
+
+
+def _task(A, b, G, h, y=(0, 0), low=None, high=None, weights=None, norm="l2"):
+    must = hf.equals(A, b) & hf.at_least(G, h)
+    if low is not None:
+        must = must & hf.between(low, high)
+    moved = hf.laplace(hf.histogram(len(y)), scale=1).onto(must, norm=norm, weights=weights)
+    problem = moved.moves[0].problem
+    return Task.of(problem, np.array(y), problem.right_hand_sides())
+
+
+def test_rows_that_are_always_tight_are_found():
+    """x + y ≥ 2 with x, y ≤ 1 leaves one point: both bounds are always tight; with x, y ≤ 2 none is."""
+    for most, count in ((1, 3), (2, 1)):
+        task = _task([[1, 1, 1]], [2 + most], [[1, 1, 0]], [2], (5, 5, 5), 0, np.array([most, most, 9]))
+        rows = ExactRows.of(task)
+        inside = Inside.of(rows, real_optimum(task, rows).point, 1)
+        tight = [rows.row(i) for i in inside.always]
+        assert len(tight) >= count
+        slacks = rows.slacks(inside.point)
+        assert all((slack == 0) == (i in inside.always) for i, slack in enumerate(slacks))
+        assert min(slacks) >= 0
+
+
+def test_branches_end_at_the_nearest_whole_point():
+    """Against every whole point of thin sets, where hardly any point is allowed."""
+    for seed in range(12):
+        rng = np.random.default_rng([5, seed])
+        truth = rng.integers(0, 7, 4)
+        G = np.array([[7, -5, 3, 1], [-14, 10, -6, -1]]) + rng.integers(-1, 2, (2, 4))
+        A = rng.integers(-2, 3, (1, 4)) * 2 + 1
+        y, weights = truth + rng.integers(-9, 10, 4), rng.choice([1.0, 4.0, 9.0], 4)
+        task = _task(A, A @ truth, G, G @ truth, tuple(y.tolist()), 0, 8, weights)
+        rows = ExactRows.of(task)
+        real = real_optimum(task, rows)
+        found = nearest_branched(task, rows, Inside.of(rows, real.point, 1), real.point, None)
+        points = np.stack(np.meshgrid(*[np.arange(9)] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
+        allowed = points[(points @ A[0] == A[0] @ truth) & (points @ G.T >= G @ truth).all(axis=1)]
+        assert found.complete
+        assert task.missed(found.moves) is None
+        best = (task.shape.weights * (allowed - y) ** 2).sum(axis=1).min()
+        assert task.objective(found.moves) == pytest.approx(best)
+
+
+def test_solvers_leave_out_the_rule_that_writes_to_the_output():
+    assert quiet_solver().getOptionValue("presolve_rule_off")[1] == PARALLEL_RULE
