@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of, positive, probability, rational, reals
+from holdfast.conditioning import walk
+from holdfast.conditioning.choose import NEAR
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.mechanism import Mechanism, gaussian, laplace
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
@@ -219,31 +221,33 @@ def _whole(
             "use law='laplace', or integer=False"
         )
     if law not in GAUSSIAN:
-        if _nearness(given) is None:
+        if not _is_near(given):
             raise Refused(
                 "no way is proved to draw whole Laplace noise given these equalities: use laplace(...).given(...), "
                 "whose walk is only measured, or integer=False"
             )
         return _meeting(given, budget)
     spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
-    near = _nearness(given) if spherical else None
-    if near == 0:
+    if spherical and _is_exact(given):
         return _meeting(given, budget)
     try:
         return _on_lattice(given.base, constraint, system, law, costs, budget)
     except Refused:
-        if near is None:
-            raise
-        return _meeting(given, budget)
+        if spherical and _is_near(given):
+            return _meeting(given, budget)
+        raise
 
 
-def _nearness(given: Mechanism) -> float | None:
-    """The total variation within which the conditional law is drawn, as far as it is proved; otherwise None."""
-    try:
-        evidence = given._plan.evidence
-    except Refused:
-        return None
-    return sum(each.distance for each in evidence) if all(each.proved for each in evidence) else None
+def _is_exact(given: Mechanism) -> bool:
+    """Whether the conditional law itself is drawn."""
+    return given._way_is_known and not any(share.way in NEAR for share in given._plan.shares)
+
+
+def _is_near(given: Mechanism) -> bool:
+    """Whether the conditional law is drawn, or a law that is proved to be near it; walks are only measured."""
+    if not given._way_is_known or any(share.way is walk for share in given._plan.shares):
+        return False
+    return all(each.proved for each in given._plan.evidence)
 
 
 def _meeting(given: Mechanism, budget: dict[str, Fraction]) -> Mechanism:
