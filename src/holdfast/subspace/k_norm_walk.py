@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: Most dimensions, and most differences (up to sign) times dimensions: walks are measured in about a minute there.
-MOST_DIMENSIONS, MOST_ENTRIES = 12, 400
+MOST_DIMENSIONS, MOST_ENTRIES = 12, 600
 #: How near the walk comes to its law, in total variation; sweeps after which coupled walks are given up.
 TAU, MOST_SWEEPS = 1e-6, 2_000
 #: Walks start at corners of K, so much nearer to its middle.
