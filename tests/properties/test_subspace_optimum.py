@@ -90,6 +90,14 @@ def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
     assert evidence.error == pytest.approx(problem.value, rel=1e-3)
 
 
+def test_pairs_left_out_come_back(monkeypatch):
+    """Prefix sums spread their weight over most pairs: if few are taken at first, more follow until the gap is met."""
+    monkeypatch.setattr(dual_weights, "MOST_CHOSEN", 400)
+    query = hf.workload(np.tril(np.ones((64, 64), dtype=int)))
+    found = hf.extend(query, hf.invariant(np.eye(1, 64, 63, dtype=int)), neighbours="replace-one", rho=0.5)
+    assert found.evidence.gap < 1e-3
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 def test_bounds_are_those_of_the_weights(pairs):
     """Weights on the simplex, and from them alone the dual value and every ratio, with all differences listed."""

@@ -21,8 +21,8 @@ Floats = npt.NDArray[np.float64]
 #: From the moments M to a map T with φ = ‖T a‖², and the dual value.
 Whiten = Callable[[Floats], tuple[Floats, float]]
 
-#: The most heavy pairs on which the dual is climbed; as many again by half for their ratios.
-MOST_CHOSEN = 100_000
+#: The most heavy pairs on which the dual is climbed, with half as many for their ratios; doubled so often if need be.
+MOST_CHOSEN, DOUBLED = 100_000, 3
 #: Pairs whose weight is below this part of a usual one, and whose ratio asks for no more, are left out.
 LIGHT = 1e-3
 #: Multiplications after which a gap that is good enough ends the search.
@@ -55,6 +55,7 @@ class _Pairs(Ascent):
     def __init__(self, points: Floats, whiten: Whiten, patience: int) -> None:
         super().__init__(self._ratios, patience, MOST_PAIR_ROUNDS)
         self.points, self.whiten, self.m = points, whiten, points.shape[1]
+        self.most = MOST_CHOSEN
         self.first = self.second = np.zeros(0, np.int64)
 
     def kept(self, weights: Floats) -> Any:
@@ -73,15 +74,18 @@ class _Pairs(Ascent):
         """Return the table of the best weights."""
         table, phi = self.by_powers(np.triu(np.full((self.m, self.m), 2 / (self.m * (self.m - 1))), 1), 2 * WARM)
         while not self.over:
+            before = self.gap
             table = self.kept(self.by_slopes(self._chosen(table, phi), STEPS)).toarray()
             phi, _ = self.look(table)
+            if self.gap > before / 2:
+                self.most = min(2 * self.most, MOST_CHOSEN << DOUBLED)
         return np.asarray(self.best.toarray() if isinstance(self.best, sparse.csr_array) else self.best)
 
     def _chosen(self, table: Floats, phi: Floats) -> Floats:
         """Choose the heaviest pairs and those whose ratios are too large, and return their weights."""
         weights = np.triu(self.raised(table, phi), 1).ravel()
-        heavy = _greatest(weights, LIGHT * float((weights**2).sum()), MOST_CHOSEN)
-        calling = _greatest(np.triu(phi, 1).ravel(), 1 + self.gap / 4, MOST_CHOSEN // 2)
+        heavy = _greatest(weights, LIGHT * float((weights**2).sum()), self.most)
+        calling = _greatest(np.triu(phi, 1).ravel(), 1 + self.gap / 4, self.most // 2)
         chosen = np.union1d(heavy, calling)
         self.first, self.second = np.divmod(chosen, self.m)
         return weights[chosen] / weights[chosen].sum()
