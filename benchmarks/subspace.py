@@ -3,8 +3,8 @@
 Gaussian laws are compared at μ = 1, Laplace and k-norm noise at ε = 1, all against the least error that any Gaussian
 noise of μ = 1 can have (THEORY H4). Errors do not depend on the counts: of the data only the shapes are used. Where a
 law has no error in closed form it is drawn `DRAWS` times, and the ratio says so. A law that is not done within `LIMIT`
-seconds is left. Then the time to make a mechanism, draw from it and state what it promises, as tables grow. It exits
-with an error when a bar is missed: the gap of the optimum is above 0.1 %, or some Gaussian law is below it.
+seconds is left. Then the time of one core to make a mechanism, draw from it and state what it promises, as tables grow.
+It exits with an error when a bar is missed: the gap of the optimum is above 0.1 %, or some Gaussian law is below it.
 
     python benchmarks/subspace.py --data FOLDER [--only WORD (or "growth", "random")] [--quick]
 """
@@ -31,7 +31,7 @@ STATE = "Illinois"
 #: The gap that the optimum must reach.
 BAR = 1e-3
 #: Draws of a law whose errors are simulated, and the seconds after which a law is left.
-DRAWS, LIMIT = 400, 40
+DRAWS, LIMIT = 400, 30
 
 
 def cases(data: Path) -> Iterator[Case]:
@@ -123,7 +123,7 @@ def compare(name: str, query: hf.Query, constraint: hf.Constraint, kind: str) ->
 
 
 def growth(quick: bool) -> None:
-    """Time to make a mechanism, to know its errors, to draw once, and to state what it promises."""
+    """Time of one core to make a mechanism, to know its errors, to draw once, and to state what it promises."""
     for n in (10**4, 10**5) if quick else (10**4, 10**5, 10**6):
         side = round(n ** (1 / 3))
         tree = hf.Hierarchy.from_parents(np.r_[-1, np.zeros(100, dtype=int), 1 + np.arange(n) % 100])
@@ -146,16 +146,16 @@ def growth(quick: bool) -> None:
 
 def timed(query: hf.Query, constraint: hf.Constraint, kind: str, law: str) -> None:
     """Print the four times, or the refusal."""
-    times = [time.perf_counter()]
+    times = [time.process_time()]
     try:
         mechanism = hf.extend(query, constraint, law=law, neighbours=kind, rho=0.5)
     except hf.Refused as trouble:
         print(f" refused: {trouble}", flush=True)
         return
     for step in (mechanism.standard_error, lambda: mechanism.noise(1, hf.seeded(1)), lambda: mechanism.guarantees):
-        times.append(time.perf_counter())
+        times.append(time.process_time())
         step()
-    made, known, drawn, stated = np.diff([*times, time.perf_counter()])
+    made, known, drawn, stated = np.diff([*times, time.process_time()])
     print(f" made {made:.2f} s, errors {known:.2f} s, draw {drawn:.2f} s, statements {stated:.2f} s", flush=True)
 
 

@@ -274,7 +274,11 @@ def test_walks_are_estimates(monkeypatch):
     half = mechanism.calibrated(epsilon=0.5)
     assert half.guarantee.epsilon == pytest.approx(0.5, rel=1e-9)
     assert half.standard_error() == pytest.approx(2 * mechanism.standard_error(), rel=1e-8)
+    interval = mechanism.release(query.answer(np.arange(9)), rng=hf.seeded(1)).interval(0.9)
     monkeypatch.undo()
+    listed_facets = hf.extend(query, constraint, law="k-norm", epsilon=1)
+    width = np.diff(listed_facets.release(query.answer(np.arange(9)), rng=hf.seeded(1)).interval(0.9))
+    assert np.diff(interval) == pytest.approx(width, rel=0.1)
     known = covariance(hf.extend(query, constraint, law="k-norm", epsilon=1))
     assert covariance(mechanism) == pytest.approx(known, abs=0.1 * np.abs(known).max())
 

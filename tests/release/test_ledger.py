@@ -106,7 +106,7 @@ def test_a_person_has_one_account_whatever_number_of_records_each_release_keeps(
     # What is stated holds for as many records as every release keeps.
     assert ledger.spent(*rider(5)).records == 3
     assert "covers one person, of whom the releases keep at most 3 or 5 records" in ledger.spent(*rider(5)).because
-    with pytest.raises(Overspent, match=r"per column rider is ε = 2 and ε = 0\.5 is left"):
+    with pytest.raises(Overspent, match=r"per person \(column rider\) is ε = 2 and ε = 0\.5 is left"):
         charge(ledger, per_person(0.6, 1), where=rider(1))
     charge(ledger, per_person(0.5, 1), where=rider(1))
     assert ledger.remaining(*rider(2)) == {"epsilon": 0.0}
@@ -147,8 +147,8 @@ def test_charges_of_other_accounts_on_the_same_dataset_are_told(ledger):
     charge(ledger, pure(1), where=("others", "record"))
     (of_records,) = ledger.beside("trips", "record")
     (of_persons,) = ledger.beside("trips", "column rider")
-    assert of_records.startswith("1 charge per column rider is not in the sum per record: ")
-    assert of_persons.startswith("2 charges per record are not in the sum per column rider: ")
+    assert of_records.startswith("1 charge per person (column rider) is not in the sum per record: ")
+    assert of_persons.startswith("2 charges per record are not in the sum per person (column rider): ")
     assert of_persons.endswith("nothing for somebody with many")
     assert ledger.beside("others", "record") == ()
 

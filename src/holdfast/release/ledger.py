@@ -128,8 +128,9 @@ class Ledger:
         """Say which charges on the same dataset are not in the account of a unit, one sentence per other account."""
         own = Unit.read(unit).who
         others = [entry.account for entry in self.entries(dataset)]
+        sum_of = f"the sum per {Unit.read(own).words}"
         return tuple(
-            f"{_charges_of(others.count(other), other)} not in the sum per {own}: {_meaning(own, other)}"
+            f"{_charges_of(others.count(other), other)} not in {sum_of}: {_meaning(own, other)}"
             for other in dict.fromkeys(others)
             if other != own
         )
@@ -138,7 +139,8 @@ class Ledger:
         """Return what all releases promise together, or None where there is none; refused where they do not add up."""
         account = self.account(dataset, unit)
         if account.trouble:
-            raise Refused(f"what was spent on {dataset!r} per {unit} cannot be added up: {account.trouble}")
+            whom = Unit.read(unit).words
+            raise Refused(f"what was spent on {dataset!r} per {whom} cannot be added up: {account.trouble}")
         return account.spent[0] if account.spent else None
 
     def budget(self, dataset: str, unit: str) -> dict[str, float] | None:
@@ -341,7 +343,8 @@ def _charged(unit: Any) -> None:
 
 
 def _charges_of(count: int, who: str) -> str:
-    return f"1 charge per {who} is" if count == 1 else f"{count} charges per {who} are"
+    whom = Unit.read(who).words
+    return f"1 charge per {whom} is" if count == 1 else f"{count} charges per {whom} are"
 
 
 def _meaning(own: str, other: str) -> str:
