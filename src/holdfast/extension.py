@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of, positive, probability, rational, reals
+from holdfast.conditioning import walk
+from holdfast.conditioning.choose import NEAR
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.mechanism import Mechanism, gaussian, laplace
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
@@ -210,8 +212,11 @@ def _whole(
     budget: dict[str, Fraction],
 ) -> Mechanism:
     """Whole noise: independent noise given the equalities where that is the law, otherwise a Gaussian on a lattice."""
-    make: Any = gaussian if law in GAUSSIAN else laplace
-    given: Mechanism = make(query, **budget, neighbours=relation).given(constraint)
+    if law in GAUSSIAN:
+        noise = gaussian(query, rho=_rho(budget), neighbours=relation)
+    else:
+        noise = laplace(query, epsilon=budget["epsilon"], neighbours=relation)
+    given = noise.given(constraint)
     system = equalities("extend()", query, constraint)
     if law == "k-norm" and not (query.identity and _one_total(system)):
         raise Refused(
@@ -219,31 +224,43 @@ def _whole(
             "use law='laplace', or integer=False"
         )
     if law not in GAUSSIAN:
-        if _nearness(given) is None:
+        if not _is_near(given):
             raise Refused(
                 "no way is proved to draw whole Laplace noise given these equalities: use laplace(...).given(...), "
                 "whose walk is only measured, or integer=False"
             )
         return _meeting(given, budget)
     spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
-    near = _nearness(given) if spherical else None
-    if near == 0:
+    if spherical and _is_exact(given):
         return _meeting(given, budget)
     try:
         return _on_lattice(given.base, constraint, system, law, costs, budget)
     except Refused:
-        if near is None:
-            raise
-        return _meeting(given, budget)
+        if spherical and _is_near(given):
+            return _meeting(given, budget)
+        raise
 
 
-def _nearness(given: Mechanism) -> float | None:
-    """The total variation within which the conditional law is drawn, as far as it is proved; otherwise None."""
-    try:
-        evidence = given._plan.evidence
-    except Refused:
-        return None
-    return sum(each.distance for each in evidence) if all(each.proved for each in evidence) else None
+def _rho(budget: dict[str, Fraction]) -> Fraction:
+    """The ρ that is asked for, or that meets (ε, δ)."""
+    if "rho" in budget:
+        return positive("rho", budget["rho"])
+    rho = Fraction(rho_for(budget["epsilon"], budget["delta"]))
+    if rho == 0:
+        raise Refused("epsilon and delta are too small to be met through rho: ask for less privacy")
+    return rho
+
+
+def _is_exact(given: Mechanism) -> bool:
+    """Whether the conditional law itself is drawn."""
+    return given._way_is_known and not any(share.way in NEAR for share in given._plan.shares)
+
+
+def _is_near(given: Mechanism) -> bool:
+    """Whether the conditional law is drawn, or a law that is proved to be near it; walks are only measured."""
+    if not given._way_is_known or any(share.way is walk for share in given._plan.shares):
+        return False
+    return all(each.proved for each in given._plan.evidence)
 
 
 def _meeting(given: Mechanism, budget: dict[str, Fraction]) -> Mechanism:
@@ -262,20 +279,18 @@ def _on_lattice(
     budget: dict[str, Fraction],
 ) -> WholeExtended:
     """Gaussian noise on the lattice of what the equalities leave open, by the ρ that meets the budget."""
-    unit = replace(base, law=Independent((IntegerGaussian(Fraction(1)),), None, base.query.n))
+    target = Target(budget["epsilon"], budget["delta"]) if "delta" in budget else None
+    unit = Additive(
+        base.query, Independent((IntegerGaussian(Fraction(1)),), None, base.query.n), base.neighbours, target
+    )
     form = lattice_gaussian(unit, system, law, costs)
     promised = lattice_promise(unit, form, system)
     if promised.refusal:
         raise Refused(promised.refusal)
-    rho = budget["rho"] if "rho" in budget else Fraction(rho_for(budget["epsilon"], budget["delta"]))
-    if rho == 0:
-        raise Refused("epsilon and delta are too small to be met through rho: ask for less privacy")
     first = promised.statements[0].rho
     assert first is not None
-    scaled = Independent((IntegerGaussian(Fraction(first) / rho),), None, base.query.n)
-    result = WholeExtended(
-        replace(base, law=scaled), law=law, costs=costs, constraint=constraint, system=system, form=form
-    )
+    scaled = replace(unit, law=Independent((IntegerGaussian(Fraction(first) / _rho(budget)),), None, base.query.n))
+    result = WholeExtended(scaled, law=law, costs=costs, constraint=constraint, system=system, form=form)
     _ = result.method  # noise that cannot be drawn is refused here
     return result
 

@@ -14,6 +14,7 @@ COUNTS = hf.counts(TREE)
 TOP = hf.consistent(TREE) & hf.invariant(hf.exact_nodes(TREE, [0]))
 CUBE = hf.margins((3, 2, 2), [(), (0,), (0, 1), (1, 2)])
 MADE = hf.extend(COUNTS, TOP, rho=1, integer=True)
+MANY = hf.workload(np.vstack([np.ones(1500, dtype=int), np.random.default_rng(3).integers(0, 9, (7, 1500))]))
 WIDE = hf.workload(np.tril(np.ones((500, 500), dtype=int)))
 
 CASES = {
@@ -45,6 +46,10 @@ CASES = {
     "too many directions": (
         lambda: hf.extend(WIDE, hf.invariant([[0] * 499 + [1]]), rho=1, integer=True),
         "at most 400 directions, found 499",
+    ),
+    "moves too many to list": (
+        lambda: hf.extend(MANY, hf.invariant([[1] + [0] * 7]), rho=1, integer=True, neighbours="replace-one"),
+        "too many to list",
     ),
     "noise far too wide": (lambda: hf.extend(COUNTS, TOP, rho=1e-19, integer=True), "64 bits"),
     "given": (lambda: MADE.given(TOTAL), "cannot be conditioned or moved again"),

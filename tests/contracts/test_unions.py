@@ -84,6 +84,14 @@ def test_a_union_beside_an_invariant_keeps_it():
     assert (draws.sum(axis=1) == 2).all()
 
 
+def test_tables_that_cannot_be_listed_are_not_drawn_without_the_invariant():
+    """Other cells have no bounds: rejection would test the sides, and not the invariant."""
+    sides = hf.between(0, 1, at=[0]) | hf.between(2, 3, at=[0])
+    mechanism = hf.laplace(hf.histogram(3), scale=1).given(hf.invariant([[1, 1, 1]]) & sides)
+    with pytest.raises(hf.Refused, match="given a union"):
+        mechanism.simulate([1, 1, 1], 3)
+
+
 def test_calibration_meets_the_total_for_a_union():
     mechanism = BASE.given(hf.between(0, 1) | hf.between(3, 4)).calibrated(epsilon=1)
     assert 0.999 < mechanism.guarantee.epsilon <= 1

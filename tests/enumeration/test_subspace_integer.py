@@ -33,6 +33,16 @@ def test_rho_is_the_largest_form_over_all_moves_that_share_the_figures(case, law
             assert largest / 2 <= statement.rho <= float(largest / 2) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rho_of_several_records_is_the_largest_form_over_their_moves(kind):
+    for case in ("histogram with total", "tree with exact root", "prefix sums", "weighted total"):
+        mechanism = made(case, hf.Neighbours(kind, records=2), rho=0.5)
+        for statement in mechanism.guarantees:
+            assert statement.records >= 2
+            largest = max(exact_form(mechanism, shared(mechanism, statement)))
+            assert largest / 2 <= statement.rho <= float(largest / 2) * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_renyi_divergences_of_the_listed_law_are_as_promised(case):
     """D_α ≤ αρ at every order, and equal to it at whole orders: neither too small nor too large."""

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, consistent, equals, exact_margins, exact_nodes, fixed, invariant
-from holdfast.constraints.elimination import eliminate
+from holdfast.constraints.elimination import eliminate, peels
 from holdfast.constraints.lattice import lattice_basis, path_basis
 from holdfast.domains import Hierarchy
 
@@ -277,3 +277,22 @@ def test_bad_columns_are_refused() -> None:
         space.project_weighted(np.zeros(3), [1, 1])
     with pytest.raises(Refused, match="whole numbers"):
         space.projects_integers(np.full(3, 0.5))
+
+
+@REPEATABLE
+@given(matrices(1))
+def test_rows_that_peel_are_independent(A):
+    rank = flint.fmpz_mat(A.tolist()).rank()
+    assert rank == len(A) or not peels(sparse.csr_array(A))
+    assert NullSpace.of(sparse.csr_array(A)).rank == rank
+
+
+def test_trees_peel_and_repeated_or_empty_rows_do_not():
+    tree = Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 5, 5])
+    rows = (consistent(tree) & invariant(exact_nodes(tree, [0, 2]))).system(tree.n)
+    both = sparse.csr_array(sparse.vstack([rows.equalities.A, rows.invariants.A]))
+    assert peels(both)
+    assert not peels(sparse.csr_array(sparse.vstack([both, both[:1]])))
+    assert not peels(sparse.csr_array(np.array([[1, 1], [0, 0]])))
+    stored = sparse.csr_array((np.array([1, 0]), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2))
+    assert not peels(stored)

@@ -17,7 +17,9 @@ from lattice_laws import CASES, exact_form, made
 
 BITS = 30
 HALF = 1 << (BITS - 1)
-variances = st.fractions(Fraction(1, 100), 40, max_denominator=1000)
+variances = st.one_of(
+    st.fractions(Fraction(1, 100), 40, max_denominator=1000), st.fractions(Fraction(1, 1000), 1, max_denominator=1000)
+)
 rests = st.integers(-HALF, HALF)
 
 
@@ -43,6 +45,21 @@ def test_bounds_of_masses_hold(sigma2, rest):
     assert rest or high[0] == 1
 
 
+@given(variances, rests, st.integers(-40, 40))
+@settings(max_examples=300)
+def test_exponents_are_known_and_not_negative(sigma2, rest, proposal):
+    """Within 2^−43 below 44, at least 0, and the weights they leave are those of the law, up to a constant."""
+    law, f = ShiftedGaussian(sigma2, BITS), Fraction(rest, 2**BITS)
+    exact = law._exponent(proposal, rest)
+    near = law._exponents(np.array([proposal]), np.array([rest]))[0]
+    assert exact >= 0
+    assert abs(Fraction(near) - exact) < Fraction(1, 2**43) or exact > 44
+    assert near > 43 or exact < 44
+    first = law._exponent(0, rest)
+    laws = (proposal - f) ** 2 / (2 * sigma2) - f**2 / (2 * sigma2)
+    assert Fraction(abs(proposal), law._scale) + exact - first == laws
+
+
 @given(variances, rests)
 @settings(max_examples=100)
 def test_masses_are_those_of_a_sum(sigma2, rest):
@@ -52,6 +69,15 @@ def test_masses_are_those_of_a_sum(sigma2, rest):
     written /= np.exp(-(points**2) / (2 * float(sigma2))).sum()
     with working_precision(128):
         assert float(ShiftedGaussian(sigma2, BITS).ratio(rest).mid()) == pytest.approx(written, rel=1e-11)
+
+
+@pytest.mark.parametrize("rest", [HALF, HALF // 2, -HALF // 3])
+def test_both_ways_to_enclose_a_mass_meet_at_variance_one(rest):
+    """Just below 1 the sum is written out, from 1 on it is Poisson's: there is no step between them."""
+    below, above = ShiftedGaussian(1 - Fraction(1, 2**200), BITS), ShiftedGaussian(Fraction(1), BITS)
+    with working_precision(256):
+        assert abs(below.ratio(rest) - above.ratio(rest)) < arb(2) ** -180
+        assert abs(1 - above.ratio(rest)) > arb(10) ** -9
 
 
 @given(st.integers(0, 2**32), st.integers(1, 7))

@@ -1,5 +1,7 @@
 """Gauges by linear programs, facets and walks of k-norm noise, against oracles that share no code with them."""
 
+import itertools
+
 import cvxpy
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import holdfast as hf
 from holdfast.noise.convergence import meeting_times
 from holdfast.subspace import k_norm_facets, k_norm_walk
 from holdfast.subspace.gauge import contains, corners_towards, gauge, gauges
+from holdfast.subspace.k_norm_blocks import Blocks
 from holdfast.subspace.k_norm_body import WIDER, Body, listed
 from holdfast.subspace.k_norm_facets import Facets
 from holdfast.subspace.k_norm_groups import groups
@@ -98,6 +101,9 @@ def test_broken_fans_are_not_taken():
     assert k_norm_facets._checked(body, points, corners[:-1], np.minimum(beyond[:-1], len(corners) - 2)) is None
     twice = np.concatenate([corners, corners]), np.concatenate([beyond, beyond + len(beyond)])
     assert k_norm_facets._checked(body, points, *twice) is None
+    small = np.argsort(np.abs(np.linalg.det(points[corners])))[:1]  # which no ray meets
+    again = np.concatenate([corners, corners[small]]), np.concatenate([beyond, beyond[small]])
+    assert k_norm_facets._checked(body, points, *again) is None
     inside = points.copy()
     inside[corners[0, 0]] *= -0.2
     assert k_norm_facets._checked(body, inside, corners, beyond) is None
@@ -190,6 +196,33 @@ def test_blocks_with_totals_have_the_moments_of_all_facets(n, blocks):
     assert mechanism.noise(50, hf.seeded(4)) @ rows.T == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("sizes", [(0, 3, 3), (1, 2, 4), (0, 2, 2, 2), (1, 3, 2)])
+def test_every_point_has_one_description_in_blocks(sizes):
+    """All shortest z with enough zeros, for points at random: exactly one of them is of a case that is listed."""
+    law = Blocks(np.repeat(np.arange(len(sizes)), sizes))
+    inside, zero, _ = law._cases
+    listed_cases = {(*a, *b) for a, b in zip(inside.tolist(), zero.tolist(), strict=True)}
+    count, many = sum(sizes), len(sizes) - 2
+    means = np.array([(law.labels == block) / size for block, size in enumerate(sizes) if block])
+    kernel = means[1:] - means[0]
+    starts = np.random.default_rng(6).standard_normal((60, count))
+    for start in starts - starts.mean(axis=1, keepdims=True):
+        found = {}
+        for places in map(list, itertools.combinations(range(count), many)):
+            if abs(np.linalg.det(kernel[:, places])) < 1e-9:
+                continue
+            cells = start - np.linalg.solve(kernel[:, places].T, start[places]) @ kernel
+            cells[places] = 0
+            found[tuple(places)] = cells
+        least = min(np.abs(cells).sum() for cells in found.values())
+        shortest = [cells for cells in found.values() if np.abs(cells).sum() < least + 1e-9]
+        shapes = [
+            tuple(np.bincount(law.labels[kept], minlength=len(sizes)) for kept in (cells > 0, cells == 0))
+            for cells in shortest
+        ]
+        assert sum(tuple(np.concatenate(shape).tolist()) in listed_cases for shape in shapes) == 1
+
+
 def test_a_hierarchy_with_an_exact_level():
     sizes = [9, 14, 1, 11, 11, 5]
     tree = hf.Hierarchy.from_parents([-1, *[0] * 6, *np.repeat(np.arange(1, 7), sizes)])
@@ -241,7 +274,11 @@ def test_walks_are_estimates(monkeypatch):
     half = mechanism.calibrated(epsilon=0.5)
     assert half.guarantee.epsilon == pytest.approx(0.5, rel=1e-9)
     assert half.standard_error() == pytest.approx(2 * mechanism.standard_error(), rel=1e-8)
+    interval = mechanism.release(query.answer(np.arange(9)), rng=hf.seeded(1)).interval(0.9)
     monkeypatch.undo()
+    listed_facets = hf.extend(query, constraint, law="k-norm", epsilon=1)
+    width = np.diff(listed_facets.release(query.answer(np.arange(9)), rng=hf.seeded(1)).interval(0.9))
+    assert np.diff(interval) == pytest.approx(width, rel=0.1)
     known = covariance(hf.extend(query, constraint, law="k-norm", epsilon=1))
     assert covariance(mechanism) == pytest.approx(known, abs=0.1 * np.abs(known).max())
 

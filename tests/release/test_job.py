@@ -7,7 +7,7 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.mechanism import Mechanism
 from holdfast.privacy import compose
-from holdfast.release.job import LISTS
+from holdfast.release.caveats import LISTS
 from holdfast.release.places import SpecError
 from holdfast.release.plan import plan
 from jobs import cube, job, tree

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.release import ledger as ledger_module
+from holdfast.release import ledger_file
 from holdfast.release.accounts import Account, Budget
 from holdfast.release.ledger import Ledger, Overspent
 from holdfast.release.units import Unit
@@ -106,7 +106,7 @@ def test_a_person_has_one_account_whatever_number_of_records_each_release_keeps(
     # What is stated holds for as many records as every release keeps.
     assert ledger.spent(*rider(5)).records == 3
     assert "covers one person, of whom the releases keep at most 3 or 5 records" in ledger.spent(*rider(5)).because
-    with pytest.raises(Overspent, match=r"per column rider is ε = 2 and ε = 0\.5 is left"):
+    with pytest.raises(Overspent, match=r"per person \(column rider\) is ε = 2 and ε = 0\.5 is left"):
         charge(ledger, per_person(0.6, 1), where=rider(1))
     charge(ledger, per_person(0.5, 1), where=rider(1))
     assert ledger.remaining(*rider(2)) == {"epsilon": 0.0}
@@ -147,8 +147,8 @@ def test_charges_of_other_accounts_on_the_same_dataset_are_told(ledger):
     charge(ledger, pure(1), where=("others", "record"))
     (of_records,) = ledger.beside("trips", "record")
     (of_persons,) = ledger.beside("trips", "column rider")
-    assert of_records.startswith("1 charge per column rider is not in the sum per record: ")
-    assert of_persons.startswith("2 charges per record are not in the sum per column rider: ")
+    assert of_records.startswith("1 charge per person (column rider) is not in the sum per record: ")
+    assert of_persons.startswith("2 charges per record are not in the sum per person (column rider): ")
     assert of_persons.endswith("nothing for somebody with many")
     assert ledger.beside("others", "record") == ()
 
@@ -357,7 +357,7 @@ def test_processes_at_once_never_overspend(ledger):
 
 
 def test_a_writer_waits_for_another_and_then_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledger_module, "PATIENCE", 0.05)
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.05)
     ledger = Ledger(tmp_path / "ledger.sqlite")
     charge(ledger, pure(1))
     other = sqlite3.connect(ledger.path, isolation_level=None)

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.extension import Extended
 from holdfast.release import choosing
+from holdfast.release.caveats import ESTIMATED
 from holdfast.release.explain import explain
-from holdfast.release.job import ESTIMATED
 from holdfast.release.methods import EXTENDED
 from holdfast.release.places import SpecError
 from holdfast.release.plan import plan
@@ -162,7 +162,6 @@ def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkey
     [
         (crossed("laplace", "extend-optimal"), "not Laplace noise: write delta beside epsilon, or rho under privacy"),
         (crossed("gaussian", "extend-k-norm"), "not Gaussian noise: write noise: laplace under privacy"),
-        (crossed("gaussian", "extend-optimal", table=""), "write numbers: real in the table, or use given"),
         (crossed("gaussian", "project", table=""), "write numbers: real in the table, or use given"),
         (
             crossed("gaussian", "extend-optimal", hold="hold: [nonnegative, {exact: [sex]}]"),
@@ -195,3 +194,27 @@ def test_misspelt_methods_name_the_nearest(tmp_path):
     with pytest.raises(SpecError) as caught:
         job(tmp_path, crossed("gaussian", "extend-optimum"))
     assert (caught.value.line, caught.value.key, caught.value.nearest) == (7, "method", "extend-optimal")
+
+
+@pytest.mark.parametrize(
+    ("law", "kind"),
+    [("optimal", "gaussian"), ("gaussian", "gaussian"), ("correlated", "gaussian"), ("laplace", "laplace")],
+)
+def test_whole_noise_made_for_exact_figures_meets_the_budget(tmp_path, law, kind):
+    """Whole numbers are the default: the noise is then whole, and only data that share the figures are spoken of."""
+    privacy = {"gaussian": "rho: 0.2", "laplace": "epsilon: 0.5"}[kind]
+    made = job(tmp_path, tree(privacy=privacy, rest=f"hold: [consistent, {{exact: [borough]}}]\nmethod: extend-{law}"))
+    table = made.tables[0]
+    found = made.guarantee.rho / 0.2 if kind == "gaussian" else made.guarantee.epsilon / 0.5
+    assert 1 - 1e-9 < found <= 1
+    assert (made.guarantee.scope, made.guarantee.records, made.guarantee.status) == ("invariant-sharing", 2, "proved")
+    truth = table.query.answer(np.full(5, 10))
+    drawn = table.mechanism.simulate(truth, 50)
+    exact = np.asarray(table.query.tree.depth) < 2
+    assert drawn.dtype == np.int64
+    assert (drawn[:, exact] == truth[exact]).all()
+    assert np.ptp(drawn[:, ~exact]) > 0
+    if law == "optimal":
+        planned = plan(made).tables[0]
+        assert any("of the least of any Gaussian noise" in words for words in planned.evidence)
+        assert planned.levels[2].noise.startswith("optimal lattice Gaussian, standard error")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from holdfast.release.caveats import SHORTENED
 from holdfast.release.explain import explain
-from holdfast.release.job import SHORTENED
 from holdfast.release.unprotected import FIXED, NAMED, PUBLISHED, Unprotected
 from jobs import cube, job, tree
 

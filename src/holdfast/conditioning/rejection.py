@@ -32,6 +32,8 @@ def accepts(problem: Problem) -> bool:
     system = problem.system
     if None in problem.law.laws:
         return False
+    if system.branches and system.invariants.count:
+        return False  # whether a draw is on some side does not tell whether it keeps exact figures
     if system.branches:
         return all(_possible(Problem(problem.law, branch, problem.unit)) for branch in system.branches)
     return _possible(problem) and (problem.law.integer or _half_spaces(problem) <= MOST_HALF_SPACES)

@@ -20,6 +20,9 @@ from scipy import sparse
 
 Row = dict[int, int]
 
+#: Times that rows with a column of their own are taken away; trees need one for each level.
+MOST_PEELS = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Elimination:
@@ -132,6 +135,27 @@ def _reduce(row: Row) -> None:
     if common > 1:
         for column in row:
             row[column] //= common
+
+
+def peels(A: sparse.csr_array) -> bool:
+    """Whether taking away rows that have a column of their own, again and again, leaves none: all are independent.
+
+    False proves nothing.
+    """
+    used = A.data != 0
+    columns = A.indices[used]
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))[used]
+    left = int(A.shape[0])
+    for _ in range(MOST_PEELS):
+        if not left:
+            return True
+        own = np.zeros(A.shape[0], dtype=bool)
+        own[rows[np.bincount(columns, minlength=1)[columns] == 1]] = True
+        if not own.any():
+            return False
+        kept = ~own[rows]
+        rows, columns, left = rows[kept], columns[kept], left - int(own.sum())
+    return not left
 
 
 def eliminate(A: sparse.csr_array) -> Elimination:

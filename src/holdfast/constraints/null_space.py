@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from holdfast.arguments import Refused, reals
-from holdfast.constraints.elimination import Elimination, eliminate
+from holdfast.constraints.elimination import Elimination, eliminate, peels
 from holdfast.constraints.lattice import lattice_basis, margin_basis, path_basis, rational_basis
 from holdfast.constraints.rows import TOLERANCE, products
 
@@ -68,6 +68,8 @@ class NullSpace:
     @classmethod
     def of(cls, A: sparse.csr_array) -> NullSpace:
         """Return the null space of whole-number rows, independent or not."""
+        if peels(A):
+            return cls(int(A.shape[1]), A)
         found = eliminate(A)
         rows = A if found.rank == A.shape[0] else sparse.csr_array(A[found.independent])
         result = cls(int(A.shape[1]), rows)

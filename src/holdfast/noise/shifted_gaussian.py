@@ -4,6 +4,7 @@
 around the nearest whole number (after Canonne, Kamath, Steinke 2020, Algorithm 3): with f the rest of the centre,
 |f| ≤ 1/2, and s the sign of y, y is accepted with probability e^{−x},
 x = (|y| − s·f − σ²/t)²/2σ² + (|f| − s·f)/t ≥ 0, since e^{−|y|/t}·e^{−x} is e^{−(y−f)²/2σ²} times a constant.
+For σ < 1, t is 1, and the least x that a whole y has is subtracted, that of the |y| = 0 or 1 nearest to |f| + σ².
 
 The mass θ(c) = Σ_z e^{−(z−c)²/2σ²} is largest at whole c (docs/theory/lattice-gaussian.md). Doubles decide what their
 error bounds allow, within 2^−40 of e^{−x} for x < 44 as in rejection.py (t is a power of two above σ, so that the
@@ -87,23 +88,40 @@ class ShiftedGaussian:
 
     def _accepted(self, proposals: Ints, rest: Ints, stream: Stream) -> npt.NDArray[np.bool_]:
         values = (stream.words(proposals.size) >> np.uint64(64 - COIN_BITS)).astype(np.int64)
-        f = rest * 2.0**-self.bits
-        turned = np.where(proposals < 0, -f, f)
-        centre, inverse = self._constants
-        z = (np.abs(proposals) - turned - centre) * inverse
-        low, high = powers(z * z + (np.abs(f) - turned) / self._scale)
+        low, high = powers(self._exponents(proposals, rest))
         uniform = values * 2.0**-COIN_BITS
         verdicts = uniform + 2.0**-COIN_BITS <= low
         for i in np.flatnonzero(~verdicts & (uniform < high)):
-            exponent = self._exponent(int(proposals[i]), Fraction(int(rest[i]), 1 << self.bits))
-            verdicts[i] = coin(exponent, int(values[i]), COIN_BITS, stream)
+            verdicts[i] = coin(self._exponent(int(proposals[i]), int(rest[i])), int(values[i]), COIN_BITS, stream)
         return verdicts
 
-    def _exponent(self, proposal: int, f: Fraction) -> Fraction:
+    def _exponents(self, proposals: Ints, rest: Ints) -> Floats:
+        """x in doubles, within 2^−43 where it is below 44."""
+        f = rest * 2.0**-self.bits
+        size, turned = np.abs(proposals), np.where(proposals < 0, -f, f)
+        beside = np.abs(f) - turned
+        if self.sigma2 >= 1:
+            centre, inverse = self._constants
+            return np.asarray(np.square((size - turned - centre) * inverse) + beside / self._scale)
+        # A difference of two squares, by its factors: the first is exact, and x is small where the second is.
+        best = np.abs(rest) >= self._turn
+        sums = size + best - turned - np.abs(f) - 2 * float(self.sigma2)
+        return np.asarray((size - best + beside) * sums / (2 * float(self.sigma2)) + beside)
+
+    @cached_property
+    def _turn(self) -> int:
+        """The least size of the rest, in steps, from which 1 is not farther from |f| + σ² than 0."""
+        return math.ceil((Fraction(1, 2) - self.sigma2) * (1 << self.bits))
+
+    def _exponent(self, proposal: int, rest: int) -> Fraction:
         """x exactly."""
+        f = Fraction(rest, 1 << self.bits)
         turned = -f if proposal < 0 else f
-        square = (abs(proposal) - turned - self.sigma2 / self._scale) ** 2 / (2 * self.sigma2)
-        return square + (abs(f) - turned) / self._scale
+        centre = self.sigma2 / self._scale
+        x = (abs(proposal) - turned - centre) ** 2 / (2 * self.sigma2) + (abs(f) - turned) / self._scale
+        if self.sigma2 >= 1:
+            return x
+        return x - ((abs(rest) >= self._turn) - abs(f) - centre) ** 2 / (2 * self.sigma2)
 
     # --- masses ------------------------------------------------------------------------------------------------
 

@@ -100,7 +100,8 @@ def _checked(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
     kinds = sorted({part.neighbours.kind for part in parts})
     if len(kinds) > 1:
         raise Refused(
-            f"guarantees must be about the same neighbours to be composed, found {' and '.join(map(repr, kinds))}"
+            f"guarantees must be about the same neighbours to be composed, found {' and '.join(map(repr, kinds))}: "
+            "make the mechanisms for the same neighbours and compose these"
         )
     records = max(part.records for part in parts)
     return [for_records(part, records) for part in parts]

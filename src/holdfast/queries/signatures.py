@@ -95,6 +95,9 @@ def independent(distinct: Columns) -> bool:
     alive = np.diff(table.indptr) > 0
     by_row = table.tocsr()
     degree = np.diff(by_row.indptr).astype(np.int64)
+    settled = by_row.indices[by_row.indptr[:-1][degree == 1]]
+    if np.unique(settled).size == np.count_nonzero(alive):
+        return True  # each has an equality of its own
     ready = list(np.flatnonzero(degree == 1))
     while ready:
         row = ready.pop()

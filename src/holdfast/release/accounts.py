@@ -17,7 +17,7 @@ from holdfast.privacy import Guarantee, compose, for_records, inward
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours
-from holdfast.release.units import about_persons, about_records
+from holdfast.release.units import Unit, about_persons, about_records
 
 #: A sum may pass its budget by one part in 10^12: ten times 0.1 is then 1, which it is not in doubles. What is
 #: reported as spent is the sum itself.
@@ -178,9 +178,10 @@ class Account:
     @property
     def words(self) -> str:
         """What was spent so far and what is left, in one sentence."""
+        whom = Unit.read(self.unit).words
         if self.trouble is not None:
-            return f"What was spent on this dataset per {self.unit} cannot be added up: {self.trouble}."
-        spent = f"On this dataset {_amount(self.spent, self.budget)} was spent so far per {self.unit}"
+            return f"What was spent on this dataset per {whom} cannot be added up: {self.trouble}."
+        spent = f"On this dataset {_amount(self.spent, self.budget)} was spent so far per {whom}"
         if self.budget is None:
             return f"{spent}; no budget is set for it."
         name = "ρ" if self.budget.epsilon is None else "ε"
@@ -199,7 +200,7 @@ class Account:
         after = replace(self, parts=self.parts + new, kept=self.kept + kept)
         if after._surely_admitted():
             return None
-        where = f"the budget of {self.dataset!r} per {self.unit}"
+        where = f"the budget of {self.dataset!r} per {Unit.read(self.unit).words}"
         if not after.spent:
             return f"{where} cannot be checked: {after.trouble}"
         if self.budget.admits(after.spent[0]):

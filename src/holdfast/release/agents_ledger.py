@@ -9,7 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from holdfast.arguments import Refused
-from holdfast.release.ledger import Ledger, add_table, now
+from holdfast.release.ledger import Ledger, now
+from holdfast.release.ledger_file import add_table
 
 _tables = sa.MetaData()
 _secrets = sa.Table(

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query, counts, margins
+from holdfast.release.handling import Handling
 from holdfast.release.places import Place
 from holdfast.release.public import PublicFiles, Texts
-from holdfast.release.spec import Handling, Spec, TableSpec
+from holdfast.release.spec import Spec, TableSpec
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

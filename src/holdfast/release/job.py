@@ -18,22 +18,16 @@ from holdfast.privacy.guarantee import SCOPES
 from holdfast.queries import Neighbours, Query
 from holdfast.release.agents import Division, against_outsiders, division_of
 from holdfast.release.agents_noise import shared_noise
+from holdfast.release.caveats import caveats, persons_together
 from holdfast.release.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.domain import Key, Layout, layout
 from holdfast.release.errors import Errors, errors, guessed
 from holdfast.release.holding import Holding, holding
-from holdfast.release.methods import MOVES, Problem, counted, lists_tables
+from holdfast.release.methods import MOVES, Problem, counted
 from holdfast.release.public import PublicFiles, Texts
 from holdfast.release.spec import Spec
 from holdfast.release.units import Unit
 from holdfast.release.unprotected import Unprotected, in_words, unprotected
-
-SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
-ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
-NUMERICAL = (
-    "no method with epsilon alone holds everything that is asked: what it promises has a delta for numerical error"
-)
-LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,16 +234,7 @@ class Job:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know about the records behind the tables, in sentences."""
-        sentences = _caveats(self.spec, self.guarantee.scope, any(table.holding.exact for table in self.tables))
-        sentences += [_not_measured(table) for table in self.tables if table.unmeasured]
-        for table in self.tables:
-            if table.chosen.last_resort:
-                sentences.append(f"{table.name}: {NUMERICAL if table.counted.status == 'proved' else ESTIMATED}")
-        if any(lists_tables(table.mechanism) for table in self.tables):
-            sentences.append(LISTS)
-        if any(" more (" in item for statement in self.guarantees for item in statement.unprotected):
-            sentences.append(SHORTENED)
-        return tuple(sentences)
+        return caveats(self)
 
 
 def _refuse_undivided(spec: Spec, table: Table) -> None:
@@ -309,13 +294,8 @@ def _neighbours(spec: Spec, found: Holding) -> Neighbours:
     A person cannot come or go alone then: another must take the place, with as many records.
     """
     unit = spec.privacy.unit
-    records = 1 if unit is None else unit.max_records * _persons(spec, bool(found.exact))
+    records = 1 if unit is None else unit.max_records * persons_together(spec, exact=bool(found.exact))
     return Neighbours(spec.privacy.neighbours, records=records)
-
-
-def _persons(spec: Spec, exact: bool) -> int:
-    """How many persons change together."""
-    return 2 if exact and spec.privacy.neighbours == "add-remove" and spec.privacy.scope == "invariant-sharing" else 1
 
 
 def _target(spec: Spec) -> dict[str, Fraction]:
@@ -386,40 +366,3 @@ def _together(parts: list[Guarantee], delta: Fraction | None) -> Guarantee:
     if delta is None:
         return parts[0] if len(parts) == 1 else compose(parts)
     return parts[0].at_delta(delta) if len(parts) == 1 else compose(parts, delta=delta)
-
-
-def _not_measured(table: Table) -> str:
-    what = "level" if table.kind == "hierarchy" else "margin"
-    which = ", ".join(map(repr, table.unmeasured))
-    return (
-        f"{table.name}: no noisy answer is taken at the {what} {which}, to which shares give nothing; its figures "
-        "follow from the others"
-    )
-
-
-def _caveats(spec: Spec, scope: str, exact: bool) -> list[str]:
-    sentences = []
-    for rule, what in ((spec.data.nulls, "with a missing value"), (spec.data.outside, "outside the public domain")):
-        if rule.rule == "refuse":
-            sentences.append(f"records {what} are refused: that there is a release says that there was none")
-        elif rule.rule == "drop":
-            sentences.append(f"records {what} are dropped; how many is not published")
-        else:
-            sentences.append(f"records {what} are counted as {rule.category!r}")
-    unit = spec.privacy.unit
-    if unit is not None:
-        sentences.append(
-            f"a person is a value of {unit.column!r}; of each person at most {unit.max_records} "
-            f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
-            "record alone, before anything else is computed, exact figures included"
-        )
-        if _persons(spec, exact) > 1:
-            sentences.append(
-                "where figures are exact, a person cannot come or go alone: the records that change are those of two "
-                "persons, of whom one leaves and one comes, or of one person whose records become others"
-            )
-    if scope == "invariant-sharing":
-        sentences.append("the budget counts the statement about data that agree on every exactly published figure")
-    if len(spec.tables) > 1:
-        sentences.append("all tables count the same records")
-    return sentences

@@ -17,42 +17,23 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.pool import NullPool
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.accounts import Account, Budget
 from holdfast.release.files import locked_folder, sync_folder
+from holdfast.release.ledger_file import (
+    BUDGETS,
+    CHARGES,
+    FIGURES,
+    add_table,
+    engine_of,
+    fill,
+    meaning_of,
+    recognise,
+    remove_draft,
+)
 from holdfast.release.units import RECORD, Unit
-
-#: What an SQLite file says of itself when it is a ledger ("Hold"), and the version of its tables.
-APPLICATION, VERSION = 0x486F6C64, 1
-#: Seconds to wait for another release that is writing.
-PATIENCE = 30
-
-_ABORT = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-
-_tables = sa.MetaData()
-
-
-def _table(name: str, *columns: sa.Column[str]) -> sa.Table:
-    """A table of the ledger: its rows are numbered, and each is about a dataset and a unit."""
-    about = [sa.Column(each, sa.Text, nullable=False) for each in ("at", "dataset", "unit")]
-    return sa.Table(name, _tables, sa.Column("number", sa.Integer, primary_key=True), *about, *columns)
-
-
-_budgets = _table("budgets", sa.Column("budget", sa.Text, nullable=False))
-_charges = _table(
-    "charges",
-    sa.Column("release", sa.Text, nullable=False, unique=True),
-    sa.Column("title", sa.Text, nullable=False),
-    sa.Column("spec_hash", sa.Text, nullable=False),
-    sa.Column("statements", sa.Text, nullable=False),
-)
-_figures = _table(
-    "figures", sa.Column("release", sa.Text, nullable=False, unique=True), sa.Column("tables", sa.Text, nullable=False)
-)
 
 
 def now() -> str:
@@ -107,7 +88,7 @@ class Ledger:
         self.path = Path(path).absolute()
         if self.path.is_dir():
             raise Refused(f"the ledger {self.path} is a folder: name a file, such as {self.path.name}/book.sqlite")
-        self._engine = _engine(self.path)
+        self._engine = engine_of(self.path)
 
     @property
     def exists(self) -> bool:
@@ -128,7 +109,7 @@ class Ledger:
                 return []
             found = [
                 (row.dataset, Unit.read(row.unit).who)
-                for table in (_budgets, _charges)
+                for table in (BUDGETS, CHARGES)
                 for row in connection.execute(sa.select(table.c.dataset, table.c.unit).order_by(table.c.number))
             ]
         return list(dict.fromkeys(found))
@@ -147,8 +128,9 @@ class Ledger:
         """Say which charges on the same dataset are not in the account of a unit, one sentence per other account."""
         own = Unit.read(unit).who
         others = [entry.account for entry in self.entries(dataset)]
+        sum_of = f"the sum per {Unit.read(own).words}"
         return tuple(
-            f"{_charges_of(others.count(other), other)} not in the sum per {own}: {_meaning(own, other)}"
+            f"{_charges_of(others.count(other), other)} not in {sum_of}: {_meaning(own, other)}"
             for other in dict.fromkeys(others)
             if other != own
         )
@@ -157,7 +139,8 @@ class Ledger:
         """Return what all releases promise together, or None where there is none; refused where they do not add up."""
         account = self.account(dataset, unit)
         if account.trouble:
-            raise Refused(f"what was spent on {dataset!r} per {unit} cannot be added up: {account.trouble}")
+            whom = Unit.read(unit).words
+            raise Refused(f"what was spent on {dataset!r} per {whom} cannot be added up: {account.trouble}")
         return account.spent[0] if account.spent else None
 
     def budget(self, dataset: str, unit: str) -> dict[str, float] | None:
@@ -174,10 +157,10 @@ class Ledger:
         `release` says which release published them: its title and its day.
         """
         with self._reading() as connection:
-            if connection is None or not sa.inspect(connection).has_table(_figures.name):
+            if connection is None or not sa.inspect(connection).has_table(FIGURES.name):
                 return []
-            titles = {row.release: row.title for row in connection.execute(sa.select(_charges))}
-            wanted = sa.select(_figures).where(_figures.c.dataset == dataset).order_by(_figures.c.number)
+            titles = {row.release: row.title for row in connection.execute(sa.select(CHARGES))}
+            wanted = sa.select(FIGURES).where(FIGURES.c.dataset == dataset).order_by(FIGURES.c.number)
             return [
                 {**table, "release": f"{titles.get(row.release, row.release)!r} of {row.at[:10]}"}
                 for row in connection.execute(wanted)
@@ -191,11 +174,11 @@ class Ledger:
     ) -> None:
         """Keep the figures that a release is about to publish exactly; durable when this returns."""
         with self.writing() as connection:
-            if not sa.inspect(connection).has_table(_figures.name):
-                add_table(connection, _figures)  # a ledger that was made before figures were kept
+            if not sa.inspect(connection).has_table(FIGURES.name):
+                add_table(connection, FIGURES)  # a ledger that was made before figures were kept
             text = json.dumps(list(tables), ensure_ascii=False)
             values = {"at": when, "dataset": dataset, "unit": unit, "release": release, "tables": text}
-            connection.execute(_figures.insert().values(**values))
+            connection.execute(FIGURES.insert().values(**values))
 
     def set_budget(self, dataset: str, unit: str, *, epsilon: Any = None, delta: Any = None, rho: Any = None) -> None:
         """Set what may be spent in all on a dataset for a unit; the newest budget counts, older ones stay listed."""
@@ -231,7 +214,7 @@ class Ledger:
                 _set_budget(connection, dataset, unit, budget, when)
             text = json.dumps([[statement.as_mapping() for statement in part] for part in parts], ensure_ascii=False)
             connection.execute(
-                _charges.insert().values(
+                CHARGES.insert().values(
                     at=when,
                     dataset=dataset,
                     unit=unit,
@@ -255,7 +238,7 @@ class Ledger:
             yield None
             return
         with self._told(), self._engine.connect() as connection, connection.begin():
-            _recognise(connection, self.path)
+            recognise(connection, self.path)
             yield connection
 
     @contextmanager
@@ -265,7 +248,7 @@ class Ledger:
             if not self.exists:
                 self._make()
             with self._engine.connect().execution_options(immediate=True) as connection, connection.begin():
-                _recognise(connection, self.path)
+                recognise(connection, self.path)
                 yield connection
 
     def _make(self) -> None:
@@ -276,13 +259,13 @@ class Ledger:
             if self.exists:
                 return  # made by another process meanwhile
             draft = self.path.with_name(f".{self.path.name}.partial")
-            _remove(draft)  # what a killed process left
+            remove_draft(draft)  # what a killed process left
             try:
-                with _engine(draft).connect() as connection, connection.begin():
-                    _fill(connection)
+                with engine_of(draft).connect() as connection, connection.begin():
+                    fill(connection)
                 os.rename(draft, self.path)
             except BaseException:
-                _remove(draft)
+                remove_draft(draft)
                 raise
             sync_folder(self.path.parent)
 
@@ -292,75 +275,9 @@ class Ledger:
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise Refused(_sentence(str(error.orig), self.path)) from None
+            raise Refused(meaning_of(str(error.orig), self.path)) from None
         except OSError as error:
-            raise Refused(_sentence(f"unable to open: {error.strerror}", self.path)) from None
-
-
-def _remove(draft: Path) -> None:
-    for path in (draft, draft.with_name(f"{draft.name}-journal")):
-        path.unlink(missing_ok=True)
-
-
-def _engine(path: Path) -> sa.Engine:
-    # No pool: a connection is open only while it is used, and none is shared with a forked process.
-    address = sa.URL.create("sqlite", database=str(path))
-    engine = sa.create_engine(address, poolclass=NullPool, connect_args={"timeout": PATIENCE})
-    event.listen(engine, "connect", _durable)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _durable(connection: Any, _: Any) -> None:
-    # SQLAlchemy begins transactions itself (see _begin); the driver must not.
-    connection.isolation_level = None
-    # EXTRA syncs the folder too after a commit: with less, a power cut could bring the journal back and undo it.
-    connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("PRAGMA fullfsync = ON")
-
-
-def _begin(connection: sa.Connection) -> None:
-    immediate = connection.get_execution_options().get("immediate", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-
-def _recognise(connection: sa.Connection, path: Path) -> None:
-    """Refuse a file that is no ledger, or was one and lost its content."""
-    application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-    version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    if application == 0 and not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
-        raise Refused(
-            f"the ledger {path} is empty, and holdfast never makes an empty one: restore it from a copy, or remove it "
-            "if nothing was ever charged there"
-        )
-    if application != APPLICATION:
-        raise Refused(f"{path} is not a ledger of holdfast: name another file")
-    if version != VERSION:
-        raise Refused(f"the ledger {path} has version {version}, and this holdfast reads {VERSION}: use a newer one")
-
-
-def _fill(connection: sa.Connection) -> None:
-    for table in _tables.sorted_tables:
-        add_table(connection, table)
-    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
-
-
-def add_table(connection: sa.Connection, table: sa.Table) -> None:
-    """Make a table to which rows can only be added."""
-    table.create(connection)
-    for action in ("UPDATE", "DELETE"):
-        connection.exec_driver_sql(
-            f"CREATE TRIGGER {table.name}_no_{action.lower()} BEFORE {action} ON {table.name} {_ABORT}"
-        )
-    # INSERT OR REPLACE would delete a row without the trigger of DELETE.
-    same = " OR ".join(
-        f"{column.name} = NEW.{column.name}" for column in table.c if column.primary_key or column.unique
-    )
-    connection.exec_driver_sql(
-        f"CREATE TRIGGER {table.name}_no_replace BEFORE INSERT ON {table.name} "
-        f"WHEN EXISTS (SELECT 1 FROM {table.name} WHERE {same}) {_ABORT}"
-    )
+            raise Refused(meaning_of(f"unable to open: {error.strerror}", self.path)) from None
 
 
 def _refuse_overspending(
@@ -374,12 +291,12 @@ def _refuse_overspending(
 
 def _set_budget(connection: sa.Connection, dataset: str, unit: str, budget: Budget, when: str) -> None:
     text = json.dumps(budget.as_mapping())
-    connection.execute(_budgets.insert().values(at=when, dataset=dataset, unit=unit, budget=text))
+    connection.execute(BUDGETS.insert().values(at=when, dataset=dataset, unit=unit, budget=text))
 
 
 def _account(connection: sa.Connection, dataset: str, unit: str) -> Account:
     who = Unit.read(unit).who
-    newest_first = sa.select(_budgets).where(_budgets.c.dataset == dataset).order_by(_budgets.c.number.desc())
+    newest_first = sa.select(BUDGETS).where(BUDGETS.c.dataset == dataset).order_by(BUDGETS.c.number.desc())
     texts = (row.budget for row in connection.execute(newest_first) if Unit.read(row.unit).who == who)
     text = next(texts, None)
     budget = None if text is None else Budget.from_mapping(json.loads(text))
@@ -393,9 +310,9 @@ def _account(connection: sa.Connection, dataset: str, unit: str) -> Account:
 
 
 def _entries(connection: sa.Connection, dataset: str | None, unit: str | None) -> list[Entry]:
-    wanted = sa.select(_charges).order_by(_charges.c.number)
+    wanted = sa.select(CHARGES).order_by(CHARGES.c.number)
     if dataset is not None:
-        wanted = wanted.where(_charges.c.dataset == dataset)
+        wanted = wanted.where(CHARGES.c.dataset == dataset)
     who = None if unit is None else Unit.read(unit).who
     return [
         Entry(row.at, row.dataset, row.unit, row.release, row.title, row.spec_hash, _statements(row))
@@ -426,7 +343,8 @@ def _charged(unit: Any) -> None:
 
 
 def _charges_of(count: int, who: str) -> str:
-    return f"1 charge per {who} is" if count == 1 else f"{count} charges per {who} are"
+    whom = Unit.read(who).words
+    return f"1 charge per {whom} is" if count == 1 else f"{count} charges per {whom} are"
 
 
 def _meaning(own: str, other: str) -> str:
@@ -436,18 +354,3 @@ def _meaning(own: str, other: str) -> str:
     if own == RECORD:
         return "what protects a person protects each record too, and is spent on both"
     return "the same records are behind both"
-
-
-def _sentence(trouble: str, path: Path) -> str:
-    """Return what an error of the database means to the user."""
-    if "locked" in trouble:
-        return f"the ledger {path} is being written by another release: try again when it has finished"
-    if "full" in trouble:
-        return f"the disk has no room for the ledger {path}, so nothing was drawn: free some space and try again"
-    if "readonly" in trouble or "unable to open" in trouble:
-        return f"the ledger {path} cannot be written, so nothing was drawn: check its folder and permissions"
-    if "append-only" in trouble:
-        return f"the ledger {path} is append-only: nothing in it can be changed"
-    if "not a database" in trouble or "malformed" in trouble:
-        return f"{path} is not a ledger of holdfast, or is damaged: restore it from a copy, or name another file"
-    return f"the ledger {path} cannot be used ({trouble}): nothing was drawn"

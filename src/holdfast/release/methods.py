@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ def _equalities_only(method: str, noise: Mechanism, problem: Problem) -> Mechani
             "out, or use given, onto or given-then-onto"
         )
     assert problem.equal is not None
-    if problem.whole:
+    if method == "project" and problem.whole:
         raise Refused(f"{method} makes values that are not whole: write {REAL} in the table, or use given")
     if method == "project":
         return noise.onto(problem.equal, weights=None, integer=False)
@@ -146,8 +147,9 @@ def _equalities_only(method: str, noise: Mechanism, problem: Problem) -> Mechani
         raise Refused(f"{method} is not {kind.capitalize()} noise: write {budget} under privacy, or use {others}")
     if problem.shares is not None:
         raise Refused(f"{method} makes one law of noise for all levels: leave shares out, or use project")
-    amount: dict[str, Any] = {"rho": 1} if law in GAUSSIAN else {"epsilon": 1}
-    return extend(problem.query, problem.equal, law=law, neighbours=problem.neighbours, **amount)
+    # Whole noise is made wide, and then brought to its budget: noise of about a step may be too slow to draw.
+    amount: dict[str, Any] = {"rho": Fraction(1, 100) if problem.whole else 1} if law in GAUSSIAN else {"epsilon": 1}
+    return extend(problem.query, problem.equal, law=law, neighbours=problem.neighbours, integer=problem.whole, **amount)
 
 
 def counted(mechanism: Mechanism, scope: str) -> Guarantee:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from holdfast.release.handling import REFUSE, HandlingRule
 from holdfast.release.keys import Part, first_error
 from holdfast.release.places import Place, Places, SpecError, read_yaml
 from holdfast.release.rules import Holds
@@ -58,33 +59,6 @@ LEDGER_FILE = "holdfast-ledger.sqlite"
 MOST_ASKED = 200
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")
-
-
-class Handling(Part):
-    """What happens to a record with a missing value, or with one outside the domain."""
-
-    rule: Annotated[str, one_of("refuse", "drop", "category")]
-    category: Name | None = None
-
-
-class CategoryOf(Part):
-    """Count such records as this value of the domain."""
-
-    category: Name
-
-
-def _handling(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {"rule": "category", "category": CategoryOf.model_validate(value).category}
-    if value not in ("refuse", "drop"):
-        raise wrong(f"found {shown(value)}", found=value, allowed=("refuse", "drop", "{category: NAME}"))
-    return {"rule": value}
-
-
-HandlingRule = Annotated[
-    Handling, BeforeValidator(_handling, json_schema_input_type=Literal["refuse", "drop"] | CategoryOf)
-]
-REFUSE = Handling(rule="refuse")
 
 
 class DataSpec(Part):

@@ -40,6 +40,11 @@ class Unit:
         """Whose account it is, in the words of the ledger."""
         return RECORD if self.column is None else f"{COLUMN}{self.column}"
 
+    @property
+    def words(self) -> str:
+        """Whom it protects, in a sentence."""
+        return RECORD if self.column is None else f"person ({COLUMN}{self.column})"
+
     def __str__(self) -> str:
         if self.max_records is None:
             return self.who

@@ -10,13 +10,14 @@ from holdfast.constraints import System
 from holdfast.queries import Neighbours, Query
 from holdfast.subspace import cube_spaces, extended_laplace, leaves
 from holdfast.subspace.correlated import correlated
-from holdfast.subspace.cube_spaces import CubeSpaces
+from holdfast.subspace.cube_spaces import CubeSpaces, Spaces
 from holdfast.subspace.extended_laplace import FrameLaplace
 from holdfast.subspace.geometry import NOTHING_OPEN, Geometry
 from holdfast.subspace.k_norm import k_norm
 from holdfast.subspace.law import SubspaceLaw
 from holdfast.subspace.optimal import optimal
 from holdfast.subspace.projected_gaussian import ProjectedGaussian, projected_variances
+from holdfast.subspace.tree_levels import TreeLevels
 from holdfast.subspace.tree_space import TreeGaussian, TreeSpace
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +37,7 @@ def choose(query: Query, system: System, neighbours: Neighbours, law: str, costs
     if law == "gaussian":
         found = _gaussian(query, system, neighbours, spaces, tree)
     elif law == "optimal":
-        found = _optimal(query, system, neighbours, spaces, costs)
+        found = _optimal(query, system, neighbours, spaces or TreeLevels.of(tree), costs)
     elif law == "correlated":
         found = correlated(Geometry.of(query, system, neighbours), neighbours)
     elif law == "laplace":
@@ -61,7 +62,7 @@ def _gaussian(
 
 
 def _optimal(
-    query: Query, system: System, neighbours: Neighbours, spaces: CubeSpaces | None, costs: Floats | None
+    query: Query, system: System, neighbours: Neighbours, spaces: Spaces | None, costs: Floats | None
 ) -> SubspaceLaw:
     known = None if spaces is None else spaces.costs(costs)
     if spaces is not None and known is not None:

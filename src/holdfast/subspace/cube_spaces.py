@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,32 @@ Axes = tuple[int, ...]
 
 #: Sets of axes are listed up to this many axes of two or more values.
 MOST_AXES = 9
+
+
+class Spaces(Protocol):
+    """Orthogonal spaces of outputs, told apart by the symmetries of the query; N is made of the free ones."""
+
+    @property
+    def dimensions(self) -> list[int]:
+        """The dimension of each free space."""
+
+    def squares(self, adds: bool) -> list[list[Fraction]]:
+        """‖P_S d‖² for each kind of difference (rows) and each S."""
+
+    def variances(self, c: Floats) -> Floats:
+        """The variance of every output for Σ_S c_S P_S."""
+
+    def costs(self, weights: Floats | None) -> Floats | None:
+        """tr G P_S for each S, where the outputs' weights have the symmetries too; None where they have not."""
+
+    def normals(self, size: int, stream: Stream) -> list[Floats]:
+        """Normal numbers on the free spaces, of variance 1 in every direction."""
+
+    def spread_out(self, parts: list[Floats], size: int) -> Floats:
+        """Turn numbers on the free spaces into outputs (size, n)."""
+
+    def gathered(self, values: Floats) -> list[Floats]:
+        """The components of vectors (size, n) in every free space."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +153,13 @@ class CubeSpaces:
             result.append(dimension * heavy / float(e))
         return np.array(result)
 
+    def normals(self, size: int, stream: Stream) -> list[Floats]:
+        """Centred tables of normal numbers on the free sets."""
+        return [
+            _centred(stream.normals(size * math.prod(self._sides(chosen))).reshape((size, *self._sides(chosen))))
+            for chosen in self.free
+        ]
+
     def spread_out(self, parts: list[Floats], size: int) -> Floats:
         """Turn tables on the free sets (size, sides of S), in orthonormal scale, into outputs (size, n)."""
         outputs = []
@@ -163,7 +196,7 @@ class CubeGaussian:
     """Law: N(0, Σ_S c_S P_S). Its loss is a maximum of exact fractions over the kinds of differences."""
 
     name: str
-    spaces: CubeSpaces
+    spaces: Spaces
     c: tuple[Fraction, ...]
     neighbours: Neighbours
     evidence: Evidence
@@ -176,13 +209,9 @@ class CubeGaussian:
         return _largest(self.spaces.squares(self.neighbours.adds), self.c) * self.neighbours.records**2
 
     def draw(self, size: int, stream: Stream) -> Floats:
-        """Draw centred tables on the free sets, and add them up."""
-        parts = []
-        for chosen, c in zip(self.spaces.free, self.c, strict=True):
-            sides = tuple(self.spaces.shape[a] for a in chosen)
-            normals = stream.normals(size * math.prod(sides)).reshape((size, *sides))
-            parts.append(math.sqrt(c) * _centred(normals))
-        return self.spaces.spread_out(parts, size)
+        """Draw normal numbers on the free spaces, and add them up."""
+        normals = self.spaces.normals(size, stream)
+        return self.spaces.spread_out([math.sqrt(c) * each for c, each in zip(self.c, normals, strict=True)], size)
 
     def spread(self) -> Spread:
         """Normal errors; unbiased (SDP Cor 21)."""
@@ -200,16 +229,16 @@ class CubeGaussian:
         return min(several, moves.largest([1], None, 2) / min(self.c))
 
 
-def spherical(spaces: CubeSpaces, neighbours: Neighbours) -> CubeGaussian:
+def spherical(spaces: Spaces, neighbours: Neighbours) -> CubeGaussian:
     """Noise of variance 1 in every direction of N (SDP Cor 15)."""
-    ones = tuple(Fraction(1) for _ in spaces.free)
+    ones = tuple(Fraction(1) for _ in spaces.dimensions)
     largest = _largest(spaces.squares(neighbours.adds), ones) * neighbours.records**2
     return CubeGaussian(
         "extended Gaussian", spaces, ones, neighbours, Evidence(sum(spaces.dimensions) * float(largest))
     )
 
 
-def optimal(spaces: CubeSpaces, neighbours: Neighbours, costs: Floats) -> CubeGaussian:
+def optimal(spaces: Spaces, neighbours: Neighbours, costs: Floats) -> CubeGaussian:
     """The optimal variances: min Σ cost_S c_S subject to Σ_S ‖P_S d‖²/c_S ≤ 1 for every kind of difference."""
     squares = spaces.squares(neighbours.adds)
     table = np.array([[float(value) for value in row] for row in squares])

@@ -21,8 +21,8 @@ Floats = npt.NDArray[np.float64]
 #: From the moments M to a map T with φ = ‖T a‖², and the dual value.
 Whiten = Callable[[Floats], tuple[Floats, float]]
 
-#: The most pairs that have weight while the dual is climbed, for each point.
-MOST_CHOSEN = 40
+#: The most heavy pairs on which the dual is climbed; as many again by half for their ratios.
+MOST_CHOSEN = 100_000
 #: Pairs whose weight is below this part of a usual one, and whose ratio asks for no more, are left out.
 LIGHT = 1e-3
 #: Multiplications after which a gap that is good enough ends the search.
@@ -73,18 +73,21 @@ class _Pairs(Ascent):
         """Return the table of the best weights."""
         table, phi = self.by_powers(np.triu(np.full((self.m, self.m), 2 / (self.m * (self.m - 1))), 1), 2 * WARM)
         while not self.over:
-            weights = self._chosen(np.triu(self.raised(table, phi), 1))
-            table = self.kept(self.by_slopes(weights / weights.sum(), STEPS)).toarray()
+            table = self.kept(self.by_slopes(self._chosen(table, phi), STEPS)).toarray()
             phi, _ = self.look(table)
         return np.asarray(self.best.toarray() if isinstance(self.best, sparse.csr_array) else self.best)
 
-    def _chosen(self, table: Floats) -> Floats:
-        """Choose the heaviest pairs, and return their weights."""
-        heavy = np.flatnonzero(table.ravel() > LIGHT * float((table**2).sum()))
-        weights = table.ravel()[heavy]
-        most = MOST_CHOSEN * self.m
-        if heavy.size > most:
-            heaviest = np.argpartition(weights, -most)[-most:]
-            heavy, weights = heavy[heaviest], weights[heaviest]
-        self.first, self.second = np.divmod(heavy, self.m)
-        return weights
+    def _chosen(self, table: Floats, phi: Floats) -> Floats:
+        """Choose the heaviest pairs and those whose ratios are too large, and return their weights."""
+        weights = np.triu(self.raised(table, phi), 1).ravel()
+        heavy = _greatest(weights, LIGHT * float((weights**2).sum()), MOST_CHOSEN)
+        calling = _greatest(np.triu(phi, 1).ravel(), 1 + self.gap / 4, MOST_CHOSEN // 2)
+        chosen = np.union1d(heavy, calling)
+        self.first, self.second = np.divmod(chosen, self.m)
+        return weights[chosen] / weights[chosen].sum()
+
+
+def _greatest(values: Floats, least: float, most: int) -> npt.NDArray[np.int64]:
+    """Where the values are above the least, but at most so many places."""
+    found = np.flatnonzero(values > least)
+    return found if found.size <= most else found[np.argpartition(values[found], -most)[-most:]]

@@ -75,7 +75,7 @@ def _solver(table: Floats, cost: float) -> Any:
     program.a_matrix_.start_ = np.arange(width + 1, dtype=np.int32) * rows
     program.a_matrix_.index_ = np.tile(np.arange(rows, dtype=np.int32), width)
     program.a_matrix_.value_ = table.T.ravel()
-    solver = quiet_solver()
+    solver = quiet_solver(primal_feasibility_tolerance=NEAR, dual_feasibility_tolerance=NEAR)
     solver.passModel(program)
     return solver
 

@@ -77,6 +77,10 @@ class Cells:
         np.put_along_axis(result, order, ranked, axis=1)
         return result * self.signs
 
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
+
     @property
     def moments(self) -> Floats:
         """E[z zᵀ]."""

@@ -120,6 +120,10 @@ class Blocks:
             lengths * (above / above.sum(axis=1, keepdims=True) - below / below.sum(axis=1, keepdims=True))
         )
 
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
+
     @property
     def moments(self) -> Floats:
         """E[z zᵀ] in closed form: cells of a block are exchangeable, and blocks independent given the case."""

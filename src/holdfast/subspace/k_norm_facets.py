@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
-from scipy.spatial import ConvexHull
+from scipy.spatial import ConvexHull, QhullError
 
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.k_norm_body import Body
@@ -77,6 +77,10 @@ class Facets:
             result[begin : begin + count] = (parts @ self.corners[np.minimum(chosen, ends.size - 1)])[:, 0]
         return result
 
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
+
 
 def _hull(body: Body) -> tuple[Floats, Ints, Ints] | None:
     """Moved points with both signs, the corners of every facet, and the facet beyond each ridge; None if too many.
@@ -97,6 +101,8 @@ def _hull(body: Body) -> tuple[Floats, Ints, Ints] | None:
             if len(normals) > MOST_FACETS:
                 return None
             hull.add_points(np.concatenate([moved[outside], -moved[outside]]))
+    except QhullError:
+        return None
     finally:
         hull.close()
 

@@ -48,6 +48,9 @@ class Part(Protocol):
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw the noise, (size, width)."""
 
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Draws for measured errors: they need not be independent of each other."""
+
 
 @dataclass(frozen=True, eq=False)
 class KNormParts:
@@ -85,10 +88,10 @@ class KNormParts:
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw every part and add up."""
-        result = np.zeros((size, len(self.maps[0])))
-        for part, onto in zip(self.parts, self.maps, strict=True):
-            result += part.draw(size, stream) @ onto.T
-        return result
+        return self._sum([part.draw(size, stream) for part in self.parts])
+
+    def _sum(self, noise: list[Floats]) -> Floats:
+        return np.asarray(sum(each @ onto.T for each, onto in zip(noise, self.maps, strict=True)))
 
     def spread(self) -> Spread:
         """Errors with the covariance of the law; unbiased. Quantiles are simulated."""
@@ -97,7 +100,8 @@ class KNormParts:
             turned = [weights @ onto for onto in self.maps]
             return float(sum(row @ c @ row for row, c in zip(turned, self._moments, strict=True)))
 
-        quantiles = simulated_quantiles(lambda: self.draw(STUDY, seeded(0)))
+        stream = seeded(0)
+        quantiles = simulated_quantiles(lambda: self._sum([part.study(STUDY, stream) for part in self.parts]))
         return Spread(np.sqrt(np.maximum(self._variances, 0.0)), variance_of, quantiles, measured=True)
 
     def sharing(self, moves: Moves) -> Fraction:

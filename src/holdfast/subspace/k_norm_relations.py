@@ -129,6 +129,10 @@ class Relations:
             have += int(kept.sum())
         return np.concatenate(found)[:size]
 
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
+
     @property
     def _dimension(self) -> int:
         return len(self.kernel) - self.kernel.shape[1] - self.pairs

@@ -29,13 +29,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: Most dimensions, and most differences (up to sign) times dimensions: walks are measured in about a minute there.
-MOST_DIMENSIONS, MOST_ENTRIES = 12, 400
+MOST_DIMENSIONS, MOST_ENTRIES = 12, 600
 #: How near the walk comes to its law, in total variation; sweeps after which coupled walks are given up.
 TAU, MOST_SWEEPS = 1e-6, 2_000
 #: Walks start at corners of K, so much nearer to its middle.
 INSIDE = 0.999
 #: Walks and sweeps between two of their states, and states, behind measured errors.
 WALKS, APART, STATES = 100, 2, 100
+#: Rays along which a first facet is looked for; no point is farther beyond it than this.
+RAYS, BEYOND = 8, 1e-12
 #: Seed of the measurements: they are public and can be repeated.
 SEED = 7
 
@@ -62,8 +64,11 @@ class Walk:
                 f"k-norm noise without a structure that is known takes few dimensions and differences, and this query "
                 f"has {rank} dimensions and {count} differences: use law='laplace', or laplace(...).given(...)"
             )
-        towards = seeded(SEED).normals(rank)
-        return cls(body, corners_towards(body.moved.T, towards))
+        for towards in seeded(SEED).normals(RAYS * rank).reshape(RAYS, rank):
+            first = corners_towards(body.moved.T, towards)
+            if first.size == rank and _is_facet(body.moved, first):
+                return cls(body, first)
+        raise Refused("doubles do not tell the facets of K apart: use law='laplace', or laplace(...).given(...)")
 
     @property
     def note(self) -> str:
@@ -110,18 +115,39 @@ class Walk:
             raise RuntimeError("a walk lost the facet it was on; this is a fault of holdfast")
 
     @cached_property
-    def moments(self) -> Floats:
-        """E[u uᵀ], measured on states of long walks some sweeps apart: E[r²] = (dimension + 1)(dimension + 2)."""
-        stream, rank = seeded(SEED), self.body.rank
+    def _states(self) -> Floats:
+        """States of long walks, some sweeps apart, in random order."""
+        stream = seeded(SEED)
         states = advanced(self, self.start(WALKS, stream), self.sweeps, stream)
-        total = np.zeros((rank, rank))
-        for _ in range(STATES):
+        kept = np.empty((STATES, *states.shape))
+        for row in kept:
             states = advanced(self, states, APART, stream)
-            total += states.T @ states / (WALKS * STATES)
-        return total * (rank + 1) * (rank + 2)
+            row[:] = states
+        flat = kept.reshape(-1, self.body.rank)
+        return flat[np.argsort(stream.words(len(flat)))]
+
+    @cached_property
+    def moments(self) -> Floats:
+        """E[u uᵀ], measured on long walks: E[r²] = (dimension + 1)(dimension + 2)."""
+        rank = self.body.rank
+        return np.asarray(self._states.T @ self._states / len(self._states) * (rank + 1) * (rank + 2))
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw the last states of independent walks, and lengths for them."""
-        states = advanced(self, self.start(size, stream), self.sweeps, stream)
-        lengths = special.gammaincinv(self.body.rank + 1, stream.uniforms(size))
+        return self._scaled(advanced(self, self.start(size, stream), self.sweeps, stream), stream)
+
+    def study(self, size: int, stream: Stream) -> Floats:
+        """States of long walks with both signs, and lengths for them."""
+        signs = np.where(stream.words(size) % np.uint64(2) == 0, 1.0, -1.0)
+        return self._scaled(signs[:, None] * np.resize(self._states, (size, self.body.rank)), stream)
+
+    def _scaled(self, states: Floats, stream: Stream) -> Floats:
+        lengths = special.gammaincinv(self.body.rank + 1, stream.uniforms(len(states)))
         return np.asarray(lengths[:, None] * states)
+
+
+def _is_facet(points: Floats, corners: Ints) -> bool:
+    """Whether no point lies beyond the corners' hyperplane."""
+    table = np.concatenate([points, -points])[corners]
+    normal = np.linalg.solve(table, np.ones(len(corners)))
+    return bool(np.abs(points @ normal).max() <= 1 + BEYOND)

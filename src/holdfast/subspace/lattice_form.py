@@ -186,8 +186,8 @@ class LatticeForm:
             rests[:, i] = law.parts(centres)[1]
             least, most = law.ratios(rests[:, i])
             low, high = low * least, high * most
-        # Products of d doubles move by d roundings, far less than 2^−40.
-        low, high = low * (1 - 2.0**-40), np.minimum(high * (1 + 2.0**-40), 1.0)
+        # Products of d doubles move by d roundings, far less than 2^−40, unless they are too small for doubles.
+        low, high = low * (1 - 2.0**-40), np.clip(high * (1 + 2.0**-40), 2.0**-900, 1.0)
         values = (stream.words(size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
         uniform = values * 2.0**-_COIN_BITS
         accepted = uniform + 2.0**-_COIN_BITS <= low
