@@ -34,9 +34,10 @@ def tried(name: str, mechanism: hf.Mechanism, truth: np.ndarray, repeats: int) -
         return f"  {name}: refused in {time.perf_counter() - start:.1f} s: {refusal}"
     errors = np.abs(tables - truth).mean(axis=1)
     spread = errors.std(ddof=1) / np.sqrt(repeats)
+    budget = f"ρ = {statement.rho:.3g}" if statement.epsilon is None else f"ε = {statement.epsilon:.3g}"
     return (
         f"  {name}, {mechanism.method}: mean absolute error {errors.mean():.2f} ± {spread:.2f} in "
-        f"{time.perf_counter() - start:.1f} s; {statement.scope}, ε = {statement.epsilon:.3g}, "
+        f"{time.perf_counter() - start:.1f} s; {statement.scope}, {budget}, "
         f"δ = {statement.delta:.2g}, {statement.records} records, {statement.status}"
     )
 

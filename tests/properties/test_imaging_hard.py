@@ -104,13 +104,14 @@ def _task(A, b, G, h, y=(0, 0), low=None, high=None, weights=None, norm="l2"):
 
 
 def test_rows_that_are_always_tight_are_found():
-    """x + y ≥ 2 with x, y ≤ 1 leaves one point: both bounds are always tight; with x, y ≤ 2 none is."""
-    for most, count in ((1, 3), (2, 1)):
-        task = _task([[1, 1, 1]], [2 + most], [[1, 1, 0]], [2], (5, 5, 5), 0, np.array([most, most, 9]))
+    """x + y ≥ 2 with x, y ≤ 1 leaves one x and y: all these rows are always tight; with x, y ≤ 2 only the sum is."""
+    for most, count in ((1, 4), (2, 1)):
+        task = _task([[1, 1, 1]], [2 + most], [[1, 1, 0]], [2], (9, 9, -9), 0, np.array([most, most, 9]))
         rows = ExactRows.of(task)
-        inside = Inside.of(rows, real_optimum(task, rows).point, 1)
-        tight = [rows.row(i) for i in inside.always]
-        assert len(tight) >= count
+        real = real_optimum(task, rows).point
+        assert sum(slack == 0 for slack in rows.slacks(real)) > 1
+        inside = Inside.of(rows, real, 1)
+        assert len(inside.always) == count
         slacks = rows.slacks(inside.point)
         assert all((slack == 0) == (i in inside.always) for i, slack in enumerate(slacks))
         assert min(slacks) >= 0

@@ -92,8 +92,8 @@ def model(parts: Sequence[Part], n: int) -> Model:
         wide = rows.widened(n)
         if part.kind in EQUALITIES:
             for i in np.flatnonzero(wide.sizes == 1).tolist():
-                start = wide.A.indptr[i]
-                fix(int(wide.A.indices[start]), Fraction(wide.b[i]) / int(wide.A.data[start]), number)
+                start, side = wide.A.indptr[i], wide.b[i : i + 1].tolist()[0]
+                fix(int(wide.A.indices[start]), Fraction(side) / int(wide.A.data[start]), number)
             wide = wide.chosen(wide.sizes > 1)
         if wide.count:
             blocks.append((wide, part.kind in EQUALITIES, number))
@@ -195,11 +195,11 @@ def _proof(found: Model, multipliers: dict[int, Fraction]) -> Conflict | None:
     """Verify in rationals that Σ y_i (row i) asks for more than the bounds allow; return what it uses."""
     total: dict[int, Fraction] = {}
     asked = Fraction(0)
-    A = found.rows.A
+    A, sides = found.rows.A, found.rows.b.tolist()  # Python's whole numbers, which do not overflow
     for i, y in multipliers.items():
         if y < 0 and not found.equality[i]:
             return None
-        asked += y * found.rows.b[i]
+        asked += y * sides[i]
         for k in range(A.indptr[i], A.indptr[i + 1]):
             column = int(A.indices[k])
             total[column] = total.get(column, Fraction(0)) + y * int(A.data[k])

@@ -37,7 +37,7 @@ def lower_bound(
     """
     (A, r), (G, h) = equalities, inequalities
     p, m = prices[0], np.maximum(prices[1], 0.0)
-    c = np.asarray(A.T.astype(np.float64) @ p + G.T.astype(np.float64) @ m)
+    c = np.asarray(p @ A + m @ G)
     with np.errstate(divide="ignore"):
         reach = known / weights if norm == "l1" else np.sqrt(known / weights)
     reach = np.where(weights > 0, reach * (1 + 1e-12) + 1e-12, np.inf)

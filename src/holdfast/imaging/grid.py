@@ -67,6 +67,26 @@ class Shape:
         return found
 
     @cached_property
+    def in_doubles(self) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """The equalities and the inequalities as doubles."""
+        return self.rows.astype(np.float64), self.inequalities.A.astype(np.float64)
+
+    @cached_property
+    def turned(self) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """The equalities and the inequalities by outputs, as doubles."""
+        return sparse.csr_array(self.in_doubles[0].T), sparse.csr_array(self.in_doubles[1].T)
+
+    @cached_property
+    def stacked(self) -> sparse.csr_array:
+        """The equalities and, below them, the inequalities, as doubles."""
+        return sparse.csr_array(sparse.vstack(self.in_doubles, format="csr"))
+
+    @cached_property
+    def twins(self) -> sparse.csr_array:
+        """All rows for moves written as up − down."""
+        return sparse.csr_array(sparse.hstack([self.stacked, -self.stacked], format="csr"))
+
+    @cached_property
     def columns(self) -> sparse.csc_array:
         """The equalities by outputs."""
         found = sparse.csc_array(self.rows)
@@ -203,9 +223,12 @@ def _grid(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
 
 
 def _heaviest(problem: Problem) -> float:
-    """The largest sum of the sizes of a row's entries."""
-    rows = (problem.space.rows, problem.system.inequalities.A)
-    return max(float(abs(A.astype(np.float64)).sum(axis=1).max()) if A.shape[0] else 1.0 for A in rows)
+    """The largest sum of the sizes of a row's entries; kept with the problem."""
+    kept: dict[str, Any] = problem.__dict__
+    if "_heaviest" not in kept:
+        rows = (problem.space.rows, problem.system.inequalities.A)
+        kept["_heaviest"] = max(float(abs(A.astype(np.float64)).sum(axis=1).max()) if A.shape[0] else 1.0 for A in rows)
+    return float(kept["_heaviest"])
 
 
 def _finite_bounds(problem: Problem) -> list[tuple[npt.NDArray[Any], Fraction]]:

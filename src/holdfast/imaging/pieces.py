@@ -40,9 +40,9 @@ class Centre:
     @classmethod
     def of(cls, task: Task, prices: tuple[Floats, Floats], known: float, near: Floats) -> Centre:
         """Measure prices; the bound is for points that cost less than `known`. Outputs without a cost stay `near`."""
-        rows, more = task.shape.rows.astype(np.float64), task.shape.inequalities.A.astype(np.float64)
+        rows, more = task.shape.in_doubles
         positive = np.maximum(prices[1], 0.0)
-        slopes = np.asarray(rows.T @ prices[0] + more.T @ positive)
+        slopes = np.asarray(task.shape.turned[0] @ prices[0] + task.shape.turned[1] @ positive)
         weights = task.shape.weights
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.rint(slopes / (2 * weights))
@@ -110,16 +110,13 @@ def solved(
     task, n = centre.task, centre.moves.size
     costed = np.flatnonzero(task.shape.weights > 0) if costs else np.zeros(0, dtype=np.int64)
     output, sign, length, cost = _pieces(centre, low, high, costed)
-    rows = sparse.vstack([task.shape.rows, task.shape.inequalities.A], format="csr").astype(np.float64)
-    ties = sparse.csr_array((-sign, (output, np.arange(output.size))), shape=(n, output.size))
-    tied = sparse.csr_array(sparse.identity(n, format="csr")[costed])
-    matrix = sparse.csr_array(sparse.block_array([[sparse.csr_array(rows), None], [tied, ties[costed]]], format="csr"))
+    matrix = _with_pieces(task.shape.stacked, costed, output, sign)
     left = task.gap - products(task.shape.rows, centre.moves[:, None])[:, 0]
     least = task.least - products(task.shape.inequalities.A, centre.moves[:, None])[:, 0]
     zero = np.zeros(costed.size)
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = matrix.shape
-    slack_prices = task.shape.inequalities.A.T.astype(np.float64) @ centre.prices[1]
+    slack_prices = task.shape.turned[1] @ centre.prices[1]
     free = np.where(task.shape.weights > 0, 0.0, -centre.slopes)
     program.col_cost_ = np.concatenate([(slack_prices + free) * float(costs), cost])
     ends = low.astype(np.float64) - centre.moves, high.astype(np.float64) - centre.moves
@@ -145,11 +142,26 @@ def solved(
     if not has_point or values.size != matrix.shape[1] or not np.isfinite(values).all():
         return None
     duals = np.array(solver.getSolution().row_dual)
-    duals = duals[: rows.shape[0]] if duals.size == matrix.shape[0] and not whole else np.zeros(rows.shape[0])
-    count = task.gap.size
+    count, both = task.gap.size, task.gap.size + task.least.size
+    duals = duals[:both] if duals.size == matrix.shape[0] and not whole else np.zeros(both)
     prices = centre.prices[0] + duals[:count], duals[count:]
     best = bool(solver.getModelStatus() == highspy.HighsModelStatus.kOptimal)
     return Found(centre.moves + values[:n], best, prices)
+
+
+def _with_pieces(rows: sparse.csr_array, costed: Ints, output: Ints, sign: Floats) -> sparse.csr_array:
+    """The rows, and below them for each output with a cost: its move is the sum of its pieces."""
+    count, n = rows.shape
+    order = np.argsort(output, kind="stable")
+    lengths = 1 + np.bincount(output, minlength=n)[costed]
+    first = np.cumsum(lengths) - lengths
+    indices, data = np.empty(costed.size + output.size, dtype=np.int64), np.ones(costed.size + output.size)
+    pieces = np.ones(indices.size, dtype=bool)
+    pieces[first] = False
+    indices[first], indices[pieces], data[pieces] = costed, n + order, -sign[order]
+    starts = np.concatenate([rows.indptr, rows.nnz + first + lengths])
+    entries = np.concatenate([rows.data, data]), np.concatenate([rows.indices, indices]), starts
+    return sparse.csr_array(entries, shape=(count + costed.size, n + output.size))
 
 
 def _pieces(centre: Centre, low: Ints, high: Ints, costed: Ints) -> tuple[Ints, Floats, Floats, Floats]:

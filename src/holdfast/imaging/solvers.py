@@ -94,7 +94,7 @@ def _kept_solver(task: Task, below: Ints, above: Ints, right: Floats) -> Any:
         return kept[key]
     n = task.start.size
     unit = sparse.identity(n, format="csr")
-    rows, more = shape.rows.astype(np.float64), shape.inequalities.A.astype(np.float64)
+    rows, more = shape.in_doubles
     matrix = sparse.vstack([rows, -more, -unit[below], unit[above]], format="csc")
     cones = [clarabel.ZeroConeT(task.gap.size), clarabel.NonnegativeConeT(right.size - task.gap.size)]
     settings = clarabel.DefaultSettings()
@@ -110,8 +110,6 @@ def least_absolute(task: Task) -> Proposal | None:
     """The real moves with the least Σ w|x|; x = up − down, each 0 or more. None where the solver finds none."""
     shape, scale = task.shape, float(1 / task.grid)
     low, high = (bound / scale for bound in task.real_bounds)
-    rows = sparse.csr_array(sparse.vstack([shape.rows, shape.inequalities.A], format="csr")).astype(np.float64)
-    matrix = sparse.csr_array(sparse.hstack([rows, -rows], format="csr"))
     ends = (
         np.concatenate([np.maximum(low, 0.0), np.maximum(-high, 0.0)]),
         np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)]),
@@ -119,7 +117,7 @@ def least_absolute(task: Task) -> Proposal | None:
     n, count = task.start.size, task.gap.size
     sides = np.concatenate([task.gap, task.least]) / scale
     above = np.concatenate([task.gap / scale, np.full(task.least.size, np.inf)])
-    found = _linear(matrix, ends, np.tile(shape.weights, 2), (sides, above))
+    found = _linear(shape.twins, ends, np.tile(shape.weights, 2), (sides, above))
     if found is None:
         return None
     values, duals = found
@@ -130,7 +128,7 @@ def inner_point(task: Task) -> Floats | None:
     """Real moves at which as many rows as possible have slack, up to one unit of the table; None if none are found."""
     shape, scale, n = task.shape, float(1 / task.grid), task.start.size
     low, high = (bound / scale for bound in task.real_bounds)
-    rows, more = shape.rows.astype(np.float64), shape.inequalities.A.astype(np.float64)
+    rows, more = shape.in_doubles
     unit = sparse.identity(n, format="csr")
     below, above = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
     limits = sparse.csr_array(sparse.vstack([more, unit[below], -unit[above]], format="csr"))

@@ -33,8 +33,8 @@ RUNGS, WHOLE_RUNGS = (0.25, 1.0, 4.0, 16.0, 64.0), (0, 1, 2, 4, 8, 32)
 MOST_NODES, MOST_STEPS = 500, 6_000
 #: Unit steps on both sides of the best moves in which prices are looked for.
 WIDTH = 3
-#: Outputs up to which a point that is not proved to be the nearest is looked at in rationals, and rungs before that.
-MOST_SETTLED, FEW_RUNGS = 12, 3
+#: Outputs up to which a point not proved to be the nearest is looked at in rationals; rungs and unit steps before that.
+MOST_SETTLED, FEW_RUNGS, FEW_STEPS = 12, 3, 200
 NOWHERE = "no whole numbers near the best real ones satisfy what must hold: pass integer=False"
 
 
@@ -79,7 +79,8 @@ def _climbed(task: Task, real: Proposal) -> Point | None:
     while rises:
         limit = rises.pop(0)
         low, high = centre.window(limit - centre.bound + 1e-6 * max(step, typical))
-        if best is not None and task.problem.norm == "l2" and (high - low)[weights > 0].sum() > MOST_STEPS:
+        steps = (high - low)[weights > 0].sum() if task.problem.norm == "l2" else 0
+        if steps > (FEW_STEPS if _is_small(task) else MOST_STEPS) and (best is not None or _is_small(task)):
             break
         enough = 0.999 * step if step else 1e-9 * typical
         found = solved(centre, low, high, whole=True, nodes=MOST_NODES, enough=enough)
