@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ SHAPE = (3, 3)
 CROSSED = hf.invariant(hf.exact_margins(SHAPE, [(0,), (1,)]))
 WIDE = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
 ALL_PAIRS = hf.invariant(hf.exact_margins((2, 2, 2), [(0, 1), (0, 2), (1, 2)]))
+ALL_PAIRS_OF_FOUR = hf.invariant(hf.exact_margins((2, 2, 2, 2), list(combinations(range(4), 2))))
 ROW = np.ones((1, 4), dtype=int)
 
 
@@ -44,7 +46,7 @@ def cases() -> list[Case]:
     flat_truth, deep_truth = FLAT.sum_up([1, 0, 2]), DEEP.sum_up([1, 0, 2, 0, 3])
     cube, cubes = hf.margins((2, 2, 2)), np.array([1, 0, 2, 0, 1, 1, 0, 3])
     wide, counted = hf.margins((4, 5)), np.arange(20) * 7 % 23
-    squares = np.array([1, 0, 2, 0, 1, 1, 0, 3, 0])
+    squares, tables = np.array([1, 0, 2, 0, 1, 1, 0, 3, 0]), np.arange(16) * 7 % 11
     return [
         Case("nothing", cells, counts, None),
         Case("exact total of 4 cells", cells, counts, hf.invariant(ROW)),
@@ -65,6 +67,7 @@ def cases() -> list[Case]:
         Case("two crossed margins exact, 4 × 5", wide, counted, WIDE),
         Case("two crossed margins exact, 4 × 5, not negative", wide, counted, WIDE & hf.nonnegative()),
         Case("all two-way margins exact, 2 × 2 × 2, not negative", cube, cubes, ALL_PAIRS & hf.nonnegative()),
+        Case("all two-way margins exact, 2 × 2 × 2 × 2", hf.margins((2, 2, 2, 2)), tables, ALL_PAIRS_OF_FOUR),
         Case("union of two boxes", cells, counts, hf.between(0, 2) | hf.between(4, 5)),
     ]
 
