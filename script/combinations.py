@@ -103,16 +103,20 @@ def _tried(action: Callable[[], str]) -> str:
         return f"refused: {refusal}"
 
 
+def _drawn_by(built: hf.Mechanism, case: Case) -> str:
+    """Draw, and return the way; some are refused only when a chain is measured."""
+    drawn = built.simulate(case.truth, 3, rng=hf.seeded(1))
+    assert drawn.shape == (3, case.query.n)
+    return built.method
+
+
 def cell(case: Case, law: str, integer: bool, verb: str) -> Cell:
     """Build one combination, draw from it, and describe it."""
     try:
         built = mechanism(case, law, integer, verb)
     except hf.Refused as refusal:
         return Cell(case, law, integer, verb, f"refused: {refusal}", "", False)
-    way = _tried(lambda: built.method)
-    if not way.startswith("refused"):
-        drawn = built.simulate(case.truth, 3, rng=hf.seeded(1))
-        assert drawn.shape == (3, case.query.n)
+    way = _tried(lambda: _drawn_by(built, case))
     guarantee = _tried(lambda: "; ".join(words(statement) for statement in (built.guarantee, *built.guarantees[1:])))
     return Cell(case, law, integer, verb, way, guarantee, not way.startswith("refused"))
 
