@@ -178,8 +178,8 @@ def extend(
     (SDP Algorithm 3), "laplace" (SDP Cor 18) or "k-norm".
     Law: q(x) + U, U of mean 0 on the null space N of all equalities, and whole with `integer`.
     Guarantee: for all neighbours, about the part of the answer that the exact figures leave open (SDP Def 5, Thm 12).
-    With `integer` only about data that share all exact figures, with the number of records that change together: that
-    first statement meets the budget (docs/theory/lattice-gaussian.md).
+    With `integer` about data that share all exact figures, with the number of records that change together: that first
+    statement meets the budget, as does one for all neighbours where there is one (docs/theory/lattice-gaussian.md).
     """
     if not isinstance(query, Query):
         raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(query).__name__}")
@@ -236,7 +236,7 @@ def _whole(
     try:
         return _on_lattice(given.base, constraint, system, law, costs, budget)
     except Refused:
-        if spherical and _is_near(given):
+        if spherical and "rho" not in budget and _is_near(given):  # draws that only come near a law promise no rho
             return _meeting(given, budget)
         raise
 
@@ -264,10 +264,10 @@ def _is_near(given: Mechanism) -> bool:
 
 
 def _meeting(given: Mechanism, budget: dict[str, Fraction]) -> Mechanism:
-    """Rescale the noise so that the statement about data that share all exact figures meets the budget."""
-    scopes = [each.scope for each in given.guarantees if each.scope != "subspace"]
-    asked: dict[str, Any] = budget | ({"scope": scopes[0]} if scopes else {})
-    return given.calibrated(**asked)
+    """Rescale the noise so that the first statement of every scope meets the budget."""
+    scopes = dict.fromkeys(each.scope for each in given.guarantees if not each.void) or [None]
+    found = [given.calibrated(**budget, scope=scope) for scope in scopes]
+    return max(found, key=lambda each: each.base.law.scale_values[0] or 0)
 
 
 def _on_lattice(

@@ -113,6 +113,19 @@ def test_laplace_noise_given_the_figures_costs_what_is_said(kind):
         assert statement.epsilon <= 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("law", "budget"), [("laplace", {"epsilon": 1}), ("gaussian", {"rho": 0.5})])
+def test_statements_of_both_scopes_meet_the_budget_where_differences_stay_whole(kind, law, budget):
+    """One output exact, three cells: Π_N d is whole, so there is a statement about all neighbours as well."""
+    query = hf.workload([[2, 1, 0], [0, 2, 3], [1, 0, 4]])
+    mechanism = hf.extend(query, hf.invariant([[0, 0, 1]]), law=law, neighbours=kind, integer=True, **budget)
+    assert {each.scope for each in mechanism.guarantees} == {"subspace", "invariant-sharing"}
+    asked = next(iter(budget))
+    found = [float(getattr(each, asked)) for each in mechanism.guarantees]
+    assert max(found) <= budget[asked]
+    assert max(found) == pytest.approx(budget[asked], rel=1e-9)
+
+
 def test_an_understated_form_would_be_seen():
     """The check above is not empty: the form of a change is not that of the spherical law."""
     mechanism = made("prefix sums", rho=0.5)

@@ -139,3 +139,14 @@ def test_branches_end_at_the_nearest_whole_point():
 
 def test_solvers_leave_out_the_rule_that_writes_to_the_output():
     assert quiet_solver().getOptionValue("presolve_rule_off")[1] == PARALLEL_RULE
+
+
+@pytest.mark.parametrize("seed", [50_082, 4, 36])
+def test_no_table_leaves_a_trace_in_the_next(seed):
+    """Moved together, in turn or each with everything made anew: the same to the last bit."""
+    case = hard(seed)
+    noise = np.random.default_rng([9, seed]).laplace(0, np.abs(case.y - case.truth).mean(), (3, case.y.size))
+    noisy = np.vstack([case.y, case.truth + np.rint(noise).astype(np.int64)])
+    together = case.mechanism.image(noisy)
+    np.testing.assert_array_equal(together, [case.mechanism.image(row) for row in noisy])
+    np.testing.assert_array_equal(together[::-1], case.mechanism.image(noisy[::-1]))

@@ -109,6 +109,13 @@ def test_broken_fans_are_not_taken():
     assert k_norm_facets._checked(body, inside, corners, beyond) is None
 
 
+def test_facets_too_narrow_for_doubles_are_not_taken():
+    """Slopes of a facet with corners a part in 10⁵ apart would be right to 10⁻¹¹ only; farther apart they are taken."""
+    wide, narrow = (Body.of(np.array([[1, 1, 0], [0, apart, 1.0]])) for apart in (1e-3, 1e-5))
+    assert len(Facets.of(wide).corners) == 6
+    assert Facets.of(narrow) is None
+
+
 @pytest.mark.parametrize(("rank", "count"), [(3, 5), (6, 14), (9, 30)])
 def test_pivots_find_the_gauges_of_linear_programs(rank, count):
     body = Body.of(points_of(rank, count, rank))

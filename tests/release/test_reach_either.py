@@ -164,6 +164,10 @@ def test_releases_are_verified_from_their_files_alone(tmp_path, method):
     (broken,) = verify(folder).differences
     assert broken.name == "table: either"
     assert broken.sentence.startswith("no side of the union 1 holds (the weighted sum 1 is below")
+    found["tables"][0]["holds"]["either"][0][1] |= {"nonnegative": False, "bounds": []}
+    path.write_text(json.dumps(found | {"seal": seal_of(found)}))
+    (broken,) = verify(folder).differences
+    assert "a side has no rules" in broken.sentence  # which any table would satisfy
 
 
 def test_records_on_no_side_are_refused_before_the_charge_without_saying_how(tmp_path):
@@ -196,3 +200,9 @@ def test_between_and_its_union_agree_with_python(tmp_path):
     values = np.array([[20, 12, 8, 12, 0, 1, 2, 5], [15, 7, 8, 7, 0, 1, 2, 5]])
     assert [made.holding.unequal.system(8).violation(row) is None for row in values] == [True, False]
     assert [union.system(8).violation(row) is None for row in values] == [True, False]
+
+
+def test_sides_that_are_equalities_need_whole_numbers_when_real_noise_is_drawn(tmp_path):
+    text = sizes("{either: [{equals: {sum: small}}, {at_least: {sum: small, value: 10}}]}", method="given")
+    with pytest.raises(SpecError, match="under continuous noise: write numbers: whole in the table"):
+        job(tmp_path, text.replace("histogram: size", "histogram: size, numbers: real"))

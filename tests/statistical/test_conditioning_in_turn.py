@@ -1,5 +1,7 @@
 """Noise drawn cell after cell against listed laws: the right law is accepted, one with scales 25 % off is rejected."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -50,7 +52,7 @@ def test_equalities_may_have_coefficients_and_cells_scales(kind):
     scales = np.array([2, 1.5, 3, 1.5, 2])
     make = hf.laplace if kind == "laplace" else hf.gaussian
     asked = Problem(make(hf.histogram(5), scale=scales.tolist()).base.law, hf.invariant(rows).system(5))
-    draws = in_turn.draw(asked, None, 3_000, hf.seeded(4))
+    draws = in_turn.draw(asked, None, 6_000, hf.seeded(4))
     assert not (draws @ rows.T).any()
     basis = asked.space.lattice_basis().toarray()
     assert pearson(draws, *listed(basis, kind, scales, 40)) > ALARM
@@ -93,6 +95,21 @@ def test_noise_that_breaks_a_bound_is_drawn_again(kind, scale, monkeypatch):
 def chain_of(shape, scale):
     asked = problem(shape, ALL_PAIRS, "laplace", scale)
     return asked, MixtureChain.of(Layout.of(asked), np.full(asked.law.n, 1 / scale))
+
+
+def test_offered_variances_weighed_by_their_tilt_are_those_of_independent_noise(monkeypatch):
+    """Also where narrow ones are written as one: the tilt they are kept by is the one that their weights undo."""
+    monkeypatch.setattr(in_turn, "NARROWEST", 4.0)
+    layout, typical, held = chain_of((2, 2, 3), 3)[1].layout, np.full(12, 20.0), np.full(12, 0.95)
+    chain = MixtureChain(layout, np.full(12, 1 / 3), typical, held, True)
+    alone = dataclasses.replace(chain, held=np.zeros(12))._offered_scales(20_000, hf.seeded(11)).ravel()
+    offered = chain._offered_scales(20_000, hf.seeded(12)).ravel()
+    weights = np.sqrt(0.05 + 0.95 * offered / 20)
+    for limit in (4.0, 10.0, 30.0):
+        kept = weights * (offered <= limit)
+        share, wanted = kept.mean() / weights.mean(), (alone <= limit).mean()
+        error = np.hypot((kept - share * weights).std() / weights.mean(), np.sqrt(wanted * (1 - wanted)))
+        assert abs(share - wanted) < 5.5 * error / np.sqrt(offered.size)
 
 
 def test_a_coupled_chain_has_the_law_of_a_chain():

@@ -230,11 +230,11 @@ class MixtureChain:
         while missing.size:
             place, size = missing % n, missing.size
             rates, chance = self.rates[place], zero[place]
-            first = stream.uniforms(size)
-            above = np.maximum((first - chance) / (1 - chance), 2.0**-60)
-            sizes = np.where(first < chance, 0.0, 1 + np.floor(-np.log(above) / rates)) * rates
+            # All 64 bits of a word: sizes that are rare are as finely told apart as small ones.
+            length = -np.log((stream.words(size).astype(np.float64) + 0.5) * 2.0**-64) / rates
+            sizes = np.where(stream.uniforms(size) < chance, 0.0, 1 + np.floor(length)) * rates
             scales = _scales(sizes, stream.normals(size), stream.uniforms(size)) / rates**2
-            result[missing] = np.maximum(scales, NARROWEST)
+            result[missing] = scales = np.maximum(scales, NARROWEST)
             tilt = least[place] + self.held[place] * scales / self.typical[place]
             missing = missing[stream.uniforms(size) ** 2 * tilt >= least[place]]
         return result.reshape(count, n)
@@ -369,7 +369,7 @@ def _rounding(problem: Problem) -> float:
     """What rounding adds to the distance in one offer or one step of a chain, at most (docs/theory/walks.md)."""
     n, widest = problem.law.n, float(np.sqrt(problem.law.variances.max()))
     offered = n * (2.0**-45 + widest * 2.0**-54)
-    return 2 * offered if problem.law.kind == "laplace" else offered
+    return 2 * offered + n * widest * 2.0**-52 if problem.law.kind == "laplace" else offered
 
 
 def _drawn(problem: Problem, size: int, stream: Stream) -> Ints:

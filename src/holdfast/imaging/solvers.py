@@ -84,15 +84,19 @@ def _polished(task: Task, found: Proposal, pressed: Floats) -> Proposal | None:
 def _kept_solver(task: Task, below: Ints, above: Ints, right: Floats) -> Any:
     """The solver of this problem with its factorisation's plan; only right-hand sides change from table to table.
 
-    Each thread has its own. An interior-point solver starts afresh every time, so no table leaves a trace in it.
+    Each thread has its own. An interior-point solver starts afresh every time, and also the first table's right-hand
+    side is handed over as an update, whose rounding differs: so no table leaves a trace in it.
     """
-    shape = task.shape
     key = (threading.get_ident(), below.tobytes(), above.tobytes())
-    kept: dict[Any, Any] = shape.__dict__.setdefault("_quadratic", {})
-    if key in kept:
-        kept[key].update(b=right)
-        return kept[key]
-    n = task.start.size
+    kept: dict[Any, Any] = task.shape.__dict__.setdefault("_quadratic", {})
+    if key not in kept:
+        kept[key] = _new_solver(task, below, above, right)
+    kept[key].update(b=right)
+    return kept[key]
+
+
+def _new_solver(task: Task, below: Ints, above: Ints, right: Floats) -> Any:
+    shape, n = task.shape, task.start.size
     unit = sparse.identity(n, format="csr")
     rows, more = shape.in_doubles
     matrix = sparse.vstack([rows, -more, -unit[below], unit[above]], format="csc")
@@ -101,9 +105,7 @@ def _kept_solver(task: Task, below: Ints, above: Ints, right: Floats) -> Any:
     settings.verbose, settings.presolve_enable, settings.max_threads = False, False, 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     weights = sparse.csc_matrix(sparse.diags_array(2 * shape.weights))
-    made = clarabel.DefaultSolver(weights, np.zeros(n), sparse.csc_matrix(matrix), right, cones, settings)
-    kept[key] = made
-    return made
+    return clarabel.DefaultSolver(weights, np.zeros(n), sparse.csc_matrix(matrix), right, cones, settings)
 
 
 def least_absolute(task: Task) -> Proposal | None:

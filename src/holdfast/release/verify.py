@@ -318,6 +318,8 @@ def _either(values: Values, unions: Sequence[Sequence[Side]]) -> Findings:
 
 
 def _side(values: Values, side: Side) -> Findings:
+    if not (side.nonnegative or side.bounds or side.orders or side.linear):
+        yield "a side has no rules"
     if side.nonnegative:
         yield from _bound(values, np.arange(values.size), Fraction(0), None)
     yield from _bounds(values, side.bounds)

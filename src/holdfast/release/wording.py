@@ -16,7 +16,11 @@ _REMEDIES = {
     "this mechanism promises no rho: calibrate to what it does promise": (
         "this method promises no rho here: write epsilon and delta instead, or use another method"
     ),
+    "use laplace(...).given(...), whose": "use given, whose",
     "pass integer=False": f"write {REAL} in the table",
+    "use integer noise and integer=True": "write numbers: whole in the table",
+    "use integer=True": "write numbers: whole in the table",
+    "integer=False": REAL,
     "consistent(tree)": "consistent",
     ", norm='l2'": "",
     "; otherwise leave method out": "; otherwise write method: auto",

@@ -26,6 +26,8 @@ MOST_FACETS, MOST_DIMENSIONS = 100_000, 14
 BATCH = 1 << 16
 #: A corner beyond a ridge is at least so far beyond it, in coordinates of the cone; rays by which cones are counted.
 BEYOND, RAYS = 1e-9, 8
+#: Largest condition of the corners of a facet: slopes are then right to far less than the slack of a loss.
+MOST_UNEVEN = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +129,8 @@ def _checked(body: Body, points: Floats, corners: Ints, beyond: Ints) -> Facets 
     if not (volumes > 0).all():
         return None
     inverses = np.linalg.inv(tables)
+    if (np.linalg.norm(tables, axis=(1, 2)) * np.linalg.norm(inverses, axis=(1, 2))).max() > MOST_UNEVEN:
+        return None
     rank = body.rank
     for place in range(rank):
         other = corners[beyond[:, place]]
