@@ -333,7 +333,7 @@ class Mechanism:
             )
         if asked is None and distance:
             needed = conditioning.default_tau(self.base, condition.system)
-            if needed < min(distance, problem.tau):
+            if needed < min(float(distance), problem.tau):
                 plan = conditioning.choose(replace(problem, tau=needed), condition.method)
         return plan
 

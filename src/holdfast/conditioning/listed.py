@@ -21,7 +21,7 @@ from flint import arb, ctx
 
 from holdfast.arguments import Refused
 from holdfast.conditioning.evidence import Evidence
-from holdfast.conditioning.listed_steps import Floats, Ints, times_chosen, within_norm, within_squares
+from holdfast.conditioning.listed_steps import Floats, Ints, Short, times_chosen, within_norm, within_squares
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.constraints.solver import quiet_solver
 from holdfast.noise import Independent
@@ -125,7 +125,7 @@ class Search:
             return None
         return cls(basis, rates, 2 * float(np.abs(inverse).max()))
 
-    def within(self, gaussian: bool, radius: float) -> npt.NDArray[np.int32] | None:
+    def within(self, gaussian: bool, radius: float) -> Short | None:
         """The coordinates of all vectors within a radius; None where there are too many."""
         largest = math.sqrt(radius / self.rates.min()) if gaussian else radius / self.rates.min()
         most_steps = self.reach * self.basis.shape[0] * largest
@@ -239,7 +239,7 @@ class List:
     """All noise within a radius, by its coordinates in a lattice basis, the likeliest first; `starts` of each shell."""
 
     basis: Ints
-    steps: npt.NDArray[np.int32]
+    steps: Short
     exponents: list[Fraction]
     starts: Ints
     distance: float
@@ -275,7 +275,7 @@ def _below(limits: Ints, stream: Stream) -> Ints:
     return result
 
 
-def _shells(law: Independent, basis: Ints, steps: npt.NDArray[np.int32], distance: float) -> List | None:
+def _shells(law: Independent, basis: Ints, steps: Short, distance: float) -> List | None:
     """Sort what was found by weight; None where there are too many different ones."""
     which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
     laplace = law.kind == "laplace"

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Short = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
 #: By how much intervals are widened, so that rounding never cuts a branch that should stay.
@@ -79,7 +80,7 @@ def _form_interval(
 
 @numba.njit(cache=True, nogil=True)
 def within_norm(
-    basis: Ints, rates: Floats, radius: float, cuts: Floats, limits: Floats, found: Ints, most_visits: int
+    basis: Ints, rates: Floats, radius: float, cuts: Floats, limits: Floats, found: Short, most_visits: int
 ) -> int:  # pragma: no cover (compiled)
     """Fill in the coordinates of all z = basis·t with Σ rates·|z| ≤ radius; return how many, −1 where there is no room.
 
@@ -120,7 +121,7 @@ def within_norm(
 
 
 @numba.njit(cache=True, nogil=True)
-def within_squares(factor: Floats, radius: float, found: Ints, most_visits: int) -> int:  # pragma: no cover (compiled)
+def within_squares(factor: Floats, radius: float, found: Short, most_visits: int) -> int:  # pragma: no cover (compiled)
     """Fill in all whole t with |factor·t|² ≤ radius, factor lower triangular; return how many, −1 without room."""
     dimension = factor.shape[0]
     steps = np.zeros(dimension, dtype=np.int64)
