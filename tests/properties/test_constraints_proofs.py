@@ -9,8 +9,20 @@ import pytest
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.constraints import Constraint, NullSpace, at_least, between, equals, fixed, nonnegative, ordered
-from holdfast.constraints.feasibility import Model, _crossing_after_steps, _proof, _proved, model
+from holdfast.constraints import (
+    Constraint,
+    NullSpace,
+    at_least,
+    between,
+    contradiction,
+    equals,
+    fixed,
+    nonnegative,
+    ordered,
+)
+from holdfast.constraints.feasibility import Model, _crossing_after_steps, _proof, _proved, conflict, model, whole_point
+from holdfast.constraints.small_systems import Small
+from holdfast.constraints.whole_search import whole_in
 
 
 def as_model(constraint: Constraint, *more: Constraint, n: int) -> Model:
@@ -85,3 +97,59 @@ def test_lattices_of_large_coefficients_are_complete() -> None:
     basis = NullSpace.of(sparse.csr_array(np.array([[a, b]]))).lattice_basis().toarray().ravel()
     assert sorted(np.abs(basis).tolist()) == sorted([a, b])
     assert a * int(basis[0]) + b * int(basis[1]) == 0
+
+
+def every_point(reach: int, n: int) -> np.ndarray:
+    return np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * n, indexing="ij"), axis=-1).reshape(-1, n)
+
+
+def test_whole_points_are_found_or_proved_not_to_be_there() -> None:
+    """Against every whole point of a box, with rows that leave hardly any; nothing small stays open."""
+    points = every_point(4, 3)
+    empty = 0
+    for seed in range(60):
+        rng = np.random.default_rng([41, seed])
+        A, G = rng.integers(-9, 10, size=(1, 3)) * 2 + 1, rng.integers(-30, 31, size=(2, 3))
+        aim = rng.integers(-3, 4, size=3)
+        sides = G @ aim + rng.integers(-20, 3, size=2)
+        some = [*equals(A, A @ aim + (seed % 2)).parts, *between(-4, 4).parts]
+        some += [*at_least(G, sides).parts, *at_least(-G, -sides - rng.integers(0, 40, size=2)).parts]
+        allowed = Constraint(tuple(some)).system(3).holds(points)
+        found, none = whole_point(some, 3)
+        assert none == (not allowed.any())
+        assert (found is None) == none
+        if found is not None:
+            assert allowed[(points == found).all(axis=1)].all()
+        small = Small.of(*_written(some), whole=True)
+        assert small is not None
+        assert small.whole()[1] == none
+        empty += none
+    assert 10 < empty < 50
+
+
+def _written(parts: list, n: int = 3) -> tuple:
+    found = model(parts, n)
+    return found.rows, found.equality, (found.lower, found.upper)
+
+
+@pytest.mark.parametrize("by", [10**6, 10**9, 10**12])
+def test_contradictions_smaller_than_a_solver_sees_are_proved(by: int) -> None:
+    """x + y ≥ 1 and by·(x + y) ≤ by − 1 exclude each other, and with by they leave a line."""
+    for less, excluded in ((1, True), (0, False)):
+        some = [*at_least([1, 1], 1).parts, *at_least([-by, -by], less - by).parts, *between(-3, 3).parts]
+        some += [*equals([1, 2], Fraction(3, 2)).parts]
+        proof = conflict(some, 2)
+        assert (proof is not None) == excluded
+        if proof is not None:
+            assert proof.parts == {0, 1}
+
+
+def test_what_is_not_decided_is_not_called_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [*at_least([[37, -23], [-37, 23]], [1, -2]).parts, *between(-300, 300).parts]
+    small = Small.of(*_written(some, 2), whole=True)
+    assert small is not None
+    assert whole_in(small.exact, nodes=0) == (None, False)
+    assert whole_point(some, 2)[0] is not None
+    monkeypatch.setattr(contradiction, "whole_point", lambda *_: (None, False))
+    with pytest.raises(Refused, match="could not decide whether whole numbers satisfy"):
+        contradiction.refuse_whole_contradiction(some, 2)

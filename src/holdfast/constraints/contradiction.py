@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.arguments import Refused
-from holdfast.constraints.feasibility import Conflict, conflict, whole_point
+from holdfast.constraints.feasibility import Conflict, conflict, is_searched, whole_point
 from holdfast.constraints.parts import Part
 
 #: Rows of a single contradictory part that a refusal lists.
@@ -75,7 +75,7 @@ def refuse_contradiction(parts: Sequence[Part]) -> None:
 def smallest_whole_conflict(parts: Sequence[Part], n: int) -> list[Part]:
     """Return structural parts that no whole numbers satisfy together, none of them dispensable; empty if none is known.
 
-    Branch and bound decides, in doubles; what it does not decide in time counts as possible.
+    What is not proved to be impossible counts as possible.
     """
     chosen = [part for part in parts if part.origin == "structural"]
     if not chosen or not whole_point(chosen, n)[1]:
@@ -91,8 +91,19 @@ def smallest_whole_conflict(parts: Sequence[Part], n: int) -> list[Part]:
 
 
 def refuse_whole_contradiction(parts: Sequence[Part], n: int) -> None:
-    """Refuse structural parts that no whole numbers satisfy together, naming a smallest set of them."""
-    culprits = smallest_whole_conflict(parts, n)
-    if culprits:
-        names = "; ".join(part.name for part in culprits)
+    """Refuse structural parts that no whole numbers satisfy together, naming a smallest set of them.
+
+    Refuse as well what was searched in vain: it would be in vain again when noise is drawn.
+    """
+    structural = [part for part in parts if part.origin == "structural"]
+    if not structural:
+        return
+    point, impossible = whole_point(structural, n)
+    if impossible:
+        names = "; ".join(part.name for part in smallest_whole_conflict(structural, n))
         raise Refused(f"no whole numbers satisfy these constraints together: {names}; pass integer=False, or drop one")
+    if point is None and is_searched(structural, n):
+        names = "; ".join(part.name for part in structural)
+        raise Refused(
+            f"could not decide whether whole numbers satisfy {names} together: pass integer=False, or drop one"
+        )

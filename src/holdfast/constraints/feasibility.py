@@ -1,7 +1,8 @@
 """Whether structural parts can hold together: an exact point, or a contradiction proved in exact arithmetic.
 
 A solver's word is never taken for a contradiction. It proposes multipliers (Farkas); they are made rational,
-and the contradiction they prove is verified in rationals. What cannot be verified counts as possible.
+and the contradiction they prove is verified in rationals. Small systems are decided in rationals throughout
+(`small_systems`). What cannot be verified counts as possible. Searches end after an amount of work, never after a time.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from holdfast.constraints.parts import EQUALITIES, Part
 from holdfast.constraints.propagation import crossing_parts
 from holdfast.constraints.rationals import ExactVector
 from holdfast.constraints.rows import Names, Rows, missed_whole
+from holdfast.constraints.small_systems import Small
 from holdfast.constraints.solver import quiet_solver
-from holdfast.constraints.system import inequality_rows, part_bounds
+from holdfast.constraints.system import inequality_rows, part_bounds, solvable
 from holdfast.constraints.tree_bounds import crossing_on_tree
 
 #: Systems with more non-zeros than this are searched for contradictions coordinate by coordinate only.
@@ -33,9 +35,11 @@ LARGEST_PROGRAM = 2_000_000
 _DENOMINATORS = (1, 2, 12, 2520, 10**6)
 #: A multiplier or coefficient below this (relative to the largest) is the solver's rounding error.
 _NOISE = 1e-7
-#: Seconds given to the first look, which settles nearly all cases that can hold, to the search for
-#: multipliers and to the search for whole numbers. What is not decided by then counts as possible.
-_GLANCE, _PROOF, _WHOLE = 3.0, 30.0, 10.0
+#: Steps of a solver times the size of its program: for the first look, which settles nearly all cases that can hold,
+#: and for the search for multipliers. What is not decided by then counts as possible.
+_GLANCE, _PROOF = 10**9, 10**10
+#: Systems up to this many non-zeros are searched for whole points; nodes of that search times non-zeros, and the most.
+_LARGEST_WHOLE, _NODES, _MOST_NODES = 200_000, 10**7, 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +126,7 @@ def simple_point(found: Model) -> npt.NDArray[np.int64] | None:
     """Return the whole point nearest to zero within the bounds, if it satisfies every row exactly."""
     point = np.zeros(found.n, dtype=np.int64)
     for i in np.flatnonzero(np.asarray((found.lower > 0) | (found.upper < 0), dtype=bool)).tolist():
-        low, high = Fraction(found.lower[i]), Fraction(found.upper[i])
+        low, high = (Fraction(side[i : i + 1].tolist()[0]) for side in (found.lower, found.upper))
         value = -(-low.numerator // low.denominator) if low > 0 else high.numerator // high.denominator
         if not low <= value <= high:
             return None
@@ -139,8 +143,11 @@ def _satisfies(found: Model, point: npt.NDArray[np.int64]) -> bool:
     return not bool(np.any(found.lower > point) or np.any(found.upper < point))
 
 
-def _program(found: Model, elastic: bool, integer: bool, seconds: float) -> highspy.Highs:
-    """Return the linear program "rows and bounds"; elastic: rows may be missed at a cost of 1 per unit."""
+def _program(found: Model, work: int, *, elastic: bool = False, integer: bool = False) -> highspy.Highs:
+    """Return the linear program "rows and bounds", run; elastic: rows may be missed at a cost of 1 per unit.
+
+    `work` limits the steps of a linear program.
+    """
     m, n = found.rows.count, found.n
     extra = m + int(found.equality.sum()) if elastic else 0
     A = found.rows.A.astype(np.float64)
@@ -165,7 +172,10 @@ def _program(found: Model, elastic: bool, integer: bool, seconds: float) -> high
     program.a_matrix_.value_ = A.data
     if integer:
         program.integrality_ = [highspy.HighsVarType.kInteger] * n
-    solver = quiet_solver(time_limit=seconds)
+    if integer:
+        solver = quiet_solver(mip_max_nodes=min(_MOST_NODES, 10 + _NODES // max(1, A.nnz)))
+    else:
+        solver = quiet_solver(simplex_iteration_limit=max(100, work // (A.nnz + m + n + extra)))
     solver.passModel(program)
     solver.run()
     return solver
@@ -177,7 +187,7 @@ def _solved(solver: Any) -> bool:
 
 def _multipliers(found: Model) -> npt.NDArray[np.float64] | None:
     """Return the solver's proposal of multipliers that prove a contradiction, or None if it sees none."""
-    solver = _program(found, elastic=True, integer=False, seconds=_PROOF)
+    solver = _program(found, _PROOF, elastic=True)
     if not _solved(solver) or solver.getObjectiveValue() <= 0:
         return None
     lengths = np.maximum(abs(found.rows.A.astype(np.float64)).max(axis=1).toarray().ravel(), 1.0)
@@ -212,7 +222,7 @@ def _proof(found: Model, multipliers: dict[int, Fraction]) -> Conflict | None:
         bound = (found.lower, found.upper)[side][column]
         if abs(bound) >= LARGEST:
             return None
-        allowed += value * Fraction(bound)
+        allowed += value * Fraction(int(bound) if isinstance(bound, np.integer) else bound)
         used.add(int(found.bound_parts[side, column]))
     if asked <= allowed:
         return None
@@ -248,19 +258,47 @@ def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
         return crossed
     if found.rows.A.nnz > LARGEST_PROGRAM:
         return _crossing_after_steps(found)
-    glance = _program(found, elastic=False, integer=False, seconds=_GLANCE)
+    glance = _program(found, _GLANCE)
     if _solved(glance):
-        return None
+        near = _values(glance, n)
+        return None if _rounded(found, near) is not None else _in_rationals(found, near)
     if glance.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-        return _proved(found) or _crossing_after_steps(found)
+        return _proved(found) or _crossing_after_steps(found) or _in_rationals(found, None)
     # a program that is slow to decide is slower still to explain: long chains, which propagation settles
-    return _crossing_after_steps(found) or _proved(found)
+    return _crossing_after_steps(found) or _proved(found) or _in_rationals(found, None)
 
 
-def _crossing_after_steps(found: Model) -> Conflict | None:
+def _values(solver: Any, n: int) -> npt.NDArray[np.float64] | None:
+    """Return the solver's point, if it has one of a size that doubles tell whole numbers in."""
+    values = np.array(solver.getSolution().col_value)[:n]
+    if values.size != n or not np.isfinite(values).all() or np.abs(values).max(initial=0.0) >= 2.0**53:
+        return None
+    return np.asarray(values)
+
+
+def _rounded(found: Model, near: npt.NDArray[np.float64] | None) -> npt.NDArray[np.int64] | None:
+    """Return the whole point next to a real one, if it satisfies everything exactly."""
+    if near is None:
+        return None
+    point = np.rint(near).astype(np.int64)
+    return point if _satisfies(found, point) else None
+
+
+def _small(found: Model, *, whole: bool) -> Small | None:
+    return Small.of(found.rows, found.equality, (found.lower, found.upper), whole=whole)
+
+
+def _in_rationals(found: Model, near: npt.NDArray[np.float64] | None) -> Conflict | None:
+    """Return the contradiction in a small system, if there is one; `near` is a point that nearly satisfies it."""
+    small = _small(found, whole=False)
+    multipliers = None if small is None else small.proof(np.zeros(found.n) if near is None else near)
+    return None if multipliers is None else _proof(found, multipliers)
+
+
+def _crossing_after_steps(found: Model, *, whole: bool = False) -> Conflict | None:
     """Return a contradiction found by carrying bounds from row to row."""
     bounds = (found.lower, found.upper, found.bound_parts)
-    parts = crossing_parts(found.rows.A, found.rows.b, found.equality, found.origins, bounds)
+    parts = crossing_parts(found.rows.A, found.rows.b, found.equality, found.origins, bounds, whole=whole)
     return None if parts is None else Conflict(parts)
 
 
@@ -282,8 +320,8 @@ def _proved(found: Model) -> Conflict | None:
 def whole_point(parts: Sequence[Part], n: int) -> tuple[npt.NDArray[np.int64] | None, bool]:
     """Search for whole numbers that satisfy all parts exactly.
 
-    Return (point, False) if one is found and verified, (None, True) if branch and bound says there is none,
-    and (None, False) if nothing was decided.
+    Return (point, False) if one is found and verified, (None, True) if it is proved that there is none, and
+    (None, False) if nothing was decided.
     """
     found = model(parts, n)
     if _crossing(found) is not None:
@@ -295,11 +333,32 @@ def whole_point(parts: Sequence[Part], n: int) -> tuple[npt.NDArray[np.int64] | 
         return None, True
     if found.rows.A.nnz > LARGEST_PROGRAM:
         return None, False
-    solver = _program(found, elastic=False, integer=True, seconds=_WHOLE)
-    status = solver.getModelStatus()
-    values = np.array(solver.getSolution().col_value)[:n]
-    if values.size == n and np.isfinite(values).all() and np.abs(values).max(initial=0.0) < 2.0**53:
-        rounded = np.rint(values).astype(np.int64)
-        if _satisfies(found, rounded):
-            return rounded, False
-    return None, status == highspy.HighsModelStatus.kInfeasible
+    point = _rounded(found, _values(_program(found, _GLANCE), n))
+    if point is None and found.rows.A.nnz <= _LARGEST_WHOLE:
+        point = _rounded(found, _values(_program(found, _GLANCE, integer=True), n))
+    return (point, False) if point is not None else _whole_in_rationals(found)
+
+
+def _whole_in_rationals(found: Model) -> tuple[npt.NDArray[np.int64] | None, bool]:
+    """Return a whole point, or whether there is none: no bounds, no congruences, no branches leave room for one."""
+    if _crossing_after_steps(found, whole=True) is not None or not _congruent(found) or _proved(found) is not None:
+        return None, True
+    small = _small(found, whole=True)
+    values, none = (None, False) if small is None else small.whole()
+    if values is None or max(map(abs, values)) >= LARGEST:
+        return None, none
+    point = np.array(values, dtype=np.int64)
+    return (point, False) if _satisfies(found, point) else (None, False)
+
+
+def _congruent(found: Model) -> bool:
+    """Whether the equalities, with coordinates that have one value, may have a common solution in whole numbers."""
+    rows = found.rows.chosen(found.equality)
+    if any(Fraction(side).denominator != 1 for side in rows.b.tolist()):
+        return False
+    return solvable(rows)
+
+
+def is_searched(parts: Sequence[Part], n: int) -> bool:
+    """Whether parts are few enough to be searched for whole points."""
+    return model(parts, n).rows.A.nnz <= _LARGEST_WHOLE

@@ -6,6 +6,7 @@ as a set of bits, which parts it was derived from; two bounds that cross prove t
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -41,13 +42,16 @@ def _quotient(value: Any, by: int) -> Any:
 class _Box:
     """Bounds and the parts behind them, on both sides of every coordinate."""
 
-    def __init__(self, lower: ExactVector, upper: ExactVector, bound_parts: npt.NDArray[np.int64]) -> None:
-        self.value: list[list[Any]] = [[_light(value) for value in side.tolist()] for side in (lower, upper)]
+    def __init__(self, lower: ExactVector, upper: ExactVector, bound_parts: npt.NDArray[np.int64], whole: bool) -> None:
+        self.rounded: tuple[Any, Any] = (math.ceil, math.floor) if whole else (_light, _light)
+        self.value: list[list[Any]] = [
+            [self.rounded[k](value) for value in side.tolist()] for k, side in enumerate((lower, upper))
+        ]
         self.parts = [[1 << k if k >= 0 else 0 for k in side] for side in bound_parts.tolist()]
 
     def tightened(self, side: int, column: int, limit: Any, parts: int) -> bool:
         """Take over a better bound; one of 2**62 or more in size, or of many digits, is not worth having."""
-        old = self.value[side][column]
+        limit, old = self.rounded[side](limit), self.value[side][column]
         if abs(limit) >= LARGEST or limit.denominator > _FINEST or (limit <= old if side == 0 else limit >= old):
             return False
         self.value[side][column] = limit
@@ -92,13 +96,16 @@ def crossing_parts(
     equality: npt.NDArray[np.bool_],
     origins: npt.NDArray[np.int64],
     bounds: tuple[ExactVector, ExactVector, npt.NDArray[np.int64]],
+    *,
+    whole: bool = False,
 ) -> frozenset[int] | None:
     """Return the numbers of parts that are proved to contradict each other, or None if nothing crosses.
 
     Rows are A z = b where `equality`, otherwise A z ≥ b; `origins` numbers the part of each row and `bounds`
-    holds the lower bounds, the upper bounds and the parts (2, n) they come from.
+    holds the lower bounds, the upper bounds and the parts (2, n) they come from. For `whole` points every bound is
+    rounded to a whole number.
     """
-    box = _Box(*bounds)
+    box = _Box(*bounds, whole)
     starts, columns, values = A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
     by_column = sparse.csc_array(A)
     waiting = deque(range(A.shape[0]))

@@ -263,7 +263,7 @@ class System:
             position = int(empty[0])
             names = dict.fromkeys((self.bound_name(position, True), self.bound_name(position, False)))
             return f"no {'whole number' if step == 1 else 'step of the grid'} satisfies {' and '.join(names)}"
-        if not self._one_tree() and not _solvable(rows):
+        if not self._one_tree() and not solvable(rows):
             return f"the equalities have no common solution in {words}"
         found = [branch.integer_obstacle(step) for branch in self.branches]
         if found and all(name is not None for name in found):
@@ -344,7 +344,7 @@ def _row_obstacle(rows: Rows) -> str | None:
     return rows.names[int(filled[broken[0]])] if broken.size else None
 
 
-def _solvable(rows: Rows) -> bool:
+def solvable(rows: Rows) -> bool:
     """Tell whether A z = b has a solution in whole numbers; True also where that is not known.
 
     The whole vectors (z, t) with A z − t b = 0 form a lattice; a solution is one with t = 1, and there is one

@@ -1,64 +1,26 @@
 """Whole steps next to a real point when corners are too sharp for rounding: a little way towards the inside first.
 
-Rows that are tight at *every* allowed point are found, and a point at which no other row is tight. On the way from any
-allowed point to that one all other rows get slack at once, and so whole points next to the way, on the rows that are
-always tight, satisfy everything; the first that does is taken. All of it is in rationals, for small problems.
+On the way from any allowed point to one at which only rows are tight that always are (`Inside`), all other rows get
+slack at once, and so whole points next to the way, on the rows that are always tight, satisfy everything; the first
+that does is taken. All of it is in rationals, for small problems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.imaging.dual_steps import ExactRows, nearest
+from holdfast.constraints.dual_steps import ExactRows
+from holdfast.constraints.inside import Inside
+from holdfast.constraints.whole_rows import WholeRows
 from holdfast.imaging.grid import MOST_FINER, Ints, Task
-from holdfast.imaging.whole_rows import WholeRows
 
 #: The shares of the way inside that are tried, and one below which no finer grid is.
 SHARES = (Fraction(0), *(Fraction(1, 1 << k) for k in range(40, -1, -2)))
 SHORT = Fraction(1, 1 << 20)
-
-
-@dataclass(frozen=True, eq=False)
-class Inside:
-    """A point at which only the rows `always` are tight, those that are tight at every allowed point."""
-
-    point: list[Fraction]
-    always: list[int]
-
-    @classmethod
-    def of(cls, rows: ExactRows, near: Sequence[Fraction], size: int) -> Inside | None:
-        """Find it from an allowed point; `size` says how far to look. None where no point is allowed.
-
-        A row g can be left from the allowed point p if and only if the allowed point nearest to p + t·g is another one.
-        """
-        plain = np.ones(len(near))
-        first = nearest(rows, plain, near)
-        if first is None:
-            return None
-        points, slacks = [first.point], rows.slacks(first.point)
-        best = list(slacks)
-        always = list(range(rows.equalities))
-        for i in range(rows.equalities, rows.count):
-            if best[i] > 0:
-                continue
-            row = rows.row(i)
-            times = Fraction(size, max(1, *map(abs, row)))
-            towards = [at + times * entry for at, entry in zip(first.point, row, strict=True)]
-            found = nearest(rows, plain, towards)
-            assert found is not None
-            slacks = rows.slacks(found.point)
-            if slacks[i] == 0:
-                always.append(i)
-                continue
-            points.append(found.point)
-            best = [max(a, b) for a, b in zip(best, slacks, strict=True)]
-        middle = [sum(values, Fraction(0)) / len(points) for values in zip(*points, strict=True)]
-        return cls(middle, always)
 
 
 def rounded_inwards(task: Task, rows: ExactRows, near: Sequence[Fraction], inside: Inside) -> tuple[Task, Ints] | None:

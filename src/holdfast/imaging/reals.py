@@ -9,14 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arguments import Refused
+from holdfast.constraints.inside import Inside
 from holdfast.imaging import newton
 from holdfast.imaging.branching import nearest_branched, real_optimum
 from holdfast.imaging.closing import answered
-from holdfast.imaging.dual_steps import ExactRows
 from holdfast.imaging.evidence import Answer
+from holdfast.imaging.exact_rows import exact_rows
 from holdfast.imaging.finish import finish
 from holdfast.imaging.grid import Ints, Task
-from holdfast.imaging.inwards import Inside, rounded_inwards
+from holdfast.imaging.inwards import rounded_inwards
 from holdfast.imaging.solvers import Proposal, inner_point, least_absolute, least_squares
 
 #: A gap above this share of the objective is looked at again in rationals, where the problem is small.
@@ -33,7 +34,7 @@ def proposed(task: Task) -> Proposal | None:
 
 
 def _in_rationals(task: Task) -> Proposal | None:
-    rows = ExactRows.of(task)
+    rows = exact_rows(task)
     real = None if rows is None else real_optimum(task, rows)
     if rows is None or real is None:
         return None
@@ -82,7 +83,7 @@ def _on_grid(task: Task, real: Proposal, finer: Task, moves: Ints) -> Answer:
 
 def _answered_in_rationals(task: Task) -> Answer | None:
     """The real optimum of a small problem, and grid points next to it or, where the grid is too coarse, near it."""
-    rows = ExactRows.of(task)
+    rows = exact_rows(task)
     real = None if rows is None else real_optimum(task, rows)
     if rows is None or real is None:
         return None

@@ -18,12 +18,13 @@ import flint
 import numpy as np
 
 from holdfast.arguments import Refused
+from holdfast.constraints.inside import Inside
 from holdfast.imaging.branching import nearest_branched, real_optimum
 from holdfast.imaging.closing import answered
-from holdfast.imaging.dual_steps import ExactRows
 from holdfast.imaging.evidence import Answer
+from holdfast.imaging.exact_rows import exact_rows
 from holdfast.imaging.grid import Floats, Ints, Shape, Task
-from holdfast.imaging.inwards import Inside, rounded_inwards
+from holdfast.imaging.inwards import rounded_inwards
 from holdfast.imaging.pieces import Centre, solved
 from holdfast.imaging.solvers import Proposal
 
@@ -143,7 +144,7 @@ def _parity(shape: Shape) -> Ints | None:
 
 def _settled(task: Task, found: Point | None) -> Point | None:
     """Branch and bound in rationals, for small problems."""
-    rows = ExactRows.of(task)
+    rows = exact_rows(task)
     real = None if rows is None else real_optimum(task, rows)
     if rows is None or real is None:
         return None

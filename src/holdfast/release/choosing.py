@@ -21,8 +21,10 @@ from holdfast.release.wording import REAL, in_words_of_the_spec
 
 #: Simulated errors are equal when they agree to this many digits.
 DIGITS = 2
-ESTIMATE = "its statement is an estimate and not proved: write method: {} to accept that"
-NUMERICAL = "its statement has a delta for numerical error, and only epsilon is asked: write method: {} to accept that"
+ESTIMATE = (
+    "its statement is an estimate and not proved: write method: {} to accept that, and ask for a delta if it has one"
+)
+NUMERICAL = "its statement has a delta for numerical error, and only epsilon is asked: ask for a delta too"
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
 

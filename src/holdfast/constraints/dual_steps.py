@@ -3,8 +3,7 @@
 It starts where nothing is asked for and takes in one violated row after the other, with prices that stay 0 or more; the
 dual objective rises with every row, so no set of tight rows comes back and the end is reached whatever rows are tight,
 twins or nearly parallel. Nothing is rounded: the last point satisfies everything and is the nearest one, or some rows
-were proved to contradict each other. L1 is reached from far away: the allowed point nearest to −M·cost has the least
-cost for all large M (Mangasarian). Used where solvers in doubles give up.
+are proved to contradict each other, by multipliers (Farkas). Used where solvers in doubles give up.
 """
 
 from __future__ import annotations
@@ -18,38 +17,21 @@ import flint
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import LARGEST
-from holdfast.imaging.grid import Floats, Task
-
 #: Outputs, and rows with bounds, up to which rationals are used.
 MOST_OUTPUTS, MOST_ROWS = 40, 240
-#: How far away L1 starts, in steps: costs differ by a hair if a corner lies farther out than the root of this.
-FAR_AWAY = 1 << 200
 
 
 @dataclass(frozen=True, eq=False)
 class ExactRows:
-    """The rows C x = c (the first `equalities`) and C x ≥ c (the others, bounds last) of one task, in whole steps."""
+    """The rows C x = c (the first `equalities`) and C x ≥ c (the others, bounds last), in whole numbers.
+
+    `between` counts the inequalities that are not bounds.
+    """
 
     C: Any
     sides: tuple[int, ...]
     equalities: int
     between: int
-
-    @classmethod
-    def of(cls, task: Task) -> ExactRows | None:
-        """Write down all rows of a task; None where there are too many."""
-        shape, n = task.shape, task.start.size
-        below, above = np.flatnonzero(task.low > -LARGEST), np.flatnonzero(task.high < LARGEST)
-        count = task.gap.size + task.least.size + below.size + above.size
-        if n > MOST_OUTPUTS or count > MOST_ROWS:
-            return None
-        unit = np.eye(n, dtype=np.int64)
-        stacked = [shape.rows.toarray(), shape.inequalities.A.toarray(), unit[below], -unit[above]]
-        C = flint.fmpz_mat(count, n, [int(x) for x in np.vstack(stacked).ravel()])
-        sides = (task.gap, task.least, task.low[below], -task.high[above])
-        whole = tuple(int(x) for x in np.concatenate(sides))
-        return cls(C, whole, task.gap.size, task.least.size)
 
     @property
     def count(self) -> int:
@@ -73,15 +55,30 @@ class Nearest:
     point: list[Fraction]
     prices: list[Fraction]
 
-    def of_rows(self, rows: ExactRows) -> tuple[Floats, Floats]:
+    def of_rows(self, rows: ExactRows) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The prices of the equalities and of the inequalities between outputs, as doubles."""
         prices = np.array([float(price) for price in self.prices])
         last = rows.equalities + rows.between
         return prices[: rows.equalities], prices[rows.equalities : last]
 
 
+@dataclass(frozen=True, eq=False)
+class Impossible:
+    """Multipliers of rows, 0 or more for inequalities, whose sum asks 0 to be more than 0."""
+
+    multipliers: dict[int, Fraction]
+
+
 def nearest(rows: ExactRows, weights: npt.NDArray[np.float64], start: Sequence[Fraction]) -> Nearest | None:
-    """The point with the least Σ w (x − start)² that satisfies all rows; None where there is none.
+    """The point with the least Σ w (x − start)² that satisfies all rows; None where there is none."""
+    found = nearest_or_proof(rows, weights, start)
+    return found if isinstance(found, Nearest) else None
+
+
+def nearest_or_proof(
+    rows: ExactRows, weights: npt.NDArray[np.float64], start: Sequence[Fraction]
+) -> Nearest | Impossible:
+    """The same, with a proof where there is no such point.
 
     Only the rows' products in the norm of 1/w are needed: x = start + V Cᵀu for prices u.
     """
@@ -95,36 +92,13 @@ def nearest(rows: ExactRows, weights: npt.NDArray[np.float64], start: Sequence[F
     slack = [_rational(value) for value in rows.slacks(start)]
     steps = _Steps(gram, slack, rows.equalities)
     if not steps.finished():
-        return None
+        return Impossible({row: _fraction(value) for row, value in steps.proof.items() if value != 0})
     prices = flint.fmpq_mat(rows.count, 1)
     for row, price in zip(steps.tight, steps.prices, strict=True):
         prices[row, 0] = price
     moves = weighed.transpose() * prices
     point = [Fraction(at) + _fraction(moves[j, 0]) for j, at in enumerate(start)]
     return Nearest(point, [2 * _fraction(prices[i, 0]) for i in range(rows.count)])
-
-
-def nearest_absolute(rows: ExactRows, weights: npt.NDArray[np.float64]) -> Nearest | None:
-    """A point with the least Σ w|x| that satisfies all rows, and prices of the rows; None where there is none.
-
-    x = up − down, each 0 or more.
-    """
-    n, count = rows.C.ncols(), rows.count
-    entries = []
-    for i in range(count):
-        row = rows.row(i)
-        entries += [*row, *(-x for x in row)]
-    for j in range(2 * n):
-        entries += [int(k == j) for k in range(2 * n)]
-    twice = ExactRows(
-        flint.fmpz_mat(count + 2 * n, 2 * n, entries), (*rows.sides, *(0,) * (2 * n)), rows.equalities, rows.between
-    )
-    costs = [Fraction(w) for w in weights.tolist()]
-    found = nearest(twice, np.ones(2 * n), [-FAR_AWAY * cost for cost in costs + costs])
-    if found is None:
-        return None
-    point = [up - down for up, down in zip(found.point[:n], found.point[n:], strict=True)]
-    return Nearest(point, [price / (2 * FAR_AWAY) for price in found.prices[:count]])
 
 
 class _Steps:
@@ -135,6 +109,7 @@ class _Steps:
         self.lengths = [max(float(gram[i, i]), 1e-300) ** 0.5 for i in range(len(slack))]
         self.tight: list[int] = []
         self.prices: list[Any] = []
+        self.proof: dict[int, Any] = {}
 
     def finished(self) -> bool:
         """Take in rows until none is violated; return whether that is possible."""
@@ -163,9 +138,10 @@ class _Steps:
             ]
             first = min(blocking, default=None)
             if fall == 0:
-                if row < self.equalities:
-                    return bool(self.slack[row] == 0)
-                if first is None:
+                if row < self.equalities and self.slack[row] == 0:
+                    return True
+                if row < self.equalities or first is None:
+                    self._keep_proof(row, shares)
                     return False
                 length, full = first[0], False
             else:
@@ -186,6 +162,11 @@ class _Steps:
                 return True
             assert first is not None
             del self.tight[first[1]], self.prices[first[1]]
+
+    def _keep_proof(self, row: int, shares: list[Any]) -> None:
+        """The row is a sum of tight rows, and yet it asks for something else than these give."""
+        sign = -1 if self.slack[row] > 0 else 1
+        self.proof = {row: flint.fmpq(sign)} | {k: -sign * s for k, s in zip(self.tight, shares, strict=True)}
 
     def _shares(self, row: int) -> list[Any]:
         """How the tight rows take part in a step along another row."""
