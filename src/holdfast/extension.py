@@ -70,6 +70,10 @@ class Extended(Mechanism):
         """Refuse: the noise already obeys its constraint."""
         raise Refused(NO_VERBS)
 
+    def statement_for(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the noise of `base` is not the noise that is drawn."""
+        raise Refused("noise made for its constraint promises what its guarantees say, and nothing about other changes")
+
     @property
     def method(self) -> str:
         """What is drawn."""

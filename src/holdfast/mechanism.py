@@ -331,9 +331,9 @@ class Mechanism:
                 f"tau must be at least {float(distance):.3g}, since rounding does not let these draws come nearer to "
                 f"their law, found {asked:.3g}"
             )
-        if asked is None and distance and not all(each.proved for each in plan.evidence):
+        if asked is None and distance:
             needed = conditioning.default_tau(self.base, condition.system)
-            if needed < problem.tau:
+            if needed < min(float(distance), problem.tau):
                 plan = conditioning.choose(replace(problem, tau=needed), condition.method)
         return plan
 

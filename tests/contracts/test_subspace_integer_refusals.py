@@ -53,6 +53,7 @@ CASES = {
     ),
     "noise far too wide": (lambda: hf.extend(COUNTS, TOP, rho=1e-19, integer=True), "64 bits"),
     "given": (lambda: MADE.given(TOTAL), "cannot be conditioned or moved again"),
+    "a statement from the noise of the base": (lambda: MADE.statement_for(MADE.base.everything()), "guarantees"),
     "onto": (lambda: MADE.onto(hf.nonnegative()), "cannot be conditioned or moved again"),
     "a truth that does not add up": (lambda: MADE.release([5, 1, 1, 1, 1]), "truth violates"),
     "a truth that is not whole": (lambda: MADE.release([2.5, 1, 1.5, 1, 0]), "whole"),

@@ -172,3 +172,18 @@ def test_where_independent_noise_is_the_law_it_is_that_noise():
         made_ = hf.extend(query, total, law=law, rho=0.25, neighbours="replace-one", integer=True)
         assert made_.standard_error() == pytest.approx(spherical.standard_error(), rel=1e-6)
         assert made_.guarantee.rho == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("weights", [(Fraction(5), Fraction(3)), (Fraction(1, 2), Fraction(9)), (Fraction(12),) * 2])
+def test_coins_of_vectors_fall_by_the_product_of_masses(weights):
+    """Digits of a uniform number just below and just above Π θ(c)/θ(0), with sums made here."""
+    form = LatticeForm(np.eye(2, dtype=np.int64), np.zeros((2, 2), dtype=np.int64), weights)
+    places = np.arange(-60, 61)
+    for rests in ((HALF, -HALF // 3), (HALF // 7, 0), (-HALF, HALF - 1)):
+        chance = 1.0
+        for weight, rest in zip(weights, rests, strict=True):
+            around = np.exp(-float(weight) * (places - rest / 2**BITS) ** 2 / 2).sum()
+            chance *= around / np.exp(-float(weight) * places**2 / 2).sum()
+        digits = int(chance * 2**53)
+        assert form._coin(np.array(rests), digits - 2**16, hf.seeded(1))
+        assert not form._coin(np.array(rests), digits + 2**16, hf.seeded(1))

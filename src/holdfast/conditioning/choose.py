@@ -25,6 +25,7 @@ from holdfast.conditioning import (
     in_turn,
     line,
     lines,
+    listed,
     metropolis,
     rejection,
     solved,
@@ -83,7 +84,7 @@ WAYS: tuple[ModuleType, ...] = (
 )
 #: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
 #: `evidence(problem)`, and draws within the problem's tau or refuses.
-NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, in_turn, walk)
+NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, listed, in_turn, walk)
 #: Baselines, used only when they are asked for by name. Their draws only come near the law.
 ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
 

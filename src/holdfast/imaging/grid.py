@@ -159,6 +159,22 @@ class Task:
         ends = scaled(self.low), scaled(self.high)
         return Task(self.problem, self.shape, self.grid / parts, self.exact, start, gap, least, *ends)
 
+    def in_whole_numbers(self) -> Task | None:
+        """The same table, rounded, to be moved to whole numbers; None where a right-hand side is not whole."""
+        parts, shape = self.grid.denominator, self.shape
+        start = np.rint(self.start / parts).astype(np.int64)
+        shift = (self.start - start * parts)[:, None]
+        gap = self.gap + products(shape.rows, shift)[:, 0]
+        if (gap % parts).any():
+            return None
+        least = -(-(self.least + products(shape.inequalities.A, shift)[:, 0]) // parts)
+        low = np.where(self.low <= -LARGEST, -LARGEST, -(-(np.maximum(self.low, -FAR) + shift[:, 0]) // parts))
+        high = np.where(self.high >= LARGEST, LARGEST, (np.minimum(self.high, FAR) + shift[:, 0]) // parts)
+        if (low > high).any():
+            return None
+        problem, step = replace(self.problem, integer=True), Fraction(1)
+        return Task(problem, shape, step, True, start, _narrow(gap // parts), _narrow(least), low, high)
+
     @property
     def most_finer(self) -> int:
         """How many times finer the grid may be made before sums leave 62 bits."""
