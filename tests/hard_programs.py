@@ -96,6 +96,31 @@ def hard(seed):
     return Hard(y, weights, truth, A, G, h, low, high, str(rng.choice(["l1", "l2"])), bool(rng.random() < 0.5))
 
 
+def large(seed):
+    """One problem with more outputs than rationals are used for."""
+    rng = np.random.default_rng([77, seed])
+    n, size = int(rng.integers(42, 90)), int(rng.choice([5, 1000, 10**6]))
+    truth = rng.integers(0, size + 1, n)
+    coefficient = int(rng.choice([1, 1, 3, 50]))
+
+    def rows(count, share):
+        found = rng.integers(-coefficient, coefficient + 1, (count, n)) * (rng.random((count, n)) < share)
+        found[np.arange(count), rng.integers(0, n, count)] += (np.abs(found).sum(axis=1) == 0).astype(int)
+        return found
+
+    A, G = rows(int(rng.integers(0, 12)), 0.15), rows(int(rng.integers(0, 40)), 0.1)
+    if len(G) and rng.random() < 0.5:
+        G = np.vstack([G, G[:3] * 2, G.sum(axis=0)])
+    corner = rng.random() < 0.6
+    slack = np.where(rng.random(len(G)) < (0.8 if corner else 0.2), 0, rng.integers(0, 3, len(G)))
+    low = np.where(rng.random(n) < (0.4 if corner else 0.1), truth, truth - rng.integers(1, size + 2, n))
+    high = np.where(rng.random(n) < 0.2, truth, truth + rng.integers(1, size + 2, n))
+    y = truth + np.rint(rng.laplace(0, float(rng.choice([3, 30, 10**4])), n)).astype(np.int64)
+    weights = 10.0 ** rng.uniform(-6, 6, n) if rng.random() < 0.3 else np.ones(n)
+    norm, integer = str(rng.choice(["l1", "l2"])), bool(rng.random() < 0.5)
+    return Hard(y, weights, truth, A, G, G @ truth - slack, low, high, norm, integer)
+
+
 def _rows(rng, count, n, coefficient):
     """Rows with entries up to a size, none of them empty."""
     rows = rng.integers(-coefficient, coefficient + 1, (count, n)) * (rng.random((count, n)) < 0.7)

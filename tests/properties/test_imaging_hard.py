@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from hard_programs import hard
+from hard_programs import hard, large
 from holdfast import imaging
 from holdfast.constraints.inside import Inside
 from holdfast.constraints.solver import PARALLEL_RULE, quiet_solver
@@ -152,3 +152,20 @@ def test_no_table_leaves_a_trace_in_the_next(seed):
     together = case.mechanism.image(noisy)
     np.testing.assert_array_equal(together, [case.mechanism.image(row) for row in noisy])
     np.testing.assert_array_equal(together[::-1], case.mechanism.image(noisy[::-1]))
+
+
+@pytest.mark.parametrize("seed", [6, 91, 92, 104])
+def test_larger_tables_at_sharp_corners_go_to_whole_numbers(seed):
+    """Where no solver's point can be finished: everything holds, and the gap that is stated covers what is lost."""
+    case = large(seed)
+    assert case.y.size > 40
+    assert not case.integer
+    found, z = answered(case)
+    assert all(x.denominator == 1 for x in z)
+    assert holds(case, z)
+    lost = case.cost(found.values) - case.best()
+    assert lost <= found.evidence.gap * (1 + 1e-6) + 1e-6 * case.cost(found.values)
+    assert case.cost(found.values) <= 5 * case.best()
+    task = Task.of(case.mechanism.moves[0].problem, case.y, case.mechanism.moves[0].problem.right_hand_sides())
+    whole = task.in_whole_numbers()
+    assert whole.missed(found.values.astype(np.int64) - case.y) is None

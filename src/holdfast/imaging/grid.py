@@ -9,7 +9,7 @@ x = z − y, in steps: only gaps matter, and these are exact however large the c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -153,6 +153,22 @@ class Task:
         start, gap, least = self.start * parts, self.gap * parts, self.least * parts
         ends = scaled(self.low), scaled(self.high)
         return Task(self.problem, self.shape, self.grid / parts, self.exact, start, gap, least, *ends)
+
+    def in_whole_numbers(self) -> Task | None:
+        """The same table, rounded, to be moved to whole numbers; None where a right-hand side is not whole."""
+        parts, shape = self.grid.denominator, self.shape
+        start = np.rint(self.start / parts).astype(np.int64)
+        shift = (self.start - start * parts)[:, None]
+        gap = self.gap + products(shape.rows, shift)[:, 0]
+        if (gap % parts).any():
+            return None
+        least = -(-(self.least + products(shape.inequalities.A, shift)[:, 0]) // parts)
+        low = np.where(self.low <= -LARGEST, -LARGEST, -(-(np.maximum(self.low, -FAR) + shift[:, 0]) // parts))
+        high = np.where(self.high >= LARGEST, LARGEST, (np.minimum(self.high, FAR) + shift[:, 0]) // parts)
+        if (low > high).any():
+            return None
+        problem, step = replace(self.problem, integer=True), Fraction(1)
+        return Task(problem, shape, step, True, start, _narrow(gap // parts), _narrow(least), low, high)
 
     @property
     def most_finer(self) -> int:

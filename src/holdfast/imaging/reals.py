@@ -2,6 +2,7 @@
 
 Newton's method where there are equalities and bounds only, then Clarabel, and for small problems rationals; L1 by
 HiGHS, then rationals. Their moves are finished in whole steps of the grid (`finish`), or a little inwards (`inwards`).
+Larger tables at corners too sharp for all of that go to whole numbers, with the gap that this leaves.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from holdfast.imaging.finish import finish
 from holdfast.imaging.grid import Ints, Task
 from holdfast.imaging.inwards import rounded_inwards
 from holdfast.imaging.solvers import Proposal, inner_point, least_absolute, least_squares
+from holdfast.imaging.whole import nearest_whole
 
 #: A gap above this share of the objective is looked at again in rationals, where the problem is small.
 LOOSE = 1e-7
@@ -61,7 +63,21 @@ def nearest_real(task: Task) -> Answer | None:
         found = _nearer(found, _answered_in_rationals(task))
     if found is None and real is not None:
         found = _inwards(task, real)
-    return found
+    return _in_whole_numbers(task, real) if found is None else found
+
+
+def _in_whole_numbers(task: Task, real: Proposal | None) -> Answer | None:
+    """The nearest whole numbers, which tables of counts always have; None where there are none or none are found."""
+    whole = task.in_whole_numbers()
+    if whole is None:
+        return None
+    try:
+        found = nearest_whole(whole, proposed(whole))
+    except Refused:
+        return None
+    moves = found.values.astype(np.int64) * task.grid.denominator - task.start
+    prices = (np.zeros(task.gap.size), np.zeros(task.least.size)) if real is None else real.prices
+    return None if task.missed(moves) is not None else answered(task, moves, prices)
 
 
 def _nearer(one: Answer | None, other: Answer | None) -> Answer | None:

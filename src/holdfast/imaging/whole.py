@@ -17,7 +17,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from holdfast.arguments import Refused
+from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints.inside import Inside
 from holdfast.imaging.branching import nearest_branched, real_optimum
 from holdfast.imaging.closing import answered
@@ -26,7 +26,7 @@ from holdfast.imaging.exact_rows import exact_rows
 from holdfast.imaging.grid import Floats, Ints, Shape, Task
 from holdfast.imaging.inwards import rounded_inwards
 from holdfast.imaging.pieces import Centre, solved
-from holdfast.imaging.solvers import Proposal
+from holdfast.imaging.solvers import Proposal, least_absolute
 
 #: Rungs of the ladder, in multiples of a typical weight above the bound; or of the step between costs, above the least.
 RUNGS, WHOLE_RUNGS = (0.25, 1.0, 4.0, 16.0, 64.0), (0, 1, 2, 4, 8, 32)
@@ -36,6 +36,8 @@ MOST_NODES, MOST_STEPS = 500, 6_000
 WIDTH = 3
 #: Outputs up to which a point not proved to be the nearest is looked at in rationals; rungs and unit steps before that.
 MOST_SETTLED, FEW_RUNGS, FEW_STEPS = 12, 3, 200
+#: Distances from the best real moves in which any allowed point is looked for at last.
+DISTANCES = (4, 64, 1_024, 2**20, LARGEST)
 NOWHERE = "no whole numbers near the best real ones satisfy what must hold: pass integer=False"
 
 
@@ -53,11 +55,18 @@ def nearest_whole(task: Task, real: Proposal | None) -> Answer:
     found = None if real is None else _climbed(task, real)
     if found is None or (not found.nearest and _is_small(task)):
         found = _settled(task, found) or found
-    if found is None and real is not None:
-        found = _anywhere(task, real)
+    if found is None:
+        found = _anywhere(task, real or _proposed(task))
     if found is None:
         raise Refused(NOWHERE)
     return answered(task, found.moves, found.prices, nearest=found.nearest)
+
+
+def _proposed(task: Task) -> Proposal:
+    """The moves with the least sum of sizes, or none, and no prices: where no solver proposes any for squares."""
+    found = least_absolute(task)
+    moves = np.zeros(task.start.size) if found is None else found.moves
+    return Proposal(moves, (np.zeros(task.gap.size), np.zeros(task.least.size)))
 
 
 def _is_small(task: Task) -> bool:
@@ -163,8 +172,15 @@ def _settled(task: Task, found: Point | None) -> Point | None:
 
 
 def _anywhere(task: Task, real: Proposal) -> Point | None:
-    """Any allowed whole point."""
+    """Any allowed whole point, as near to the real moves as one of the distances tried."""
     centre = Centre.of(task, real.prices, 4 * task.objective(real.moves) + 1.0, real.moves)
-    found = solved(centre, task.low, task.high, whole=True, nodes=MOST_NODES, costs=False)
-    moves = None if found is None else np.rint(found.moves).astype(np.int64)
-    return None if moves is None or task.missed(moves) is not None else Point(moves, real.prices, False)
+    middle = np.clip(np.rint(real.moves).astype(np.int64), task.low, task.high)
+    for distance in DISTANCES:
+        free = (task.shape.weights == 0) | (distance == LARGEST)
+        low = np.where(free, task.low, np.maximum(task.low, middle - np.where(free, 0, distance)))
+        high = np.where(free, task.high, np.minimum(task.high, middle + np.where(free, 0, distance)))
+        found = solved(centre, low, high, whole=True, nodes=MOST_NODES, costs=False)
+        moves = None if found is None else np.rint(found.moves).astype(np.int64)
+        if moves is not None and task.missed(moves) is None:
+            return Point(moves, real.prices, False)
+    return None
