@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import released
 from holdfast.extension import Extended
 from holdfast.release import choosing
 from holdfast.release.caveats import ESTIMATED
@@ -13,12 +14,18 @@ from holdfast.release.explain import explain
 from holdfast.release.methods import EXTENDED
 from holdfast.release.places import SpecError
 from holdfast.release.plan import plan
+from holdfast.release.run import release
 from holdfast.release.spec import METHODS
+from holdfast.release.verify import verify
 from holdfast.subspace import LAWS
 from jobs import cube, job, tree
 
 EXACT = "hold: [{exact: [sex, age]}]"
-BUDGETS = {"gaussian": "neighbours: replace-one, rho: 0.5", "laplace": "neighbours: replace-one, epsilon: 0.5"}
+BUDGETS = {
+    "gaussian": "neighbours: replace-one, rho: 0.5",
+    "laplace": "neighbours: replace-one, epsilon: 0.5",
+    "laplace and delta": "neighbours: replace-one, noise: laplace, epsilon: 0.5, delta: 1e-6",
+}
 CELLS = "data: {source: a.csv, values: {size: [1, 2, 3, 4]}}\nprivacy: {epsilon: 1}\n"
 
 
@@ -118,31 +125,44 @@ def test_auto_compares_noise_made_for_exact_figures(tmp_path, kind, expected):
 
 
 def test_walks_are_estimates_and_say_what_was_asked_of_them(tmp_path):
-    made = job(tmp_path, crossed("laplace", "walk", table=""))
+    made = job(tmp_path, crossed("laplace and delta", "walk", table=""))
     assert made.tables[0].mechanism.method == "walk"
     assert made.guarantee.status == "estimated"
-    assert 0 < made.guarantee.numerical_delta <= 4e-6
-    assert any("1e-06" in caveat for caveat in made.guarantee.caveats)
+    assert 0 < made.guarantee.numerical_delta <= made.guarantee.delta <= 1e-6
+    assert any("1e-07" in caveat for caveat in made.guarantee.caveats)
     assert not any(ESTIMATED in caveat for caveat in made.caveats)  # it was asked for
 
 
 def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_path, monkeypatch):
-    estimated = job(tmp_path, crossed("laplace", "walk", table="")).guarantee
+    estimated = job(tmp_path, crossed("laplace and delta", "walk", table="")).guarantee
     proved = job(tmp_path, crossed("laplace", "onto", table="")).guarantee
     monkeypatch.setattr(choosing, "counted", lambda *_: estimated)
     monkeypatch.setattr("holdfast.release.job.counted", lambda *_: estimated)
-    made = job(tmp_path, crossed("laplace", "auto", table=""))
+    made = job(tmp_path, crossed("laplace and delta", "auto", table=""))
     assert made.tables[0].chosen.last_resort
     assert f"table: {ESTIMATED}" in made.caveats
     assert plan(made).as_mapping()["tables"][0]["comparison"][0]["last_resort"] is True
     monkeypatch.setattr(
         choosing, "counted", lambda mechanism, _: estimated if mechanism.condition is not None else proved
     )
-    made = job(tmp_path, crossed("laplace", "auto", table=""))
+    made = job(tmp_path, crossed("laplace and delta", "auto", table=""))
     assert (made.tables[0].method, made.tables[0].chosen.last_resort) == ("onto", False)
     left_out = next(each for each in made.tables[0].comparison if each.method == "given")
     assert "write method: given to accept that" in left_out.refused
     assert not any(ESTIMATED in caveat for caveat in made.caveats)
+
+
+def test_a_delta_that_was_not_asked_for_is_refused_before_the_charge(tmp_path):
+    with pytest.raises(SpecError, match="a delta for numerical error, and only epsilon is asked"):
+        job(tmp_path, crossed("laplace", "walk", table=""))
+
+
+def test_draws_that_come_near_their_law_are_released_where_a_delta_is_asked(tmp_path):
+    change = ("table: {histogram: age}", "table: {cube: [sex, age]}\nhold: [{exact: [sex, age]}]\nmethod: walk")
+    made = released.job(tmp_path, "histogram", change, epsilon="1, delta: 1e-6, noise: laplace")
+    assert 0 < made.guarantee.numerical_delta <= made.guarantee.delta <= 1e-6
+    release(made)
+    assert verify(tmp_path / "out").ok
 
 
 def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkeypatch):

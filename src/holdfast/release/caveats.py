@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
 SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
 ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
-NUMERICAL = (
-    "no method with epsilon alone holds everything that is asked: what it promises has a delta for numerical error"
-)
 LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
@@ -25,7 +22,7 @@ def caveats(job: Job) -> tuple[str, ...]:
     sentences += [_not_measured(table) for table in job.tables if table.unmeasured]
     for table in job.tables:
         if table.chosen.last_resort:
-            sentences.append(f"{table.name}: {NUMERICAL if table.counted.status == 'proved' else ESTIMATED}")
+            sentences.append(f"{table.name}: {ESTIMATED}")
     if any(lists_tables(table.mechanism) for table in job.tables):
         sentences.append(LISTS)
     if any(" more (" in item for statement in job.guarantees for item in statement.unprotected):

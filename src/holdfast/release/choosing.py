@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.mechanism import Mechanism
+from holdfast.privacy import Guarantee
 from holdfast.release.domain import Layout
 from holdfast.release.errors import Errors, errors
 from holdfast.release.holding import Holding
@@ -21,9 +22,7 @@ from holdfast.release.wording import REAL, in_words_of_the_spec
 
 #: Simulated errors are equal when they agree to this many digits.
 DIGITS = 2
-ESTIMATE = (
-    "its statement is an estimate and not proved: write method: {} to accept that, and ask for a delta if it has one"
-)
+ESTIMATE = "its statement is an estimate and not proved: write method: {} to accept that"
 NUMERICAL = "its statement has a delta for numerical error, and only epsilon is asked: ask for a delta too"
 #: What a table's statement must meet, given the uncalibrated mechanism.
 Target = Callable[[Mechanism], dict[str, Fraction]]
@@ -104,7 +103,7 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
         try:
             mechanism = made(method, choice.problem.noise(law, method), choice.problem)
             fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
-            weaker = _weaker_than_asked(choice, fitted)
+            weaker = _weaker_than_asked(choice, counted(fitted, choice.problem.scope))
             measured = several and weaker is None
             found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if measured else None
         except Refused as refusal:
@@ -127,14 +126,12 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     return tuple(compared), chosen
 
 
-def _weaker_than_asked(choice: Choice, mechanism: Mechanism) -> str | None:
-    """Say why `auto` leaves a method out that can be drawn; a method named in the spec was asked for."""
-    if choice.layout.asked.method != "auto":
-        return None
-    statement, asked = counted(mechanism, choice.problem.scope), choice.layout.spec.privacy
-    if statement.status != "proved":
-        return ESTIMATE
-    return NUMERICAL if statement.delta and asked.epsilon is not None and asked.delta is None else None
+def _weaker_than_asked(choice: Choice, statement: Guarantee) -> str | None:
+    """Say why `auto` leaves a method out that can be drawn, unless none is left; refuse a δ that was not asked for."""
+    asked = choice.layout.spec.privacy
+    if statement.delta and asked.epsilon is not None and asked.delta is None:
+        raise Refused(NUMERICAL)
+    return ESTIMATE if choice.layout.asked.method == "auto" and statement.status != "proved" else None
 
 
 def _take_weaker(

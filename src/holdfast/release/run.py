@@ -34,7 +34,7 @@ from holdfast.release.ledger import Ledger, now
 from holdfast.release.report import REPORT, report
 from holdfast.release.tables import FIGURES, MEASUREMENTS, write_table
 from holdfast.release.tabulate import tabulate
-from holdfast.release.verify import verify
+from holdfast.release.verify import budget_findings, verify
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
@@ -169,7 +169,11 @@ def _rehearse(run: Run, place: Path) -> None:
     """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
     tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in run.job.tables]
-    sheet = len(certificate_of(run.job, run.identity, run.date, tables, []).to_json().encode())
+    certificate = certificate_of(run.job, run.identity, run.date, tables, [])
+    wrong = next(budget_findings(certificate), None)
+    if wrong is not None:
+        raise Refused(f"what the release promises would not pass its own verification: {wrong}")
+    sheet = len(certificate.to_json().encode())
     refuse_without_room(place, SHEETS + sheet + sum(map(_expected_bytes, run.job.tables)))
 
 

@@ -84,7 +84,9 @@ def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
         return Verdict((Check("certificate", False, str(refusal)),))
     checks = [Check("certificate", True, "follows its schema and is as it was sealed")]
     checks.append(_check("files", "every file is as certified, and there is no other", _files(place, certificate)))
-    checks.append(_check("budget", "the tables together promise what is certified, as asked", _budget(certificate)))
+    checks.append(
+        _check("budget", "the tables together promise what is certified, as asked", budget_findings(certificate))
+    )
     if ledger is not None:
         checks.append(_check("ledger", "the release was charged as certified", _charge(ledger, certificate)))
     for table in certificate.tables:
@@ -119,7 +121,8 @@ def _files(folder: Path, certificate: Certificate) -> Findings:
             yield f"{hidden}{path.name} does not belong to the release"
 
 
-def _budget(certificate: Certificate) -> Findings:
+def budget_findings(certificate: Certificate) -> Findings:
+    """Say what is wrong with the sum of the tables' statements; a release asks before it charges."""
     best = certificate.statements[0]
     if best.void:
         yield "the certificate promises nothing"
