@@ -105,7 +105,21 @@ def _climbed(task: Task, real: Proposal) -> Point | None:
         if cost <= limit + max(step, 1e-9 * abs(limit)) * (1 + 1e-9):
             return Point(best, centre.prices, True)
         rises = [cost]
+    if best is None and not _is_small(task):
+        best = _near(centre)
     return None if best is None else Point(best, centre.prices, False)
+
+
+def _near(centre: Centre) -> Ints | None:
+    """The best whole moves in a box around those that prices ask for, where no window of a rung holds any."""
+    task = centre.task
+    for width in (WIDTH, max(WIDTH, MOST_STEPS // (2 * task.start.size))):
+        low, high = np.maximum(task.low, centre.moves - width), np.minimum(task.high, centre.moves + width)
+        found = solved(centre, low, high, whole=True, nodes=MOST_NODES)
+        moves = None if found is None else np.rint(found.moves).astype(np.int64)
+        if moves is not None and task.missed(moves) is None:
+            return moves
+    return None
 
 
 def _centre(task: Task, real: Proposal) -> Centre:
