@@ -1,11 +1,20 @@
 """Random small problems for `onto` that are hard on solvers: tight corners, twin rows, scales and weights far apart."""
 
+import itertools
+import math
 from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
 
 import holdfast as hf
+import programs
+
+#: Shapes of cubes whose margins are kept.
+CUBES = (
+    *((3, 4), (2, 2, 3), (3, 3, 3), (2, 3, 4), (4, 4, 4), (2, 2, 2, 2)),
+    *((5, 6), (3, 4, 5), (2, 2, 2, 3), (10, 12), (4, 5, 6)),
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,40 @@ def hard(seed):
     y = truth + np.rint(rng.laplace(0, reach, n)).astype(np.int64)
     weights = 10.0 ** rng.uniform(-6, 6, n) if rng.random() < 0.5 else np.ones(n)
     return Hard(y, weights, truth, A, G, h, low, high, str(rng.choice(["l1", "l2"])), bool(rng.random() < 0.5))
+
+
+def larger(seed):
+    """One problem with 10 to 120 outputs: margins of a cube, sparse rows, or both."""
+    rng = np.random.default_rng([99, seed])
+    kind = rng.choice(["cube", "sparse", "mixed"])
+    size = int(rng.choice([3, 50, 10**5]))
+    if kind == "sparse":
+        n = int(rng.integers(10, 121))
+    else:
+        shape = CUBES[rng.integers(len(CUBES))]
+        n, axes = math.prod(shape), range(len(shape))
+        sides = list(itertools.combinations(axes, len(shape) - 1 if len(shape) < 4 else 2))
+        A = programs.margins(shape, [side for side in sides if rng.random() < 0.7] or sides[:1])
+    truth = rng.integers(0, size + 1, n) * (rng.random(n) < rng.choice([0.2, 0.6, 1.0]))
+    coefficient = int(rng.choice([1, 2, 7]))
+    if kind == "sparse":
+        A = _sparse_rows(rng, int(rng.integers(1, max(2, n // 4))), n, coefficient)
+    G = np.zeros((0, n), dtype=np.int64)
+    if kind != "cube":
+        G = _sparse_rows(rng, int(rng.integers(1, n // 2 + 2)), n, coefficient)
+    h = G @ truth - np.where(rng.random(len(G)) < 0.5, 0, rng.integers(0, 4, len(G)))
+    low = np.where(rng.random(n) < 0.3, truth, np.maximum(0, truth - rng.integers(0, size + 2, n)))
+    high = np.where(rng.random(n) < 0.15, truth, truth + rng.integers(1, size + 2, n))
+    y = truth + np.rint(rng.laplace(0, float(rng.choice([1, 10, 1000])), n)).astype(np.int64)
+    weights = 10.0 ** rng.uniform(-4, 4, n) if rng.random() < 0.4 else np.ones(n)
+    return Hard(y, weights, truth, A, G, h, low, high, str(rng.choice(["l1", "l2"])), bool(rng.random() < 0.5))
+
+
+def _sparse_rows(rng, count, n, coefficient):
+    """Rows with about four entries each."""
+    rows = rng.integers(-coefficient, coefficient + 1, (count, n)) * (rng.random((count, n)) < min(1, 4 / n))
+    rows[np.arange(count), rng.integers(0, n, count)] += 1
+    return rows[np.abs(rows).sum(axis=1) > 0]
 
 
 def large(seed):

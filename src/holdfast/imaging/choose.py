@@ -16,6 +16,7 @@ from holdfast.arguments import Refused, one_of
 from holdfast.constraints.blocks import independent_outputs
 from holdfast.constraints.contradiction import refuse_whole_contradiction
 from holdfast.imaging import bluedown, boxes, hierarchy, network, one_sum, orders, program, projection, topdown, union
+from holdfast.imaging.grid import refuse_too_large
 from holdfast.imaging.plan import Plan, Share, Way
 from holdfast.imaging.problem import Problem
 
@@ -77,7 +78,12 @@ def _chosen(problem: Problem, method: str | None) -> Way:
 
 
 def _refuse_impossible(problem: Problem, used: set[Way]) -> None:
-    """Refuse rows without whole solutions, by name; on trees, sums and networks whole data always have them."""
+    """Refuse rows without whole solutions, by name; on trees, sums and networks whole data always have them.
+
+    Refuse rows that leave no room for values as well.
+    """
+    if program in used:
+        refuse_too_large(problem)
     if problem.integer and program in used and problem.unit == 1:
         refuse_whole_contradiction(problem.system.parts, problem.n)
 

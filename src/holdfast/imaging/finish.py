@@ -12,9 +12,10 @@ from scipy import linalg, sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.constraints.rows import products
+from holdfast.constraints.whole_rows import WholeRows
 from holdfast.imaging.arcs import Arcs, send_along_forest
 from holdfast.imaging.flows import cheapest_moves, send
-from holdfast.imaging.grid import MOST_FINER, Floats, Ints, Task
+from holdfast.imaging.grid import MOST_FINER, MOST_REDUCED, Floats, Ints, Task
 
 #: Room, in steps, that an output must have on both sides to take part, largest first.
 ROOM = (1 << 22, 1 << 14, 1 << 8, 1 << 4, 1)
@@ -106,20 +107,27 @@ def _on_a_basis(task: Task, rows: sparse.csr_array, missing: Ints, moves: Ints) 
     count, width = rows.shape[0], WIDTH * rows.shape[0]
     while order.size and count * min(width, order.size) <= MOST_ENTRIES:
         some = order[:width]
-        solved = _solved(rows[:, some].toarray().astype(np.float64), missing)
-        if solved is not None:
-            change, parts = solved
-            if parts > task.most_finer:
-                return None
-            finer = task.finer(parts) if parts > 1 else task
-            result = moves * parts
-            result[some] += change
-            if ((result >= finer.low) & (result <= finer.high)).all():
-                return finer, result
+        found = _changed(task, moves, some, _solved(rows[:, some].toarray().astype(np.float64), missing))
+        if found is not None:
+            return found
         if width >= order.size:
-            return None
+            break
         width *= 4
-    return None
+    some = order[:MOST_REDUCED]
+    if not some.size or count > MOST_REDUCED:
+        return None
+    return _changed(task, moves, some, _solved_in_lattice(rows[:, some].toarray(), missing))
+
+
+def _changed(task: Task, moves: Ints, some: Ints, solved: tuple[Ints, int] | None) -> tuple[Task, Ints] | None:
+    """Moves with some outputs changed, on a grid so many times finer; None where they leave their bounds."""
+    if solved is None or solved[1] > task.most_finer:
+        return None
+    change, parts = solved
+    finer = task.finer(parts) if parts > 1 else task
+    result = moves * parts
+    result[some] += change
+    return (finer, result) if ((result >= finer.low) & (result <= finer.high)).all() else None
 
 
 def _solved(matrix: npt.NDArray[np.float64], missing: Ints) -> tuple[Ints, int] | None:
@@ -136,3 +144,11 @@ def _solved(matrix: npt.NDArray[np.float64], missing: Ints) -> tuple[Ints, int] 
             change[pivots[:rank]] = near.astype(np.int64)
             return change, parts
     return None
+
+
+def _solved_in_lattice(matrix: Ints, missing: Ints) -> tuple[Ints, int] | None:
+    """The same with short whole vectors instead of a basis of columns, whose determinant may be large."""
+    found = WholeRows.of(matrix.tolist(), matrix.shape[1]).near([int(x) for x in missing])
+    if found is None or max(map(abs, found[0]), default=0) >= LARGEST // 2:
+        return None
+    return np.array(found[0], dtype=np.int64), found[1]

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints.rows import Rows, divided, products, raised
+from holdfast.constraints.whole_rows import WholeRows
 from holdfast.imaging.problem import Problem
 
 Ints = npt.NDArray[np.int64]
@@ -30,8 +31,12 @@ Floats = npt.NDArray[np.float64]
 FINEST, MOST_BITS, SUM_BITS, MOST_FINER = 30, 46, 55, 64
 #: Denominators of bounds and right-hand sides are cleared up to this factor.
 MOST_PARTS = 1 << 20
-#: A bound this far away (in steps) is left to the final test.
+#: A bound this far away (in steps) is left to the final test: no value goes that far.
 FAR = 2**60
+#: Rows whose coefficients add up to this in size are refused: doubles do not tell such sums from each other.
+HEAVIEST = 10.0**15
+#: From this size on, and up to this many rows and outputs, solutions are tested for large denominators.
+HEAVY, MOST_REDUCED = 2.0**12, 160
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +143,7 @@ class Task:
             )
         column = start[:, None]
         gap = _narrow(sides[shape.which] - products(shape.rows, column)[:, 0])
-        asked = raised(divided(shape.inequalities.b, grid * problem.unit))
+        asked = np.maximum(raised(divided(shape.inequalities.b, grid * problem.unit)), -FAR)  # no sum falls that low
         least = _narrow(asked - products(shape.inequalities.A, column)[:, 0])
         below = np.where(low <= -FAR, -LARGEST, np.where(low <= -FAR, 0, low) - start)
         above = np.where(high >= FAR, LARGEST, np.where(high >= FAR, 0, high) - start)
@@ -190,7 +195,7 @@ class Task:
     def missed(self, moves: Ints) -> str | None:
         """Return what the moves (n,) miss, tested in whole numbers, or None."""
         column = moves[:, None]
-        if (moves < self.low).any() or (moves > self.high).any():
+        if (moves < self.low).any() or (moves > self.high).any() or (np.abs(self.start + moves) >= FAR).any():
             return "a bound"
         if (products(self.shape.rows, column)[:, 0] != self.gap).any():
             return "an equality"
@@ -230,8 +235,9 @@ def _grid(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
     if parts > MOST_PARTS:
         parts = 1
     sides = float(np.abs(np.asarray(right, dtype=np.float64)).max(initial=1.0))
-    largest = float(np.abs(noisy).max(initial=1))
-    sums = max(sides, largest * _heaviest(problem))
+    largest = max(float(np.abs(noisy).max(initial=1)), _farthest(problem))
+    asked = float(system.inequalities.b.astype(np.float64).max(initial=0.0) / problem.unit)
+    sums = max(sides, asked, largest * _heaviest(problem))
     fine = MOST_BITS - math.ceil(math.log2(max(sides, largest) * parts)), SUM_BITS - math.ceil(math.log2(sums * parts))
     if largest * parts > 1 << MOST_BITS or sums * parts > LARGEST / 4:
         raise Refused("values are too large to be moved as doubles: use integer noise and integer=True")
@@ -245,6 +251,34 @@ def _heaviest(problem: Problem) -> float:
         rows = (problem.space.rows, problem.system.inequalities.A)
         kept["_heaviest"] = max(float(abs(A.astype(np.float64)).sum(axis=1).max()) if A.shape[0] else 1.0 for A in rows)
     return float(kept["_heaviest"])
+
+
+def _farthest(problem: Problem) -> float:
+    """How far from 0 bounds push some output; kept with the problem."""
+    kept: dict[str, Any] = problem.__dict__
+    if "_farthest" not in kept:
+        low, high = problem.system.real_bounds()
+        kept["_farthest"] = max(low.max(initial=0.0), (-high).max(initial=0.0)) / float(problem.unit)
+    return float(kept["_farthest"])
+
+
+def refuse_too_large(problem: Problem) -> None:
+    """Refuse, before noise is drawn, rows and sides that leave no room for values in 62 bits."""
+    if _heaviest(problem) >= HEAVIEST:
+        raise Refused(
+            f"the coefficients of a row add up to {HEAVIEST:.0e} or more in size: use smaller ones, or divide the row"
+        )
+    if problem.integer or problem.system.invariants.count:
+        return
+    right = problem.right_hand_sides()
+    parts = _grid(problem, np.zeros(1), right).denominator
+    rows = problem.space.rows
+    if _heaviest(problem) < HEAVY or max(rows.shape) > MOST_REDUCED:
+        return
+    whole = [int(Fraction(value) * parts) for value in right.tolist()]
+    found = WholeRows.of(rows.toarray().tolist(), problem.n).solution(whole)
+    if found is None or found[1] // (found[1] & -found[1]) > MOST_FINER:
+        raise Refused("what must hold leaves only fractions with large denominators: use smaller coefficients")
 
 
 def _finite_bounds(problem: Problem) -> list[tuple[npt.NDArray[Any], Fraction]]:
@@ -270,10 +304,15 @@ def _sides(right: npt.NDArray[Any], grid: Fraction) -> tuple[npt.NDArray[Any], b
 
 
 def _bounds(problem: Problem, grid: Fraction) -> tuple[Ints, Ints]:
-    """Bounds in steps, rounded inwards; kept with the problem for each grid."""
+    """Bounds in steps, rounded inwards, without those that are far away; kept with the problem for each grid."""
     kept: dict[Fraction, tuple[Ints, Ints]] = problem.__dict__.setdefault("_bounds_on_grid", {})
     if grid not in kept:
-        kept[grid] = problem.system.integer_bounds(grid * problem.unit)
+        step = grid * problem.unit
+        far = math.floor(FAR * step)
+        system = problem.system
+        lower: Any = np.where(np.asarray(system.lower <= -far, dtype=bool), -LARGEST, system.lower)
+        upper: Any = np.where(np.asarray(system.upper >= far, dtype=bool), LARGEST, system.upper)
+        kept[grid] = replace(system, lower=lower, upper=upper).integer_bounds(step)
     low, high = kept[grid]
     return low.copy(), high.copy()
 

@@ -78,6 +78,10 @@ def _polished(task: Task, found: Proposal, pressed: Floats) -> Proposal | None:
         return None
     more = np.zeros(task.least.size)
     more[tight] = prices[count:]
+    # at corners many prices fit: those that let a bound pull instead of press prove little
+    pulls = (2 * shape.weights * moves - rows.T @ prices) * np.where(moves <= low, 1.0, -1.0)
+    if (pulls[held] < -1e-9 * (1.0 + np.abs(rows.T @ prices)[held])).any():
+        return Proposal(moves, found.prices)
     return Proposal(moves, (prices[:count], more))
 
 

@@ -56,7 +56,7 @@ def nearest_whole(task: Task, real: Proposal | None) -> Answer:
     if found is None or (not found.nearest and _is_small(task)):
         found = _settled(task, found) or found
     if found is None:
-        found = _anywhere(task, real or _proposed(task))
+        found = anywhere(task, real)
     if found is None:
         raise Refused(NOWHERE)
     return answered(task, found.moves, found.prices, nearest=found.nearest)
@@ -105,7 +105,21 @@ def _climbed(task: Task, real: Proposal) -> Point | None:
         if cost <= limit + max(step, 1e-9 * abs(limit)) * (1 + 1e-9):
             return Point(best, centre.prices, True)
         rises = [cost]
+    if best is None and not _is_small(task):
+        best = _near(centre)
     return None if best is None else Point(best, centre.prices, False)
+
+
+def _near(centre: Centre) -> Ints | None:
+    """The best whole moves in a box around those that prices ask for, where no window of a rung holds any."""
+    task = centre.task
+    for width in (WIDTH, max(WIDTH, MOST_STEPS // (2 * task.start.size))):
+        low, high = np.maximum(task.low, centre.moves - width), np.minimum(task.high, centre.moves + width)
+        found = solved(centre, low, high, whole=True, nodes=MOST_NODES)
+        moves = None if found is None else np.rint(found.moves).astype(np.int64)
+        if moves is not None and task.missed(moves) is None:
+            return moves
+    return None
 
 
 def _centre(task: Task, real: Proposal) -> Centre:
@@ -171,8 +185,9 @@ def _settled(task: Task, found: Point | None) -> Point | None:
     return Point(best.moves, real.of_rows(rows) if found is None else found.prices, proved)
 
 
-def _anywhere(task: Task, real: Proposal) -> Point | None:
+def anywhere(task: Task, real: Proposal | None) -> Point | None:
     """Any allowed whole point, as near to the real moves as one of the distances tried."""
+    real = real or _proposed(task)
     centre = Centre.of(task, real.prices, 4 * task.objective(real.moves) + 1.0, real.moves)
     middle = np.clip(np.rint(real.moves).astype(np.int64), task.low, task.high)
     for distance in DISTANCES:
