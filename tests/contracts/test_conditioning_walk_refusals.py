@@ -8,7 +8,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.conditioning import Problem, in_turn, walk
-from holdfast.conditioning.corners import public_tables
+from holdfast.conditioning.corners import public_tables, roomy_table
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 CROSSED = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
@@ -191,6 +191,37 @@ def test_public_tables_depend_on_held_figures_only():
     assert len(one) > 1
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     assert all(problem.system.holds(table) for table in one)
+
+
+def test_a_roomy_table_depends_on_held_figures_only():
+    constraint = hf.invariant(hf.exact_margins((2, 2, 3), ALL_PAIRS)) & hf.between(0, 12)
+    problem = Problem(laplace((2, 2, 3)).base.law, constraint.system(12))
+    truth = np.array([0, 2, 2, 1, 1, 1, 1, 3, 1, 0, 1, 2]) + 3
+    truth[[0, 1, 3, 4, 6, 7, 9, 10]] += 3 * np.array([-1, 1, 1, -1, 1, -1, -1, 1])  # two cells are 0 or 1
+    move = problem.space.lattice_basis().toarray()[:, 0]
+    assert (truth >= 0).all()
+    roomy = roomy_table(problem, truth)
+    other = truth + move if (truth + move >= 0).all() else truth - move
+    assert np.array_equal(roomy, roomy_table(problem, other))
+    assert np.allclose(problem.space.rows @ roomy, problem.space.rows @ truth)
+    assert np.minimum(roomy, 12 - roomy).min() > 1 > np.minimum(truth, 12 - truth).min()
+
+
+@pytest.mark.parametrize("make", [hf.gaussian, hf.laplace])
+def test_figures_that_leave_no_table_enough_room_are_refused_at_once(make, monkeypatch):
+    shape, pairs = (2,) * 5, list(itertools.combinations(range(5), 2))
+    held = hf.invariant(hf.exact_margins(shape, pairs)) & hf.nonnegative()
+    mechanism = make(hf.margins(shape), scale=4).given(held, method="in_turn")
+
+    def never(*_):
+        raise AssertionError("no noise is drawn")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(in_turn, "_drawn", never)
+        with pytest.raises(hf.Refused, match="too rarely within its bounds"):
+            mechanism.simulate(np.ones(32, dtype=int), 1, rng=hf.seeded(1))
+        with pytest.raises(AssertionError, match="no noise is drawn"):
+            mechanism.simulate(np.full(32, 12), 1, rng=hf.seeded(1))
 
 
 def test_a_table_without_freedom_gets_no_noise():

@@ -302,3 +302,13 @@ def test_what_is_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(k_norm_walk, "MEASURED", {})
     with pytest.raises(hf.Refused, match="did not meet"):
         hf.extend(*CASES["workload"], law="k-norm", epsilon=1)
+
+
+@pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
+def test_several_records_cost_as_many_times_the_noise(kind):
+    query, held = hf.workload([[1, 0, 2, 1], [0, 1, 1, 3], [1, 1, 0, 2]]), hf.invariant([[1, 1, 1]])
+    relations = [hf.Neighbours(kind, records=k) for k in (1, 2)]
+    one, two = (hf.extend(query, held, law="k-norm", epsilon=1, neighbours=each) for each in relations)
+    assert one.method == two.method == "k-norm (facets)"
+    assert two.base.law.scale_values[0] == 2 * one.base.law.scale_values[0]
+    assert one.guarantee.epsilon == two.guarantee.epsilon == 1

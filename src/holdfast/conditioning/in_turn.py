@@ -7,7 +7,7 @@ is proved. Laplace noise is Gaussian with a random variance for each cell; offer
 made to a chain, whose variances are drawn anew in every step. How long it must run is measured by L-lag couplings
 (`noise/convergence.py`) before any data is seen; two copies meet as soon as both accept one offer
 (docs/theory/walks.md). With bounds and other inequalities, noise that breaks one is drawn again: the run length stays
-public, and a table that leaves too little room is refused.
+public, and a table that leaves too little room is refused; where the held figures leave none enough, at once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.conditioning.corners import roomy_table
 from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.in_turn_steps import (
@@ -49,6 +50,8 @@ LARGEST_COEFFICIENT = 2**20
 WIDEST = 2.0**16
 #: Fewest dimensions at which bounds are kept by drawing again, draws for each table, and chains that run at once.
 FEWEST_BOUNDED, MOST_AGAIN, AT_ONCE = 13, 200, 32
+#: Least share of offers within the bounds of the roomiest table with the held figures, and how many are looked at.
+LEAST_WITHIN, OFFERS = 0.01, 1_024
 #: Largest rate 1/λ of Laplace noise: where noise is narrower, some states are hardly ever left.
 LARGEST_RATE = 0.8
 #: Least share of offers that are accepted, and how many offers it is measured on: so many chains, so many steps.
@@ -386,6 +389,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     if not problem.depends_on_data:
         return _drawn(problem, size, stream)
     table = np.asarray(truth, dtype=np.int64)
+    _refuse_without_room(problem, table)
     noise = np.empty((size, problem.law.n), dtype=np.int64)
     missing, tries = np.arange(size), 0
     while missing.size:
@@ -400,13 +404,27 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     return noise
 
 
-def _within(problem: Problem, table: Ints, noise: Ints) -> npt.NDArray[np.bool_]:
+def _refuse_without_room(problem: Problem, table: Ints) -> None:
+    """Refuse where even the roomiest table with the held figures is too rarely within bounds; this is public."""
+    rooms: dict[bytes, bool] = problem.__dict__.setdefault("_rooms", {})
+    held = (problem.space.rows @ table).tobytes()
+    if held not in rooms:
+        found, roomy, stream = _found(problem), roomy_table(problem, table), seeded(SEED)
+        assert found is not None
+        states = found.draw(OFFERS, stream) if isinstance(found, Rejection) else found.start(OFFERS, stream)
+        noise = found.layout.noise(states, problem.law.n)
+        rooms[held] = roomy is None or bool(_within(problem, roomy, noise, SLACK).mean() >= LEAST_WITHIN)
+    if not rooms[held]:
+        raise Refused(TOO_RARE)
+
+
+def _within(problem: Problem, table: npt.NDArray[Any], noise: Ints, slack: float = 0) -> npt.NDArray[np.bool_]:
     """Which rows of noise leave the table within all bounds and inequalities; the equalities hold by themselves."""
     low, high = problem.system.integer_bounds(problem.unit)
     values, rows = table + noise, problem.system.inequalities
-    inside = ((values >= low) & (values <= high)).all(axis=1)
+    inside = ((values + slack >= low) & (values - slack <= high)).all(axis=1)
     limits = np.array([math.ceil(limit / problem.unit) for limit in rows.b.tolist()], dtype=np.int64)
-    return np.asarray(inside & (rows.A @ values.T - limits[:, None] >= 0).all(axis=0))
+    return np.asarray(inside & (rows.A @ values.T - limits[:, None] >= -slack).all(axis=0))
 
 
 def spread(problem: Problem) -> Spread | None:

@@ -325,11 +325,13 @@ class Aim:
         law = self.law
         which = b"" if law.which is None else law.which.tobytes()
         key = law.kind, tuple(law.scale_values), which, self.basis.tobytes(), self.distance
-        if key not in LISTS:
-            if len(LISTS) >= MOST_LISTS:
-                LISTS.clear()
-            LISTS[key] = self._made()
-        return LISTS[key]
+        if key in (lists := LISTS.copy()):  # another thread may clear them
+            return lists[key]
+        found = self._made()
+        if len(LISTS) >= MOST_LISTS:
+            LISTS.clear()
+        LISTS[key] = found
+        return found
 
     def _made(self) -> List | None:
         search = Search.of(self.basis, self.rates)

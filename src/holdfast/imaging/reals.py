@@ -20,7 +20,7 @@ from holdfast.imaging.finish import finish
 from holdfast.imaging.grid import Ints, Task
 from holdfast.imaging.inwards import rounded_inwards
 from holdfast.imaging.solvers import Proposal, inner_point, least_absolute, least_squares
-from holdfast.imaging.whole import nearest_whole
+from holdfast.imaging.whole import anywhere
 
 #: A gap above this share of the objective is looked at again in rationals, where the problem is small.
 LOOSE = 1e-7
@@ -67,15 +67,14 @@ def nearest_real(task: Task) -> Answer | None:
 
 
 def _in_whole_numbers(task: Task, real: Proposal | None) -> Answer | None:
-    """The nearest whole numbers, which tables of counts always have; None where there are none or none are found."""
+    """Whole numbers near the best reals, as tables of counts always have some; None where none are found."""
     whole = task.in_whole_numbers()
     if whole is None:
         return None
-    try:
-        found = nearest_whole(whole, proposed(whole))
-    except Refused:
+    found = anywhere(whole, proposed(whole))
+    if found is None:
         return None
-    moves = found.values.astype(np.int64) * task.grid.denominator - task.start
+    moves = (whole.start + found.moves) * task.grid.denominator - task.start
     prices = (np.zeros(task.gap.size), np.zeros(task.least.size)) if real is None else real.prices
     return None if task.missed(moves) is not None else answered(task, moves, prices)
 

@@ -56,7 +56,7 @@ def nearest_whole(task: Task, real: Proposal | None) -> Answer:
     if found is None or (not found.nearest and _is_small(task)):
         found = _settled(task, found) or found
     if found is None:
-        found = _anywhere(task, real or _proposed(task))
+        found = anywhere(task, real)
     if found is None:
         raise Refused(NOWHERE)
     return answered(task, found.moves, found.prices, nearest=found.nearest)
@@ -185,8 +185,9 @@ def _settled(task: Task, found: Point | None) -> Point | None:
     return Point(best.moves, real.of_rows(rows) if found is None else found.prices, proved)
 
 
-def _anywhere(task: Task, real: Proposal) -> Point | None:
+def anywhere(task: Task, real: Proposal | None) -> Point | None:
     """Any allowed whole point, as near to the real moves as one of the distances tried."""
+    real = real or _proposed(task)
     centre = Centre.of(task, real.prices, 4 * task.objective(real.moves) + 1.0, real.moves)
     middle = np.clip(np.rint(real.moves).astype(np.int64), task.low, task.high)
     for distance in DISTANCES:
