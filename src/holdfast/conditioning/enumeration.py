@@ -149,7 +149,7 @@ def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) 
 
 def _row(rows: Rows, i: int, unit: Fraction) -> tuple[dict[int, int], int | Fraction]:
     row = rows.A[[i]]
-    right = Fraction(rows.b[i]) / unit
+    right = Fraction(rows.b.item(i)) / unit
     whole = int(right) if right.denominator == 1 else right  # whole numbers are much faster than fractions
     return dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)), whole
 

@@ -190,7 +190,7 @@ class Line:
             row = rows.A[[i]]
             terms = list(zip(row.indices.tolist(), row.data.tolist(), strict=True))
             reached = sum(a * self.point[j] for j, a in terms)
-            ends.append((sum(a * self.direction[j] for j, a in terms), Fraction(rows.b[i]) / unit - reached))
+            ends.append((sum(a * self.direction[j] for j, a in terms), Fraction(rows.b.item(i)) / unit - reached))
         least: int | None = None
         most: int | None = None
         for factor, right in ends:

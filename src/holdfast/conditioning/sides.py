@@ -152,7 +152,7 @@ class Total:
             return None
         signs = np.empty(problem.law.n, dtype=np.int64)
         signs[rows.A.indices] = np.sign(rows.A.data)
-        return cls(problem, signs, Fraction(rows.b[0]) / int(sizes[0]) / problem.unit)
+        return cls(problem, signs, Fraction(rows.b.item(0)) / int(sizes[0]) / problem.unit)
 
     @property
     def _scale(self) -> Fraction:
