@@ -24,7 +24,7 @@ SHAPE = (3, 3)
 CROSSED = hf.invariant(hf.exact_margins(SHAPE, [(0,), (1,)]))
 WIDE = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
 ALL_PAIRS = hf.invariant(hf.exact_margins((2, 2, 2), [(0, 1), (0, 2), (1, 2)]))
-ALL_PAIRS_OF_FOUR = hf.invariant(hf.exact_margins((2, 2, 2, 2), list(combinations(range(4), 2))))
+OF_FOUR, OF_FIVE = (hf.invariant(hf.exact_margins((2,) * k, list(combinations(range(k), 2)))) for k in (4, 5))
 ROW = np.ones((1, 4), dtype=int)
 
 
@@ -46,7 +46,7 @@ def cases() -> list[Case]:
     flat_truth, deep_truth = FLAT.sum_up([1, 0, 2]), DEEP.sum_up([1, 0, 2, 0, 3])
     cube, cubes = hf.margins((2, 2, 2)), np.array([1, 0, 2, 0, 1, 1, 0, 3])
     wide, counted = hf.margins((4, 5)), np.arange(20) * 7 % 23
-    squares, tables = np.array([1, 0, 2, 0, 1, 1, 0, 3, 0]), np.arange(16) * 7 % 11
+    squares = np.array([1, 0, 2, 0, 1, 1, 0, 3, 0])
     return [
         Case("nothing", cells, counts, None),
         Case("exact total of 4 cells", cells, counts, hf.invariant(ROW)),
@@ -67,7 +67,8 @@ def cases() -> list[Case]:
         Case("two crossed margins exact, 4 × 5", wide, counted, WIDE),
         Case("two crossed margins exact, 4 × 5, not negative", wide, counted, WIDE & hf.nonnegative()),
         Case("all two-way margins exact, 2 × 2 × 2, not negative", cube, cubes, ALL_PAIRS & hf.nonnegative()),
-        Case("all two-way margins exact, 2 × 2 × 2 × 2", hf.margins((2, 2, 2, 2)), tables, ALL_PAIRS_OF_FOUR),
+        Case("all two-way margins exact, 2 × 2 × 2 × 2", hf.margins((2,) * 4), np.arange(16) * 7 % 11, OF_FOUR),
+        Case("all two-way margins exact, 2 × 2 × 2 × 2 × 2", hf.margins((2,) * 5), np.arange(32) * 7 % 11, OF_FIVE),
         Case("union of two boxes", cells, counts, hf.between(0, 2) | hf.between(4, 5)),
     ]
 

@@ -27,7 +27,7 @@ def test_the_page_says_what_the_library_does(generator):
 
 def test_every_cell_is_drawn_or_refused_with_a_sentence(generator):
     cells = list(generator.cells())
-    assert len(cells) == 4 + 20 * 8
+    assert len(cells) == 4 + 21 * 8
     for cell in cells:
         refused = cell.way.startswith("refused: ")
         assert cell.drawn != refused
