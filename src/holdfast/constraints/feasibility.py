@@ -39,7 +39,7 @@ _NOISE = 1e-7
 #: and for the search for multipliers. What is not decided by then counts as possible.
 _GLANCE, _PROOF = 10**9, 10**10
 #: Systems up to this many non-zeros are searched for whole points; nodes of that search times non-zeros, and the most.
-_LARGEST_WHOLE, _NODES, _MOST_NODES = 200_000, 10**7, 2_000
+_LARGEST_WHOLE, _NODES, _MOST_NODES = 200_000, 10**7, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ def _program(found: Model, work: int, *, elastic: bool = False, integer: bool = 
     m, n = found.rows.count, found.n
     extra = m + int(found.equality.sum()) if elastic else 0
     A = found.rows.A.astype(np.float64)
-    lengths = np.maximum(abs(A).max(axis=1).toarray().ravel(), 1.0)
+    lengths = np.ones(m) if integer else np.maximum(abs(A).max(axis=1).toarray().ravel(), 1.0)
     A = sparse.csr_array(sparse.diags_array(1 / lengths, format="csr") @ A)
     if elastic:
         missing = sparse.identity(m, format="csr")
