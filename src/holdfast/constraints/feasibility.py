@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
+from holdfast.constraints.dual_steps import MOST_OUTPUTS
 from holdfast.constraints.elimination import eliminate
 from holdfast.constraints.lattice import rational_basis
 from holdfast.constraints.parts import EQUALITIES, Part
@@ -39,7 +40,7 @@ _NOISE = 1e-7
 #: and for the search for multipliers. What is not decided by then counts as possible.
 _GLANCE, _PROOF = 10**9, 10**10
 #: Systems up to this many non-zeros are searched for whole points; nodes of that search times non-zeros, and the most.
-_LARGEST_WHOLE, _NODES, _MOST_NODES = 200_000, 10**7, 20_000
+_LARGEST_WHOLE, _NODES, _MOST_NODES, _FEW_NODES = 200_000, 10**7, 20_000, 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,8 @@ def _program(found: Model, work: int, *, elastic: bool = False, integer: bool = 
     if integer:
         program.integrality_ = [highspy.HighsVarType.kInteger] * n
     if integer:
-        solver = quiet_solver(mip_max_nodes=min(_MOST_NODES, 10 + _NODES // max(1, A.nnz)))
+        most = _FEW_NODES if n <= MOST_OUTPUTS else _MOST_NODES  # what is small is soon decided in rationals
+        solver = quiet_solver(mip_max_nodes=min(most, 10 + _NODES // max(1, A.nnz)))
     else:
         solver = quiet_solver(simplex_iteration_limit=max(100, work // (A.nnz + m + n + extra)))
     solver.passModel(program)
