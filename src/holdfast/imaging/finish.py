@@ -33,8 +33,12 @@ def rounded(task: Task, real: Floats) -> Ints:
     return np.asarray(np.clip(near, task.low, task.high))
 
 
-def finish_network(task: Task, arcs: Arcs, real: Floats, prices: Floats) -> Ints | None:
-    """Whole moves next to real ones on a network; None where there are none."""
+def finish_network(task: Task, arcs: Arcs, real: Floats) -> Ints | None:
+    """Whole moves next to real ones on a network; None where there are none.
+
+    Where no forest has room, as little as possible is added to the rounded moves, in all: many steps go at once, where
+    the cheapest squares would take steps of the grid one by one.
+    """
     moves = rounded(task, real)
     lacking = balances(task, arcs, moves)
     if not lacking.any():
@@ -43,7 +47,11 @@ def finish_network(task: Task, arcs: Arcs, real: Floats, prices: Floats) -> Ints
         tried = moves.copy()
         if send_along_forest(arcs.tail, arcs.head, lacking.copy(), tried, task.low, task.high, room):
             return tried
-    return cheapest_on_network(task, arcs, prices, absolute=False)[0]
+    added = np.zeros_like(moves)
+    ends, alike = (arcs.tail, arcs.head, arcs.order, arcs.starts), np.ones(moves.size)
+    low, high = task.low - moves, task.high - moves
+    sent = send(*ends, lacking, alike, low, high, True, added, np.zeros(lacking.size))
+    return moves + added if sent else None
 
 
 def balances(task: Task, arcs: Arcs, moves: Ints) -> Ints:

@@ -61,7 +61,7 @@ def _moved(task: Task) -> tuple[Ints, Floats]:
             raise Refused(UNSOLVED)
         prices = real.prices[0]
         if not problem.integer:
-            found = finish_network(task, arcs, real.moves, prices)
+            found = finish_network(task, arcs, real.moves)
             if found is None:
                 raise Refused(UNSOLVED)
             return found, prices
