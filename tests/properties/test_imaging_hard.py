@@ -21,8 +21,8 @@ REAL = (4, 8, 20, 27, 30, 33, 34, 36, 37, 96, 111, 124, 126, 140, 148, 159, 161,
 WHOLE = (16, 31, 41, 51, 56, 57, 76, 97, 123, 130, 190, 191, 237, 298, 303, 382, 448, 806, 3285, 3869)
 
 
-#: Larger ones: corners with large determinants, prices that pull at bounds, rungs without any whole point, and a network
-#: on whose grid a million steps are left to send.
+#: Larger ones: corners with large determinants, prices that pull at bounds, rungs without any whole point, and a
+#: network on whose grid a million steps are left to send.
 LARGER_REAL, LARGER_WHOLE = (13, 26, 69, 167, 192, 310, 319, 345, 465, 467, 6953), (223, 388, 397)
 
 
