@@ -1,10 +1,10 @@
 """Classic contingency tables with all two-way margins exact: both verbs, their errors, and the cells that are pinned.
 
-For each table `ct_*.csv` (one of two axes has its two margins exact; above 300 cells closed forms only): integer Laplace
-and Gaussian noise of scale 2 on every cell, conditioned on the exact margins, and Laplace noise given non-negativity
-too; and the noisy table moved to the nearest one, over the reals and, with non-negativity, in whole numbers. Printed:
-the way, the mean absolute error of a cell over the repetitions, the time of all of them with the measurement of run
-lengths, and how many cells the margins pin. What is refused is printed with its sentence.
+For each table `ct_*.csv` (one of two axes has its two margins exact; above 300 cells closed forms only): integer
+Laplace and Gaussian noise of scale 2 on every cell, conditioned on the exact margins, and Laplace noise given non-
+negativity too; and the noisy table moved to the nearest one, over the reals and, with non-negativity, in whole numbers.
+Printed: the way, the mean absolute error of a cell over the repetitions, the time of all of them with the measurement
+of run lengths, and how many cells the margins pin. What is refused is printed with its sentence.
 
     python benchmarks/classic_tables.py --data FOLDER [--repeats 10] [--verb given|onto]
 """
