@@ -458,7 +458,6 @@ def test_secrets_are_private(folder, monkeypatch):
     [
         ("consistent,", "consistent, nonnegative,", "agents cannot make this table"),
         ("consistent, ", "", "what the slices add up to"),
-        ("consistent,", "consistent, {equals: {sum: [North, South], value: 7}},", "no agent can test equals"),
         ("method: given", "method: onto", "agents cannot make this table"),
         ("accept_disclosure: true\n", "", "accept_disclosure: true"),
         ("epsilon: 1}\ntable", "epsilon: 1, unit: {column: rider, max_records: 1}}\ntable", "several agents"),
@@ -470,6 +469,13 @@ def test_secrets_are_private(folder, monkeypatch):
 def test_specs_that_agents_cannot_follow_are_refused(folder, old, new, sentence):
     (folder / "spec.yaml").write_text(SPEC.replace(old, new))
     with pytest.raises(Refused, match=sentence):
+        Job.from_spec(read_spec(folder / "spec.yaml"))
+
+
+def test_sums_that_no_agent_can_test_are_refused(folder):
+    spec = SPEC.replace("consistent,", "consistent, {equals: {sum: [North, South], value: 7}},")
+    (folder / "spec.yaml").write_text(spec.replace("epsilon: 1}", "epsilon: 1, delta: 1e-6, noise: laplace}"))
+    with pytest.raises(Refused, match="no agent can test equals"):
         Job.from_spec(read_spec(folder / "spec.yaml"))
 
 
