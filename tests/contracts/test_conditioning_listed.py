@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, listed
+from holdfast.conditioning import Problem, listed, listed_search
 
 
 def cube(*shape):
@@ -67,7 +67,7 @@ def test_a_list_that_turns_out_too_long_is_not_accepted(limit, monkeypatch):
     base = hf.laplace(hf.histogram(18), scale=scales).base
     asked = Problem(base.law, cube(2, 3, 3).system(18))
     monkeypatch.setattr(listed, "LISTS", {})
-    monkeypatch.setattr(listed, limit, 3)
+    monkeypatch.setattr(listed if limit == "MOST_SHELLS" else listed_search, limit, 3)
     assert not listed.accepts(asked)
     monkeypatch.undo()
     assert listed.accepts(Problem(base.law, cube(2, 3, 3).system(18)))
@@ -77,7 +77,7 @@ def test_a_search_that_takes_too_long_is_refused(monkeypatch):
     mechanism = hf.laplace(hf.margins((2, 3, 3)), scale=1).given(cube(2, 3, 3))
     assert mechanism.method == "listed"
     monkeypatch.setattr(listed, "LISTS", {})
-    monkeypatch.setattr(listed, "MOST_VISITS", 10)
+    monkeypatch.setattr(listed_search, "MOST_VISITS", 10)
     with pytest.raises(hf.Refused, match="could not be listed in time"):
         mechanism.noise(1)
 

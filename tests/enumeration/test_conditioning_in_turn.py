@@ -5,7 +5,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.conditioning import Problem
-from holdfast.conditioning.in_turn import Layout, MixtureChain, Rejection
+from holdfast.conditioning.in_turn_offers import Layout, MixtureChain, Rejection
 from holdfast.conditioning.in_turn_steps import in_turn, log_total, prepare, room_for
 from listed_noise import listed
 

@@ -9,7 +9,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.conditioning import Problem, listed
-from holdfast.conditioning.listed import Search, Shells, cell_shares, log_most, log_sums, needed_radius
+from holdfast.conditioning.listed_search import PRIME, Search, cell_shares, log_most, log_sums, needed_radius
+from holdfast.noise.finite import FiniteLaw
 from holdfast.noise.precision import working_precision
 
 CROSSED = [(0,), (1,)]
@@ -108,7 +109,7 @@ def test_outputs_that_are_not_independent_do_not_bound_a_sum():
     """Twice the same row: one of them at a time; a row of zeros never."""
     basis = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])
     assert cell_shares(basis, np.ones(4)).tolist() == [0.5, 0.5, 1.0, 0.0]
-    assert cell_shares(listed.PRIME * basis, np.ones(4)) is None  # nothing is seen modulo the prime
+    assert cell_shares(PRIME * basis, np.ones(4)) is None  # nothing is seen modulo the prime
 
 
 def test_shells_have_the_probabilities_of_their_vectors():
@@ -121,12 +122,12 @@ def test_shells_have_the_probabilities_of_their_vectors():
     assert found.starts[1] == 1
     counts = np.diff(found.starts)
     assert np.allclose(np.repeat([float(each) for each in found.exponents], counts), sizes)
-    shells = Shells(found.exponents, counts.tolist())
+    shells = FiniteLaw(found.exponents, counts.tolist())
     weights = np.cumsum(np.exp(-sizes))
     with working_precision(80):
         for k in (1, 2, 5, 40):
             assert float(shells.at(k)) == pytest.approx(weights[found.starts[k] - 1] / weights[-1], abs=1e-12)
-    assert Shells([Fraction(0)], [1]).size == 1
+    assert FiniteLaw([Fraction(0)], [1]).size == 1
 
 
 def test_whole_numbers_below_a_limit_are_all_alike():

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.conditioning import Problem, in_turn
-from holdfast.conditioning.in_turn import Layout, MixtureChain
+from holdfast.conditioning import Problem, in_turn, in_turn_offers
+from holdfast.conditioning.in_turn_offers import Layout, MixtureChain
 from holdfast.conditioning.walk import LineChain
 from holdfast.noise import convergence
 from listed_noise import listed, pearson, two_samples
@@ -99,7 +99,7 @@ def chain_of(shape, scale):
 
 def test_offered_variances_weighed_by_their_tilt_are_those_of_independent_noise(monkeypatch):
     """Also where narrow ones are written as one: the tilt they are kept by is the one that their weights undo."""
-    monkeypatch.setattr(in_turn, "NARROWEST", 4.0)
+    monkeypatch.setattr(in_turn_offers, "NARROWEST", 4.0)
     layout, typical, held = chain_of((2, 2, 3), 3)[1].layout, np.full(12, 20.0), np.full(12, 0.95)
     chain = MixtureChain(layout, np.full(12, 1 / 3), typical, held, True)
     alone = dataclasses.replace(chain, held=np.zeros(12))._offered_scales(20_000, hf.seeded(11)).ravel()

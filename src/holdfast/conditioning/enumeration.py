@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import highspy
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.constraints import Rows
 from holdfast.constraints.solver import quiet_solver
 from holdfast.noise.comparison import Comparison
-from holdfast.noise.precision import ball
+from holdfast.noise.finite import FiniteLaw
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
@@ -72,9 +70,8 @@ def _confined(problem: Problem) -> bool:
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
     """Draw noise such that truth + noise is one of the listed tables, with its exact conditional probability."""
     assert truth is not None
-    tables = possible_tables(problem, np.asarray(truth, dtype=np.int64))
-    comparison = Comparison.of(Choice(problem, tables - np.asarray(truth, dtype=np.int64)))
-    return np.asarray(tables[comparison.draw(size, stream)] - truth)
+    table = np.asarray(truth, dtype=np.int64)
+    return drawn_among(problem, possible_tables(problem, table) - table, size, stream)
 
 
 def spread(problem: Problem) -> Spread | None:
@@ -181,49 +178,19 @@ def _open(signed: int, j: int, low: list[int], high: list[int]) -> bool:
     return high[j] >= LARGEST if signed > 0 else low[j] <= -LARGEST
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """Finitely many noise vectors with weights e^{−Σ|u_i|/λ_i} or e^{−Σu_i²/2σ_i²}, as exact exponents."""
+def drawn_among(problem: Problem, noise: npt.NDArray[np.int64], size: int, stream: Stream) -> npt.NDArray[np.int64]:
+    """Draw some of these vectors of noise, by their weights."""
+    comparison = Comparison.of(FiniteLaw(exponents(problem, noise), [1] * len(noise)))
+    return np.asarray(noise[comparison.draw(size, stream)])
 
-    problem: Problem
-    noise: npt.NDArray[np.int64]
-    _sums: dict[int, list[arb]] = field(default_factory=dict, repr=False)
 
-    @property
-    def size(self) -> int | None:
-        """Number of vectors."""
-        return len(self.noise)
-
-    def at(self, k: int) -> arb:
-        """Enclose the probability of the first k vectors."""
-        sums = self._partial()
-        return arb(0) if k == 0 else arb(1) if k == len(sums) else sums[k - 1] / sums[-1]
-
-    def run(self) -> Iterator[arb]:
-        """Enclose the cumulative probabilities in turn, without the last."""
-        sums = self._partial()
-        for partial in sums[:-1]:
-            yield partial / sums[-1]
-
-    def _partial(self) -> list[arb]:
-        bits = int(ctx.prec)
-        if bits not in self._sums:
-            exponents = self.exponents()
-            least = min(exponents)
-            running, sums = arb(0), []
-            for exponent in exponents:
-                running = running + (-ball(exponent - least)).exp()
-                sums.append(running)
-            self._sums[bits] = sums
-        return self._sums[bits]
-
-    def exponents(self) -> list[Fraction]:
-        """Σ|u_i|/λ_i or Σu_i²/2σ_i² of each vector."""
-        law = self.problem.law
-        which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
-        power, factor = (1, Fraction(1)) if law.kind == "laplace" else (2, Fraction(1, 2))
-        rates = [Fraction(0) if scale is None else factor / scale for scale in law.scale_values]
-        sizes = np.zeros((len(self.noise), len(rates)), dtype=object)
-        for i in range(law.n):
-            sizes[:, which[i]] += np.abs(self.noise[:, i].astype(object)) ** power
-        return [sum((rate * int(s) for rate, s in zip(rates, row, strict=True)), Fraction(0)) for row in sizes]
+def exponents(problem: Problem, noise: npt.NDArray[np.int64]) -> list[Fraction]:
+    """Σ|u_i|/λ_i or Σu_i²/2σ_i² of each vector, exactly: its weight is e to minus this."""
+    law = problem.law
+    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+    power, factor = (1, Fraction(1)) if law.kind == "laplace" else (2, Fraction(1, 2))
+    rates = [Fraction(0) if scale is None else factor / scale for scale in law.scale_values]
+    sizes = np.zeros((len(noise), len(rates)), dtype=object)
+    for i in range(law.n):
+        sizes[:, which[i]] += np.abs(noise[:, i].astype(object)) ** power
+    return [sum((rate * int(s) for rate, s in zip(rates, row, strict=True)), Fraction(0)) for row in sizes]

@@ -27,7 +27,6 @@ from holdfast.conditioning.problem import Problem
 from holdfast.conditioning.segments import Line
 from holdfast.conditioning.tree_side import Tree
 from holdfast.constraints import System
-from holdfast.noise.comparison import Comparison
 from holdfast.noise.precision import ball
 from holdfast.randomness import Stream
 from holdfast.trees.pairs import Exchanged, spread_evenly
@@ -206,14 +205,13 @@ class Listed:
         if not len(self.tables):
             return arb(0)
         total = arb(0)
-        for exponent in enumeration.Choice(self.problem, self.tables - truth).exponents():
+        for exponent in enumeration.exponents(self.problem, self.tables - truth):
             total = total + ball(-exponent).exp()
         return total
 
     def draw(self, truth: Values, size: int, stream: Stream) -> Values:
         """Draw one of the tables."""
-        noise = self.tables - truth
-        return np.asarray(noise[Comparison.of(enumeration.Choice(self.problem, noise)).draw(size, stream)])
+        return enumeration.drawn_among(self.problem, self.tables - truth, size, stream)
 
 
 @dataclass(frozen=True, eq=False)

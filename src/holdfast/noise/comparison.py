@@ -15,7 +15,7 @@ No rounding error reaches the law (proof: docs/theory/exact-draws.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -50,6 +50,20 @@ class Cumulative(Protocol):
 
     def run(self) -> Iterator[arb]:
         """Enclose F_1, F_2, … in turn at the working precision, without F_size."""
+
+
+def below(enclose: Callable[[], arb], value: int, bits: int, stream: Stream) -> bool:
+    """Return whether U is below a probability that `enclose` encloses, given first digits of U; more are drawn."""
+    while bits <= MOST_BITS:
+        with working_precision(bits + _MORE_BITS):
+            scaled = enclose() * arb(2) ** bits
+            if scaled >= arb(fmpz(value + 1)):
+                return True
+            if scaled <= arb(fmpz(value)):
+                return False
+        value = value << _MORE_BITS | stream.bits(_MORE_BITS)
+        bits += _MORE_BITS
+    raise ArithmeticError("a draw stayed undecided after a million bits")
 
 
 @numba.njit(cache=True)

@@ -27,11 +27,10 @@ from functools import lru_cache
 import numba
 import numpy as np
 import numpy.typing as npt
-from flint import arb, fmpz
 
-from holdfast.noise.comparison import WORD_BITS, Comparison
+from holdfast.noise.comparison import WORD_BITS, Comparison, below
 from holdfast.noise.geometric import LaplaceSampler, laplace_sampler, unfold
-from holdfast.noise.precision import MOST_BITS, ball, double, working_precision
+from holdfast.noise.precision import ball, double, working_precision
 from holdfast.noise.theta import GaussianTails
 from holdfast.noise.zigzag import Zigzag
 from holdfast.randomness import Stream
@@ -90,17 +89,8 @@ def judge(
 
 
 def coin(exponent: Fraction, value: int, bits: int, stream: Stream) -> bool:
-    """Return whether U < e^{−exponent}, given first digits of U, drawing more while undecided."""
-    while bits <= MOST_BITS:
-        with working_precision(bits + 64):
-            scaled = ball(-exponent).exp() * arb(2) ** bits
-            if scaled >= arb(fmpz(value + 1)):
-                return True
-            if scaled <= arb(fmpz(value)):
-                return False
-        value = value << 64 | stream.bits(64)
-        bits += 64
-    raise ArithmeticError("a draw stayed undecided after a million bits")
+    """Return whether U < e^{−exponent}, given first digits of U."""
+    return below(lambda: ball(-exponent).exp(), value, bits, stream)
 
 
 @dataclass(frozen=True, eq=False)

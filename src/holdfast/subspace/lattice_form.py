@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import flint
 import numpy as np
 import numpy.typing as npt
-from flint import arb, fmpz
+from flint import arb
 from scipy import linalg
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.noise.precision import MOST_BITS, working_precision
+from holdfast.noise.comparison import below
 from holdfast.noise.shifted_gaussian import ShiftedGaussian
 from holdfast.randomness import Stream
 
@@ -192,24 +192,15 @@ class LatticeForm:
         uniform = values * 2.0**-_COIN_BITS
         accepted = uniform + 2.0**-_COIN_BITS <= low
         for row in np.flatnonzero(~accepted & (uniform < high)):
-            accepted[row] = self._coin(rests[row], int(values[row]), stream)
+            accepted[row] = below(partial(self._ratio, rests[row]), int(values[row]), _COIN_BITS, stream)
         return drawn, accepted
 
-    def _coin(self, rests: Ints, value: int, stream: Stream) -> bool:
-        """Return whether U < Π θ_i(c_i)/θ_i(0), given first digits of U, drawing more while undecided."""
-        bits = _COIN_BITS
-        while bits <= MOST_BITS:
-            with working_precision(bits + 64):
-                scaled = arb(2) ** bits
-                for law, rest in zip(self._laws, rests, strict=True):
-                    scaled = scaled * law.ratio(int(rest)) if rest else scaled
-                if scaled >= arb(fmpz(value + 1)):
-                    return True
-                if scaled <= arb(fmpz(value)):
-                    return False
-            value = value << 64 | stream.bits(64)
-            bits += 64
-        raise ArithmeticError("a draw stayed undecided after a million bits")
+    def _ratio(self, rests: Ints) -> arb:
+        """Enclose Π θ_i(c_i)/θ_i(0) at the working precision."""
+        product = arb(1)
+        for law, rest in zip(self._laws, rests, strict=True):
+            product = product * law.ratio(int(rest)) if rest else product
+        return product
 
 
 def _short(value: float) -> Fraction:
