@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import released
+from holdfast.arguments import Refused
 from holdfast.extension import Extended
 from holdfast.release import choosing
 from holdfast.release.caveats import ESTIMATED
 from holdfast.release.explain import explain
+from holdfast.release.ledger import Ledger
 from holdfast.release.methods import EXTENDED
 from holdfast.release.places import SpecError
 from holdfast.release.plan import plan
@@ -155,6 +157,15 @@ def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_
 def test_a_delta_that_was_not_asked_for_is_refused_before_the_charge(tmp_path):
     with pytest.raises(SpecError, match="a delta for numerical error, and only epsilon is asked"):
         job(tmp_path, crossed("laplace", "walk", table=""))
+
+
+def test_statements_that_do_not_add_up_to_what_was_asked_are_refused_before_the_charge(tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "_weaker_than_asked", lambda *_: None)
+    change = ("table: {histogram: age}", "table: {cube: [sex, age]}\nhold: [{exact: [sex, age]}]\nmethod: walk")
+    made = released.job(tmp_path, "histogram", change)
+    with pytest.raises(Refused, match="would not pass its own verification"):
+        release(made)
+    assert Ledger(made.spec.ledger_file).entries() == []
 
 
 def test_draws_that_come_near_their_law_are_released_where_a_delta_is_asked(tmp_path):
