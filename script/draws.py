@@ -48,7 +48,8 @@ def digest(*parts: Any) -> str:
 def loaded(name: str, path: Path) -> Any:
     """A script of the project as a module."""
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -1,8 +1,8 @@
 """Print the figures of the house: how many modules a folder holds, how long things are, and whether imports go one way.
 
 Run: script/house [--all]
-It reads the files under src/ as text and needs nothing but Python. The limits are those of CONTRIBUTING.md; what exceeds
-one is named, and the program ends with 1. `--all` names every folder with its sentence.
+It reads the files under src/ as text and needs nothing but Python. The limits are those of CONTRIBUTING.md; what
+exceeds one is named, and the program ends with 1. `--all` names every folder with its sentence.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ class Module:
 
     @property
     def lines(self) -> int:
+        """How many lines it has."""
         return len(self.text.splitlines())
 
     @property
     def is_front(self) -> bool:
+        """Whether it is the front of a folder."""
         return self.path.name == "__init__.py"
 
 

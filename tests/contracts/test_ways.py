@@ -1,7 +1,7 @@
 """The contract of every way of both verbs: what a way must do to be one.
 
-Each way has examples here. A way that `choose.py` lists and that has none fails, and so does an example that another way
-draws. The law of a way is tested elsewhere, by enumeration and statistics; this is what holds of all of them.
+Each way has examples here. A way that `choose.py` lists and that has none fails, and so does an example that another
+way draws. The law of a way is tested elsewhere, by enumeration and statistics; this is what holds of all of them.
 """
 
 from dataclasses import dataclass
@@ -155,7 +155,7 @@ def test_the_same_seed_gives_the_same_draw_and_another_gives_another(verb, way, 
 def test_what_must_hold_holds(verb, way, example):
     drawn = applied(verb, way, example).simulate(example.truth, 50, rng=hf.seeded(5))
     system = example.constraint.system(example.base.query.n)
-    held = [branch for branch in system.branches] or [system]
+    held = list(system.branches) or [system]
     tolerance = 0 if drawn.dtype == np.int64 else 1e-8
 
     def kept(row, part):
