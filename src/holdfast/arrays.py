@@ -71,13 +71,13 @@ def _memo_of(owner: Owner) -> _Memo:
 def kept(
     function: Callable[Concatenate[Any, Arguments], Result],
 ) -> Callable[Concatenate[Any, Arguments], Result]:
-    """Keep what a function of an `Owner`, and of arguments that can be compared, returns: the newest few, for the owner.
+    """Keep what a function of an `Owner`, and of arguments that can be compared, returns: the newest few of each owner.
 
     Threads may call it at once; then it may be computed twice, and all get the result that was kept first.
     """
 
     @wraps(function)
-    def keeping(owner: Any, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    def keeping(owner: Any, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
         memo = _memo_of(owner)
         key = (*arguments, *sorted(named.items()))
         with memo.lock:
