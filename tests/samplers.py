@@ -2,7 +2,6 @@
 
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -45,12 +44,13 @@ def sampler(parents, kind, scales, low=None, high=None, exact=(), **options):
 
 def narrowed(made, width):
     """The same sampler with windows of a few places, so that totals often lie beyond them."""
-    guess, pieces = made.guess, made.pieces
+    up = made.messages
+    guess, pieces = up.guess, up.pieces
     middle = np.rint(guess.centre).astype(np.int64)
     low = np.minimum(np.maximum(middle - width, pieces.lowest), np.maximum(pieces.highest - 3, pieces.lowest))
     high = np.maximum(np.minimum(middle + width, pieces.highest), np.minimum(pieces.lowest + 3, pieces.highest))
-    vars(made)["guess"] = replace(guess, low=low, high=high)
-    vars(made)["learn"] = False
+    vars(up)["guess"] = guess._replace(low=low, high=high)
+    vars(up)["learn"] = False
     return made
 
 

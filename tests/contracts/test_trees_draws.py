@@ -6,7 +6,7 @@ import pytest
 import holdfast as hf
 from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys
-from holdfast.trees import undecided
+from holdfast.trees import ball_messages, undecided
 from samplers import NONE, narrowed, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
@@ -195,8 +195,9 @@ def test_no_coin_serves_twice(monkeypatch):
 def test_coins_of_a_chain_make_up_its_weight(parents, monkeypatch):
     """Where one leaf decides all, what is proposed times all coins is the product of the weights, at every total."""
     made = narrowed(sampler(parents, "gaussian", 4.0, need=0.05, need_inside=0.05), 3)
-    root = int(np.flatnonzero(made.pieces.root)[0])
-    k, shelf = int(made.pieces.kind[root]), made.messages
+    up = made.messages
+    root = int(np.flatnonzero(up.pieces.root)[0])
+    k, shelf = int(up.pieces.kind[root]), up.shelf
     chances = []
 
     def recorded(law, stream, stated, true):
@@ -208,9 +209,9 @@ def test_coins_of_a_chain_make_up_its_weight(parents, monkeypatch):
     for s in range(-15, 16):
         chances.clear()
         with working_precision(128):
-            undecided.Hand(made, lambda *path: None, lambda slot: 0).accept_piece(root, s)
+            undecided.Hand(up, lambda *path: None, lambda slot: 0).accept_piece(root, s)
             assert all(chance <= 1 + 1e-12 for chance in chances)
             assert bool(chances) == (not shelf.lo[k] <= s <= shelf.hi[k])
-            stated = float(made.undecided(128).message(k).at(s)) * np.exp(-shelf.tilt[k] * s)
+            stated = float(ball_messages.undecided(up, 128).message(k).at(s)) * np.exp(-shelf.tilt[k] * s)
         kept.append(stated * np.prod(chances) / np.exp(-len(parents) * s * s / 32))
     assert kept == pytest.approx([kept[0]] * len(kept), rel=1e-9)

@@ -181,7 +181,7 @@ def test_bounds_that_messages_leave_out_still_hold():
     made = sampler([-1] + [0] * 8, "laplace", 1, low)
     vars(made)["_limits"] = np.array([[2], [2]])
     draws = made.tables(ROWS).draw(4_000, hf.seeded(8))
-    assert made._far.size == 8
+    assert made.messages.far.size == 8
     assert (draws >= low).all()
     assert draws[:, 1:].min() == -2
     near = sampler([-1] + [0] * 8, "laplace", 1, low).tables(ROWS).draw(40_000, hf.seeded(9))

@@ -25,8 +25,9 @@ def test_parcels_of_wide_and_narrow_leaves_have_all_their_messages():
     made = sampler(
         np.r_[-1, np.zeros(64, int)], "laplace", np.r_[500.0, np.full(63, 60.0), 0.4], np.r_[-NONE, [0] * 64]
     )
-    _, slots, _ = made.blocks
-    kinds = made.pieces.leaf_kind[made.pieces.first[0] :][: made.pieces.count[0]]
+    _, slots, _ = made.messages.blocks
+    pieces = made.messages.pieces
+    kinds = pieces.leaf_kind[pieces.first[0] :][: pieces.members[0]]
     alike = int((kinds == kinds[0]).argmin())
     assert alike == 63
     assert slots[kinds[0], alike] >= 0
@@ -43,11 +44,11 @@ def test_a_far_bound_is_kept_where_one_parcel_pulls_hard(monkeypatch):
     low[845:] = 0
     low[large] = -365
     made = sampler(parents, "laplace", 8.0, low)
-    assert not made._prospect.is_rough
-    assert made._far.tolist() == [large]
-    kept = made._ready
+    assert not made.messages.prospect.is_rough
+    assert made.messages.far.tolist() == [large]
+    kept = made.messages.ready
     assert np.flatnonzero(kept.pulled).tolist() == [large]
-    assert kept._far.size == 0
+    assert kept.far.size == 0
     tables = made.draw(5, hf.seeded(1))
     assert sums_up(parents, tables)
     assert (tables >= low).all()
@@ -57,5 +58,5 @@ def test_far_bounds_are_left_out_where_nothing_pulls():
     parents = np.concatenate([[-1], np.zeros(40, int), 1 + np.repeat(np.arange(40), 20)])
     low = np.where(np.arange(parents.size) < 41, -NONE, -1000)
     made = sampler(parents, "laplace", 8.0, low)
-    assert made._ready.pulled is None
-    assert made._far.size == 800
+    assert made.messages.ready.pulled is None
+    assert made.messages.far.size == 800

@@ -142,10 +142,9 @@ def test_every_word_is_looked_up_where_its_ticket_lies():
             wanted.append(np.int16(np.uint16(cell >> 16 & 0xFFFF if ticket < first else cell & 0xFFFF)))
     parts, nothing = np.array(wanted), np.empty(0, dtype=np.int64)
     opened, noise = np.empty((parts.size, 2), dtype=np.int64), np.empty((parts.size, 1), dtype=np.int64)
-    tickets.draw(
-        made.cells, made.base, made.low, made.count, made.bits, h.step_kind, h.source, h.left, h.right,
-        np.array(borders, dtype=np.uint32), h.lines, h.line_of, nothing, nothing, opened, noise,
-    )  # fmt: skip
+    cells, steps = (made.cells, made.base, made.low, made.count, made.bits), (h.step_kind, h.source, h.left, h.right)
+    words = np.array(borders, dtype=np.uint32)
+    tickets.draw(cells, steps, words, h.lines, h.line_of, (nothing, nothing), opened, noise)
     is_open = parts == tickets.OPEN
     assert is_open.any()
     assert np.array_equal(opened[:, 0], np.where(is_open, 0, -1))

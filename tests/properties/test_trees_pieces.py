@@ -27,20 +27,20 @@ def forest_of(seed):
 
 def check(made):
     """All that must hold of the pieces of a sampler."""
-    pieces, forest = made.pieces, made.forest
+    pieces, forest = made.messages.pieces, made.forest
     free = np.flatnonzero(forest.is_leaf & ~forest.exact)
     assert np.array_equal(np.sort(pieces.leaves), free)
     parcels = pieces.left < 0
-    assert (pieces.count[parcels] > 0).all()
-    assert (pieces.count <= MOST_LEAVES).all()
-    assert np.array_equal(np.sort(pieces.first[parcels]), np.cumsum(pieces.count[parcels]) - pieces.count[parcels])
+    assert (pieces.members[parcels] > 0).all()
+    assert (pieces.members <= MOST_LEAVES).all()
+    assert np.array_equal(np.sort(pieces.first[parcels]), np.cumsum(pieces.members[parcels]) - pieces.members[parcels])
     # the leaves of each piece; children come before parents, and every piece but a root has one parent
     holds, above = [], np.zeros(pieces.size, dtype=int)
     for p in range(pieces.size):
         a, b = int(pieces.left[p]), int(pieces.right[p])
         assert max(a, b) < p
         if a < 0:
-            holds.append(set(pieces.leaves[pieces.first[p] : pieces.first[p] + pieces.count[p]].tolist()))
+            holds.append(set(pieces.leaves[pieces.first[p] : pieces.first[p] + pieces.members[p]].tolist()))
             continue
         above[a] += 1
         holds.append(set(holds[a]))
@@ -73,9 +73,9 @@ def check(made):
     which = made.law.which
     for p in range(pieces.size):
         e, k = int(pieces.example[pieces.kind[p]]), int(pieces.kind[p])
-        assert pieces.count[p] == pieces.count[e]
-        span = slice(pieces.first[p], pieces.first[p] + pieces.count[p])
-        other = slice(pieces.first[e], pieces.first[e] + pieces.count[e])
+        assert pieces.members[p] == pieces.members[e]
+        span = slice(pieces.first[p], pieces.first[p] + pieces.members[p])
+        other = slice(pieces.first[e], pieces.first[e] + pieces.members[e])
         mine, theirs = pieces.leaves[span], pieces.leaves[other]
         assert np.array_equal(which[mine], which[theirs])
         assert np.array_equal(made.low[mine], made.low[theirs])
@@ -128,18 +128,18 @@ def test_shapes_at_the_edges(parents):
 
 
 def test_nothing_free_leaves_no_piece():
-    assert sampler([-1, 0, 0], "laplace", 1, exact=[1, 2]).pieces.size == 0
-    assert sampler([-1], "laplace", 1, exact=[0]).pieces.size == 0
+    assert sampler([-1, 0, 0], "laplace", 1, exact=[1, 2]).messages.pieces.size == 0
+    assert sampler([-1], "laplace", 1, exact=[0]).messages.pieces.size == 0
 
 
 def test_alike_families_are_of_one_kind():
     parents = [-1] + [0] * 10 + [1 + i // 5 for i in range(50)]
-    pieces = sampler(parents, "laplace", 1).pieces
+    pieces = sampler(parents, "laplace", 1).messages.pieces
     parcels = np.flatnonzero(pieces.left < 0)
     assert parcels.size == 10
     assert np.unique(pieces.kind[parcels]).size == 1
     low = np.where(np.arange(61) == 60, 0, -NONE)
-    pieces = sampler(parents, "laplace", 1, low=low).pieces
+    pieces = sampler(parents, "laplace", 1, low=low).messages.pieces
     assert np.unique(pieces.kind[np.flatnonzero(pieces.left < 0)]).size == 2
 
 
@@ -148,8 +148,8 @@ def test_enormous_bounds_below_do_not_hide_a_bound_above():
     n = 101
     high = np.array([3] + [2**61] * 100)
     made = sampler([-1] + [0] * 100, "laplace", 1, high=high)
-    assert made.pieces.high[made.pieces.kind[made.pieces.output == 0]].tolist() == [3]
+    assert made.messages.pieces.high[made.messages.pieces.kind[made.messages.pieces.output == 0]].tolist() == [3]
     low = np.array([-3] + [-(2**61)] * 100)
     made = sampler([-1] + [0] * 100, "laplace", 1, low=low)
-    assert made.pieces.low[made.pieces.kind[made.pieces.output == 0]].tolist() == [-3]
+    assert made.messages.pieces.low[made.messages.pieces.kind[made.messages.pieces.output == 0]].tolist() == [-3]
     assert made.forest.n == n

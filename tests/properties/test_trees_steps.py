@@ -264,9 +264,8 @@ def test_choices_that_are_made_are_right(message, scale, words, data):
             for a in range(s - 39, s + 11):
                 whole += terms[a]
             for word in words:
-                found = choose_part(
-                    values, lo, hi, 0, powers[:50], -10, 39, LOW | HIGH, 0.0, s, start, np.uint64(word), 1e-14, room
-                )
+                one, other = (values, lo, hi, 0), (powers[:50], -10, 39, LOW | HIGH)
+                found = choose_part(one, other, 0.0, s, start, np.uint64(word), 1e-14, room)
                 if found != UNDECIDED:
                     assert found == place_of(zigzag(start, low, high), terms, whole, word)
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from holdfast.arrays import compiled
 from holdfast.trees.steps import HIGH, LOW, NEGLIGIBLE, ROUNDING, beyond
 
 #: What a draw returns that the error bounds do not decide.
 UNDECIDED = np.iinfo(np.int64).min
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 
-
-@numba.njit(**_OPTIONS)
+@compiled
 def choose_leaf(
     f: Any, lo: Any, powers: Any, low: Any, high: Any, s: Any, start: Any, total: Any, word: Any, slack: Any
 ) -> Any:
@@ -63,12 +61,14 @@ def choose_leaf(
     return UNDECIDED
 
 
-@numba.njit(**_OPTIONS)
-def choose_part(
-    f: Any, f_lo: Any, f_hi: Any, f_hard: Any, g: Any, g_lo: Any, g_hi: Any, g_hard: Any, tilt: Any,
-    s: Any, start: Any, word: Any, slack: Any, terms: Any,
-) -> Any:  # fmt: skip
-    """Draw f's part a of a total s with weight f(a)·g(s−a)·e^{tilt·a}, in the order start, start+1, start−1, …"""
+@compiled
+def choose_part(one: Any, other: Any, tilt: Any, s: Any, start: Any, word: Any, slack: Any, terms: Any) -> Any:
+    """Draw f's part a of a total s with weight f(a)·g(s−a)·e^{tilt·a}, in the order start, start+1, start−1, …
+
+    f and g are given by their values, the ends of their windows, and which of these are hard.
+    """
+    f, f_lo, f_hi, f_hard = one
+    g, g_lo, g_hi, g_hard = other
     low, high = max(f_lo, s - g_hi), min(f_hi, s - g_lo)
     if low > high or start < low or start > high:
         return UNDECIDED
@@ -126,8 +126,9 @@ def choose_part(
     return UNDECIDED
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def choose_total(f: Any, lo: Any, hi: Any, hard: Any, tilt: Any, start: Any, word: Any, slack: Any, terms: Any) -> Any:
     """Draw a total with weight f(s)·e^{−tilt·s}, in the order start, start+1, start−1, …"""
     ones = np.ones(hi - lo + 1)
-    return choose_part(f, lo, hi, hard, ones, -hi, -lo, 0, -tilt, np.int64(0), start, word, slack, terms)
+    one, other = (f, lo, hi, hard), (ones, -hi, -lo, np.int64(0))
+    return choose_part(one, other, -tilt, np.int64(0), start, word, slack, terms)

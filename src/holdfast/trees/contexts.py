@@ -30,7 +30,7 @@ class Contexts(NamedTuple):
 def find_contexts(pieces: Pieces, outputs: int) -> tuple[Contexts, Ints, int]:
     """The contexts of a forest, the law of every output, and the number of laws; the last law is that of 0."""
     *arrays, number, laws = _find(
-        pieces.kind, pieces.left, pieces.right, pieces.root, pieces.first, pieces.count, pieces.output, pieces.leaves,
+        pieces.kind, pieces.left, pieces.right, pieces.root, pieces.first, pieces.members, pieces.output, pieces.leaves,
         pieces.leaf_kind, pieces.kinds, outputs,
     )  # fmt: skip
     return Contexts(*arrays), number, int(laws)

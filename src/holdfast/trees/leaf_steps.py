@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from holdfast.arrays import compiled
 from holdfast.trees.steps import HIGH, LOW, ROUNDING, SMALLEST, TRIMS, TWICE, add_piece, extended
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
@@ -20,12 +20,8 @@ HARDLY = 1e-17
 #: No bound on a leaf.
 ENDLESS = 2**62
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-_INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
-_CHAINS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
-
-@numba.njit(**_CHAINS)
+@compiled(fastmath={"contract"})
 def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any, far_up: Any, far_down: Any) -> Any:
     """With x = room[:size], put Σ α^j·x[i−j] over j ≥ 0 into room[size + i], Σ α^j·x[i+j] into room[2·size + i].
 
@@ -43,21 +39,21 @@ def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any, far_up: A
     return rising, falling, far_up, far_down
 
 
-@numba.njit(**_CHAINS)
+@compiled(fastmath={"contract"})
 def _put(out: Any, count: Any, x: Any, start: Any) -> None:
     """out = x from a place on."""
     for i in range(np.uint64(count)):
         out[i] = x[np.uint64(start) + i]
 
 
-@numba.njit(**_CHAINS)
+@compiled(fastmath={"contract"})
 def _add(out: Any, first: Any, last: Any, factor: Any, x: Any, start: Any) -> None:
     """Add factor times x, from a place on, to out[first:last]."""
     for i in range(np.uint64(max(last - first, 0))):
         out[np.uint64(first) + i] += factor * x[np.uint64(start) + i]
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def _recursion(far: Any, run: Any, most: Any) -> Any:
     """Roundings of the last sum of a recursion: three for each time that a term was multiplied, on average.
 
@@ -66,7 +62,7 @@ def _recursion(far: Any, run: Any, most: Any) -> Any:
     return 1.5 * (far / run if run >= SMALLEST else most) + 2.0
 
 
-@numba.njit(**_CHAINS)
+@compiled(fastmath={"contract"})
 def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> None:
     """room[to + i] = room[x + i] + factor·room[y + i]."""
     to, x, y = np.uint64(to), np.uint64(x), np.uint64(y)
@@ -74,7 +70,7 @@ def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> Non
         room[to + i] = room[x + i] + factor * room[y + i]
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> Any:
     """With f = room[start:size], add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count; f is geometric beyond its end.
 
@@ -138,7 +134,86 @@ def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: 
     return roundings
 
 
-@numba.njit(**_OPTIONS)
+@compiled
+def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, runs: Any, r_lo: Any) -> Any:
+    """Put the sums over noise of 0 and more into `out`; return the roundings, infinite where there is no sum.
+
+    `spread` is the size of the windows together, and how many places of the result begin where; `leaf` holds weights
+    and the upper bound; `runs` the sum beyond the end, the last sum, and how far its terms were multiplied.
+    """
+    size, count, shift = spread
+    powers, b_hi = leaf
+    tail_up, rising, far_up = runs
+    alpha, q_lo = powers[1], powers[1] * r_lo
+    if b_hi == 0:
+        _put(out, count, room, shift)
+        return 0.0
+    top = shift + count - 1
+    cut = 0.0 if q_lo < 1.0 else 1.0
+    if b_hi < ENDLESS and q_lo < 1.0:  # the share that the bound cuts off is largest at the last place
+        end = top - b_hi - 1
+        cut = powers[b_hi] * alpha * (room[size + end] if end >= 0 else tail_up * r_lo ** np.float64(-1 - end))
+        whole = room[size + top]
+        cut = cut / whole if whole >= SMALLEST else 1.0
+    if cut > CUT_OFF:
+        if b_hi == ENDLESS:
+            return np.inf  # the sum has no end
+        mirrored = np.empty(3 * (top + 1))
+        mirrored[: top + 1] = room[: top + 1][::-1]
+        summed = mirrored[:count].copy()
+        above = _window(mirrored, 0, top + 1, powers, b_hi, r_lo, summed, count)
+        out[:count] = summed[::-1]
+        return above
+    _put(out, count, room, size + shift)
+    above = _recursion(far_up, rising, size + q_lo / (1 - q_lo))
+    if cut > HARDLY:
+        factor = powers[b_hi] * alpha
+        start = min(max(b_hi + 1 - shift, 0), count)
+        _add(out, start, count, -factor, room, size + shift + start - b_hi - 1)
+        rest = factor * (tail_up * r_lo ** np.float64(b_hi - shift - (start - 1)))
+        for i in range(start - 1, -1, -1):
+            out[i] -= rest
+            if rest <= HARDLY * out[i]:
+                break
+            rest *= r_lo
+        above = (above + (b_hi + 8) * cut) * (1 + cut) / (1 - cut)
+    return above
+
+
+@compiled
+def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, runs: Any, r_hi: Any) -> Any:
+    """Add the sums over noise below 0 to `out`, as `_noise_above` puts those above; the bound is counted downwards."""
+    size, count, shift = spread
+    powers, n = leaf
+    tail_down, falling, far_down = runs
+    alpha, q_hi = powers[1], powers[1] * r_hi
+    if n == 0:
+        return 0.0
+    cut = 0.0 if q_hi < 1.0 else 1.0
+    if n < ENDLESS and q_hi < 1.0:  # largest at the first place
+        end = shift + 1 + n
+        cut = powers[n] * (room[2 * size + end] if end < size else tail_down * r_hi ** np.float64(end - size))
+        whole = room[2 * size + shift + 1]
+        cut = cut / whole if whole >= SMALLEST else 1.0
+    if cut > CUT_OFF:
+        return np.inf if n == ENDLESS else _window(room, shift, size, powers, n, r_hi, out, count)
+    _add(out, 0, count, alpha, room, 2 * size + shift + 1)
+    below = _recursion(far_down, falling, size + q_hi / (1 - q_hi))
+    if cut > HARDLY:
+        factor = powers[n] * alpha
+        stop = min(max(size - shift - 1 - n, 0), count)
+        _add(out, 0, stop, -factor, room, 2 * size + shift + 1 + n)
+        rest = factor * (tail_down * r_hi ** np.float64(shift + 1 + n + stop - size))
+        for i in range(stop, count):
+            out[i] -= rest
+            if rest <= HARDLY * out[i]:
+                break
+            rest *= r_hi
+        below = (below + (n + 8) * cut) * (1 + cut) / (1 - cut)
+    return below
+
+
+@compiled
 def add_leaf(
     f: Any,
     lo: Any,
@@ -180,73 +255,16 @@ def add_leaf(
     )
     if not (rising < np.inf and falling < np.inf):
         return np.inf  # doubles do not hold the sums
-    # noise of 0 and more
-    above = 0.0
-    if b_hi == 0:
-        _put(out, count, room, shift)
-    else:
-        top = shift + count - 1
-        cut = 0.0 if q_lo < 1.0 else 1.0
-        if b_hi < ENDLESS and q_lo < 1.0:  # the share that the bound cuts off is largest at the last place
-            end = top - b_hi - 1
-            cut = powers[b_hi] * alpha * (room[size + end] if end >= 0 else tail_up * r_lo ** np.float64(-1 - end))
-            whole = room[size + top]
-            cut = cut / whole if whole >= SMALLEST else 1.0
-        if cut <= CUT_OFF:
-            _put(out, count, room, size + shift)
-            above = _recursion(far_up, rising, size + q_lo / (1 - q_lo))
-            if cut > HARDLY:
-                factor = powers[b_hi] * alpha
-                start = min(max(b_hi + 1 - shift, 0), count)
-                _add(out, start, count, -factor, room, size + shift + start - b_hi - 1)
-                rest = factor * (tail_up * r_lo ** np.float64(b_hi - shift - (start - 1)))
-                for i in range(start - 1, -1, -1):
-                    out[i] -= rest
-                    if rest <= HARDLY * out[i]:
-                        break
-                    rest *= r_lo
-                above = (above + (b_hi + 8) * cut) * (1 + cut) / (1 - cut)
-        elif b_hi == ENDLESS:
-            return np.inf  # the sum has no end
-        else:
-            mirrored = np.empty(3 * (top + 1))
-            mirrored[: top + 1] = room[: top + 1][::-1]
-            summed = mirrored[:count].copy()
-            above = _window(mirrored, 0, top + 1, powers, b_hi, r_lo, summed, count)
-            out[:count] = summed[::-1]
-    # noise below 0
-    below = 0.0
-    if b_lo < 0:
-        n = -b_lo
-        cut = 0.0 if q_hi < 1.0 else 1.0
-        if n < ENDLESS and q_hi < 1.0:  # largest at the first place
-            end = shift + 1 + n
-            cut = powers[n] * (room[2 * size + end] if end < size else tail_down * r_hi ** np.float64(end - size))
-            whole = room[2 * size + shift + 1]
-            cut = cut / whole if whole >= SMALLEST else 1.0
-        if cut <= CUT_OFF:
-            _add(out, 0, count, alpha, room, 2 * size + shift + 1)
-            below = _recursion(far_down, falling, size + q_hi / (1 - q_hi))
-            if cut > HARDLY:
-                factor = powers[n] * alpha
-                stop = min(max(size - shift - 1 - n, 0), count)
-                _add(out, 0, stop, -factor, room, 2 * size + shift + 1 + n)
-                rest = factor * (tail_down * r_hi ** np.float64(shift + 1 + n + stop - size))
-                for i in range(stop, count):
-                    out[i] -= rest
-                    if rest <= HARDLY * out[i]:
-                        break
-                    rest *= r_hi
-                below = (below + (n + 8) * cut) * (1 + cut) / (1 - cut)
-        elif n == ENDLESS:
-            return np.inf
-        else:
-            below = _window(room, shift, size, powers, n, r_hi, out, count)
+    spread = (size, count, shift)
+    above = _noise_above(out, room, spread, (powers, b_hi), (tail_up, rising, far_up), r_lo)
+    if np.isinf(above):
+        return np.inf
+    below = _noise_below(out, room, spread, (powers, -b_lo), (tail_down, falling, far_down), r_hi)
     # np.maximum: where one of them is not a number, neither is the error
     return ROUNDING * (10.0 + (lo - first) + (final - hi) + np.maximum(above, below)) + 1e-15
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def leaf_excess(
     f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
 ) -> Any:
@@ -278,13 +296,14 @@ def leaf_excess(
         previous = more
 
 
-@numba.njit(**_OPTIONS)
-def leaf_onto(laplace: Any, powers: Any, low: Any, high: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any,
-              hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:  # fmt: skip
+@compiled
+def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:
     """Convolve a message with one leaf's weights; return where this is right, and the relative error that it adds.
 
-    What is right stands at the front of `out`.
+    What is right stands at the front of `out`. `leaf` holds weights and bounds, `message` values, window and ratios.
     """
+    powers, low, high = leaf
+    f, lo, hi, r_lo, r_hi = message
     if laplace:
         return out_lo, out_hi, add_leaf(f, lo, hi, r_lo, r_hi, powers, low, high, out, out_lo, out_hi, room)
     longest = powers.size - 1
@@ -308,10 +327,10 @@ def leaf_onto(laplace: Any, powers: Any, low: Any, high: Any, f: Any, lo: Any, h
     return good_lo, good_hi, error
 
 
-@numba.njit(**_OPTIONS)
-def kept(kit: Any, q: Any, f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, defined: Any, out: Any, first: Any,
-         final: Any) -> Any:  # fmt: skip
+@compiled
+def kept(kit: Any, q: Any, message: Any, defined: Any, out: Any, first: Any, final: Any) -> Any:
     """Keep to sums that hardly use a tail whose ratio is not a double; return them and the factor of the error."""
+    f, lo, hi, r_lo, r_hi = message
     powers = kit.weights[kit.leaf_law[q]]
     b_lo, b_hi = kit.leaf_low[q], kit.leaf_high[q]
     start = first

@@ -112,10 +112,10 @@ class Many:
     def _run(self, words: npt.NDArray[np.uint32], noise: Ints, settled: tuple[list[int], list[int]] = ([], [])) -> Ints:
         opened = np.empty((len(noise), 2), dtype=np.int64)
         h = self.halves
-        tickets.draw(
-            self.cells, self.base, self.low, self.count, self.bits, h.step_kind, h.source, h.left, h.right, words,
-            h.lines, h.line_of, *(np.array(part, dtype=np.int64) for part in settled), opened, noise,
-        )  # fmt: skip
+        steps, parts = (np.array(part, dtype=np.int64) for part in settled)
+        made = (self.cells, self.base, self.low, self.count, self.bits)
+        of = (h.step_kind, h.source, h.left, h.right)
+        tickets.draw(made, of, words, h.lines, h.line_of, (steps, parts), opened, noise)
         return opened
 
     def _finish(self, words: npt.NDArray[np.uint32], noise: Ints, keys: Keys, row: int, attempt: int) -> None:

@@ -20,6 +20,7 @@ from holdfast.arguments import Refused
 from holdfast.trees.contexts import Contexts, find_contexts
 from holdfast.trees.forest import Ints
 from holdfast.trees.leaf_kinds import TOO_WIDE
+from holdfast.trees.messages import Messages
 from holdfast.trees.outside import Found, Ways, visit, walk
 from holdfast.trees.sampler import Sampler
 
@@ -73,7 +74,7 @@ class Marginals:
 
     @cached_property
     def _contexts(self) -> tuple[Contexts, Ints, int]:
-        return find_contexts(self.sampler.pieces, self.sampler.forest.n)
+        return find_contexts(self.sampler.messages.pieces, self.sampler.forest.n)
 
     @property
     def _outputs(self) -> Ints:
@@ -87,26 +88,28 @@ class Marginals:
     def _pass(self, levels: Reals, wanted: int = -1) -> Found:
         """Find all laws' variances and quantiles, with the first windows that are wide enough."""
         for need in NEEDS:
-            sampler = self._widened(need)
-            found, lost = _Pass(sampler, self._contexts[0], self._laws, levels, wanted).run()
+            found, lost = _Pass(self._widened(need), self._contexts[0], self._laws, levels, wanted).run()
             if lost <= LEFT_OUT:
                 return found
         raise Refused(TOO_WIDE)
 
-    def _widened(self, need: float) -> Sampler:
-        kept: dict[str, Sampler] = self.__dict__
-        if "_sampler" not in kept or kept["_sampler"].need < need:
-            made = replace(self.sampler, need=need, need_inside=need)
-            vars(made)["pieces"] = self.sampler.pieces  # they do not depend on windows
-            kept["_sampler"] = made._ready
-        return kept["_sampler"]
+    @cached_property
+    def _widest(self) -> list[Messages]:
+        """The messages with the widest windows so far."""
+        return []
+
+    def _widened(self, need: float) -> Messages:
+        if not self._widest or self._widest[0].need < need:
+            first = self.sampler.messages
+            self._widest[:] = [replace(first, need=need, need_inside=need, cut=first.pieces).ready]
+        return self._widest[0]
 
 
 @dataclass(eq=False)
 class _Pass:
     """One pass from the roots down, over all contexts or along the way to one law."""
 
-    sampler: Sampler
+    up: Messages
     contexts: Contexts
     laws: int
     levels: Reals
@@ -114,7 +117,7 @@ class _Pass:
 
     def run(self) -> tuple[Found, float]:
         """What was found, and how much of a variance may have been left out at worst."""
-        longest = self.widest + self.sampler.blocks[2] if self.contexts.kind.size else 0
+        longest = self.widest + self.up.blocks[2] if self.contexts.kind.size else 0
         found = Found(
             self.levels, np.zeros(self.laws), np.zeros((self.laws, self.levels.size), dtype=np.int64), self.wanted,
             np.empty(longest if self.wanted >= 0 else 0), np.zeros(2, dtype=np.int64),
@@ -132,34 +135,34 @@ class _Pass:
                 int(p): np.zeros(self.window(p)) for p in (self.contexts.left[c], self.contexts.right[c]) if p >= 0
             }
             first, last = next(iter(parts.values()), np.zeros(0)), list(parts.values() or [np.zeros(0)])[-1]
-            lost = max(lost, visit(c, outside, *self._tools, self.sampler._scratch(), *self._ends, found, first, last))
+            lost = max(lost, visit(c, outside, *self._tools, self.up.inside(), found, first, last))
             for part, seen in parts.items():
                 if on_the_way is None or part in on_the_way:
                     heapq.heappush(heap, (-int(size[part]), part, seen))
 
         def rest(item: tuple[int, int, Reals]) -> float:
             room = np.empty((int(size[item[1]]).bit_length() + 2, self.widest))
-            return float(walk(item[1], item[2], *self._tools, self.sampler._scratch(), *self._ends, found, room))
+            return float(walk(item[1], item[2], *self._tools, self.up.inside(), found, room))
 
         if len(heap) == 1:
             return found, max(lost, rest(heap[0]))
-        with ThreadPoolExecutor(self.sampler.workers or os.cpu_count()) as pool:
+        with ThreadPoolExecutor(self.up.workers or os.cpu_count()) as pool:
             return found, max([lost, *pool.map(rest, sorted(heap, key=lambda item: item[:2]))])
 
     def window(self, c: int) -> int:
         """The number of places of a context's window."""
         k = self.contexts.kind[c]
-        return int(self.sampler.messages.hi[k] - self.sampler.messages.lo[k] + 1)
+        return int(self.up.shelf.hi[k] - self.up.shelf.lo[k] + 1)
 
     @cached_property
     def widest(self) -> int:
         """The number of places of the widest window."""
-        messages = self.sampler.messages
+        messages = self.up.shelf
         return int((messages.hi - messages.lo).max(initial=0)) + 1
 
     def _top(self, c: int) -> Reals:
         """The outside of a context that has none above it: free, or a total of 0."""
-        messages, k = self.sampler.messages, self.contexts.kind[c]
+        messages, k = self.up.shelf, self.contexts.kind[c]
         places = np.arange(messages.lo[k], messages.hi[k] + 1)
         if self.contexts.root[c] == 2:
             return (places == 0).astype(np.float64)
@@ -184,15 +187,9 @@ class _Pass:
     @cached_property
     def _tools(self) -> tuple[object, ...]:
         """What compiled code needs besides a context and its outside."""
-        s = self.sampler
-        p, g = s.pieces, s.guess
-        blocks, slots, _ = s.blocks
+        p, g = self.up.pieces, self.up.guess
         ways = Ways(
-            p.law, p.kind_left, p.kind_right, p.first[p.example], p.count[p.example], p.leaf_kind, g.low, g.high,
-            g.below, g.rest, g.hold, s.need_inside,
+            p.law, p.kind_left, p.kind_right, p.first[p.example], p.members[p.example], p.leaf_kind, g.low, g.high,
+            g.below, g.rest, g.hold, p.lowest, p.highest,
         )  # fmt: skip
-        return self.contexts, ways, s.messages, s.kit, blocks, slots
-
-    @property
-    def _ends(self) -> tuple[Ints, Ints]:
-        return self.sampler.pieces.lowest, self.sampler.pieces.highest
+        return self.contexts, ways, self.up.shelf

@@ -11,45 +11,42 @@ a draw.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Floats, Ints, compiled
 from holdfast.trees.pieces import Pieces
-from holdfast.trees.responses import Ints, Laws, Leaves, Reals, at, leaf_responses, learned, slope_for, slopes, upward
+from holdfast.trees.responses import Laws, Leaves, at, leaf_responses, learned, slope_for, slopes, upward
 
 #: What runs a task on slices of some items.
 Over = Callable[[Callable[[Ints], Any], Ints], Any]
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: How far messages inside parcels, which have no tilt, may fall: e^−420 and its square root are far from no doubles.
 MOST_DECAY = 420.0
 
 
-@dataclass(frozen=True, eq=False)
-class Outlook:
+class Outlook(NamedTuple):
     """Guesses for every kind of piece, and the responses of leaves."""
 
     low: Ints  # the window
     high: Ints
-    tilt: Reals  # the slope from above at the place of the window
-    below: Reals  # the same slope with that of the own weight, the least and the largest of all such pieces
-    centre: Reals  # the mean of the total
-    share: Reals  # how much of a move of the total the left part takes
-    rest: Reals  # the variance with which what lies outside and the own weight let the total move
-    hold: Reals  # how that bends, for moves up and down (see `_cost`)
-    left_mean: Reals  # the mean of the left part
-    grid: Reals
+    tilt: Floats  # the slope from above at the place of the window
+    below: Floats  # the same slope with that of the own weight, the least and the largest of all such pieces
+    centre: Floats  # the mean of the total
+    share: Floats  # how much of a move of the total the left part takes
+    rest: Floats  # the variance with which what lies outside and the own weight let the total move
+    hold: Floats  # how that bends, for moves up and down (see `_cost`)
+    left_mean: Floats  # the mean of the left part
+    grid: Floats
     unit: float
-    leaf_mean: Reals
-    leaf_variance: Reals
-    leaf_steep: Reals
+    leaf_mean: Floats
+    leaf_variance: Floats
+    leaf_steep: Floats
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
     """Minus the log-probability of straying d from the mean, about, and its slope.
 
@@ -71,7 +68,7 @@ def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
     return cost + last * (x - max(straight, 0.0)), last
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pull: Any, need: Any) -> Any:
     """How far a total strays with log-probability −need, while another goes back as far."""
     d = np.sqrt(2 * need / (1 / v + 1 / other_v))
@@ -85,7 +82,7 @@ def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pul
     return d
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: Any, other_bend: Any, need: Any) -> Any:
     """As `reach`, for a total that strays along its own responses: the cost is the slope that it takes, summed up."""
     d, cost, pull = 0.0, 0.0, 0.0
@@ -113,28 +110,43 @@ def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: A
     return d + (need - cost - held) / (pull + held_slope)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _in_series(bend: Any, other: Any) -> None:
     """The bend of a sum of two totals, in place of the first: the softer one gives way."""
     bend[0], bend[1], bend[2] = min(bend[0], other[0]), bend[1] + other[1], min(bend[2], other[2])
 
 
-@numba.njit(**_OPTIONS)
-def _downward(
-    kind: Any, left: Any, right: Any, root: Any, first: Any, count: Any, leaf_kind: Any, leaf_steep: Any,
-    kind_law: Any, lowest: Any, highest: Any, rate: Any, laplace: Any, grid: Any, unit: Any, before_mean: Any,
-    before_variance: Any, mean: Any, variance: Any, need: Any, endless: Any, height: Any, known: Any, rough: Any,
-    slope: Any, below: Any, centre: Any, spread: Any, before: Any, bends: Any, low: Any, high: Any, kind_tilt: Any,
-    kind_below: Any, kind_centre: Any, kind_share: Any, kind_rest: Any, kind_hold: Any, kind_left_mean: Any,
-) -> None:  # fmt: skip
-    """Windows and tilts of kinds higher than `known`; a kind's window holds those of all its pieces.
+class Followed(NamedTuple):
+    """What the guess keeps of every piece from one time that it is made to the next."""
 
-    Slopes and means go down; then how totals bend when they stray up [0] or down [1] goes up; then what holds a total
-    from outside goes down: `rest`, the variance with which it lets the total move, and `hold`, how that bends. What
-    is kept by piece (slope, …, bends) serves the next call.
-    """
-    pieces, kinds = kind.size, kind_law.size
-    for p in range(pieces - 1, -1, -1):
+    slope: Floats  # from above
+    below: Floats  # with that of the own weight
+    centre: Floats  # the mean of the total
+    spread: Floats  # its variance
+    before: Floats  # the same before the own weight
+    bends: Floats  # how totals bend when they stray up [0] or down [1]
+
+
+class Responses(NamedTuple):
+    """How totals of every kind of piece answer to slopes of a grid: before the own weight, and after it."""
+
+    before_mean: Floats
+    before_variance: Floats
+    mean: Floats
+    variance: Floats
+
+
+#: What cannot bend at all.
+RIGID = 1e9
+
+
+@compiled
+def _slopes_downward(pieces: Any, grid: Any, unit: Any, responses: Any, known: Any, followed: Any) -> None:
+    """Slopes and means of the pieces of kinds higher than `known`, from the roots down."""
+    kind, left, right, root, height = pieces.kind, pieces.left, pieces.right, pieces.root, pieces.height
+    before_mean, before_variance, mean, variance = responses
+    slope, below, centre, spread, before, _ = followed
+    for p in range(kind.size - 1, -1, -1):
         k = kind[p]
         if height[k] <= known:
             continue
@@ -152,18 +164,31 @@ def _downward(
             if height[kind[child]] <= known:  # its windows stay, its mean is better known
                 centre[child] = at(mean[kind[child]], grid, slope[child], unit)
                 spread[child] = max(at(variance[kind[child]], grid, slope[child], unit * unit), 1e-2)
-    rigid = 1e9
-    for p in range(pieces):
-        if height[kind[p]] <= known:
+
+
+@compiled
+def _softened(own: Any, sign: Any, below: Any, slope: Any) -> Any:
+    """The slope at which an own Laplace weight gives way."""
+    return max(own + sign * (below - slope), 0.02 * own)
+
+
+@compiled
+def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followed: Any) -> None:
+    """How the totals of pieces of kinds higher than `known` bend when they stray, from the leaves up."""
+    rate, laplace = weight
+    slope, below, _, _, before, bends = followed
+    left, right = pieces.left, pieces.right
+    for p in range(pieces.kind.size):
+        if pieces.height[pieces.kind[p]] <= known:
             continue
-        own_law = kind_law[kind[p]]
+        own_law = pieces.law[pieces.kind[p]]
         for side in range(2):
             sign = 1.0 if side == 0 else -1.0
             bend = bends[p, side]
             if left[p] < 0:
                 steep = np.inf
-                for j in range(first[p], first[p] + count[p]):
-                    steep = min(steep, leaf_steep[leaf_kind[j]])
+                for j in range(pieces.first[p], pieces.first[p] + pieces.members[p]):
+                    steep = min(steep, leaf_steep[pieces.leaf_kind[j]])
                 bend[0] = max(steep - sign * below[p], 0.02 * steep)
                 bend[1] = 1.0
                 bend[2] = bend[0]
@@ -171,92 +196,130 @@ def _downward(
                 bend[:] = bends[left[p], side]
                 if right[p] >= 0:
                     _in_series(bend, bends[right[p], side])
-            if own_law >= 0:
-                if laplace:
-                    own = rate[own_law]
-                    soft = max(own + sign * (below[p] - slope[p]), 0.02 * own)
-                    bend[0], bend[1], bend[2] = soft, before[p], soft + bend[0]
-                else:
-                    bend[:] = rigid
-    for k in range(kinds):
-        if height[k] > known:
-            low[k], high[k], kind_rest[k] = endless, -endless, 0.0
-            kind_hold[k] = np.inf
-            kind_below[k, 0], kind_below[k, 1] = np.inf, -np.inf
-    rest = np.empty(pieces)
-    hold = np.empty((pieces, 2, 3))
-    for p in range(pieces - 1, -1, -1):
+            if own_law < 0:
+                continue
+            if laplace:
+                soft = _softened(rate[own_law], sign, below[p], slope[p])
+                bend[0], bend[1], bend[2] = soft, before[p], soft + bend[0]
+            else:
+                bend[:] = RIGID
+
+
+@compiled
+def _window(p: Any, pieces: Any, held: Any, mean: Any, grid: Any, need: Any, rough: Any, followed: Any) -> Any:
+    """Where the total of a piece lies, as its own responses and what holds it from outside let it stray."""
+    k = pieces.kind[p]
+    rest, hold = held
+    if rough:
+        up = _along(mean[k], grid, followed.slope[p], followed.centre[p], 1, rest[p], hold[p, 0], need) + 3
+        down = _along(mean[k], grid, followed.slope[p], followed.centre[p], -1, rest[p], hold[p, 1], need) + 3
+    else:
+        up = reach(followed.spread[p], followed.bends[p, 0], 0.0, rest[p], hold[p, 0], 0.0, need) + 3
+        down = reach(followed.spread[p], followed.bends[p, 1], 0.0, rest[p], hold[p, 1], 0.0, need) + 3
+    return down, up
+
+
+@compiled
+def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any) -> Any:
+    """What holds a piece's total below its own weight: that weight and everything outside."""
+    rate, laplace = weight
+    rest, hold = held
+    own_rest, own_hold = rest[p], hold[p].copy()
+    if law < 0:
+        return own_rest, own_hold
+    own = rate[law]
+    if laplace:
+        centre = followed.centre[p]
+        width2 = 1 / (1 / followed.before[p] + own * own / 2)
+        bend_by = own * width2 / (centre * centre + width2) ** 1.5
+        for side in range(2):
+            soft = _softened(own, 1.0 if side == 0 else -1.0, followed.below[p], followed.slope[p])
+            own_hold[side, 2] = soft + own_hold[side, 0]
+            own_hold[side, 1] = own_rest
+            own_hold[side, 0] = soft
+    else:
+        bend_by = 2 * own
+        own_hold[:] = RIGID
+    return 1 / (1 / own_rest + bend_by), own_hold
+
+
+@compiled
+def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, followed: Any, outlook: Any) -> None:
+    """What holds the two parts of a piece from outside: each other, and what holds their total."""
+    rest, hold = held
+    a, b, k = pieces.left[p], pieces.right[p], pieces.kind[p]
+    if a < 0:
+        return
+    if b < 0:
+        rest[a] = own_rest
+        hold[a] = own_hold
+        return
+    spread, bends = followed.spread, followed.bends
+    rest[a], rest[b] = spread[b] + own_rest, spread[a] + own_rest
+    for side in range(2):  # one goes up when the other goes down, or when the total goes up
+        hold[a, side] = bends[b, 1 - side]
+        hold[b, side] = bends[a, 1 - side]
+        _in_series(hold[a, side], own_hold[side])
+        _in_series(hold[b, side], own_hold[side])
+    outlook.share[k] = spread[a] / (spread[a] + spread[b])
+    outlook.left_mean[k] = followed.centre[a]
+
+
+@compiled
+def _windows_downward(
+    pieces: Any, weight: Any, mean: Any, need: Any, known: Any, rough: Any, followed: Any, outlook: Any
+) -> None:
+    """Windows and tilts of kinds higher than `known`; a kind's window holds those of all its pieces.
+
+    What holds a total from outside goes down: `rest`, the variance with which it lets the total move, and `hold`, how
+    that bends.
+    """
+    rate, laplace = weight
+    kind, root, lowest, highest = pieces.kind, pieces.root, pieces.lowest, pieces.highest
+    slope, below, centre = followed.slope, followed.below, followed.centre
+    low, high = outlook.low, outlook.high
+    for k in range(pieces.law.size):
+        if pieces.height[k] > known:
+            low[k], high[k], outlook.rest[k] = LARGEST, -LARGEST, 0.0
+            outlook.hold[k] = np.inf
+            outlook.below[k, 0], outlook.below[k, 1] = np.inf, -np.inf
+    held = (np.empty(kind.size), np.empty((kind.size, 2, 3)))
+    for p in range(kind.size - 1, -1, -1):
         k = kind[p]
-        if height[k] <= known:
+        if pieces.height[k] <= known:
             continue
         fixed = root[p] == 2
         if root[p] > 0:
-            rest[p] = 1e-9 if fixed else 1e18
-            hold[p] = rigid if fixed else 1e-9
-            hold[p, :, 1] = 1e18
+            held[0][p] = 1e-9 if fixed else 1e18
+            held[1][p] = RIGID if fixed else 1e-9
+            held[1][p, :, 1] = 1e18
         if fixed:
             lo, hi = max(lowest[k], np.int64(-2)), min(highest[k], np.int64(2))
         else:
-            if rough:
-                up = _along(mean[k], grid, slope[p], centre[p], 1, rest[p], hold[p, 0], need) + 3
-                down = _along(mean[k], grid, slope[p], centre[p], -1, rest[p], hold[p, 1], need) + 3
-            else:
-                up = reach(spread[p], bends[p, 0], 0.0, rest[p], hold[p, 0], 0.0, need) + 3
-                down = reach(spread[p], bends[p, 1], 0.0, rest[p], hold[p, 1], 0.0, need) + 3
-            if laplace and left[p] < 0:
+            down, up = _window(p, pieces, held, mean, outlook.grid, need, rough, followed)
+            if laplace and pieces.left[p] < 0:
                 hardest = rate.max()
                 up = min(up, max(MOST_DECAY / hardest - centre[p], 4.0))
                 down = min(down, max(MOST_DECAY / hardest + centre[p], 4.0))
             lo = min(max(np.int64(np.floor(centre[p] - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
             hi = max(min(np.int64(np.ceil(centre[p] + up)), highest[k]), min(lowest[k] + 3, highest[k]))
-        low[k] = min(low[k], lo)
-        high[k] = max(high[k], hi)
-        kind_tilt[k], kind_centre[k] = slope[p], centre[p]
-        kind_below[k, 0], kind_below[k, 1] = min(kind_below[k, 0], below[p]), max(kind_below[k, 1], below[p])
-        # what holds the total below the own weight: that weight and everything outside
-        own_rest = rest[p]
-        own_hold = hold[p].copy()
-        if kind_law[k] >= 0 and not fixed:
-            own = rate[kind_law[k]]
-            if laplace:
-                width2 = 1 / (1 / before[p] + own * own / 2)
-                bend_by = own * width2 / (centre[p] * centre[p] + width2) ** 1.5
-                for side in range(2):
-                    sign = 1.0 if side == 0 else -1.0
-                    soft = max(own + sign * (below[p] - slope[p]), 0.02 * own)
-                    own_hold[side, 2] = soft + own_hold[side, 0]
-                    own_hold[side, 1] = own_rest
-                    own_hold[side, 0] = soft
-            else:
-                bend_by = 2 * own
-                own_hold[:] = rigid
-            own_rest = 1 / (1 / own_rest + bend_by)
-        kind_rest[k] = max(kind_rest[k], own_rest)
+        low[k], high[k] = min(low[k], lo), max(high[k], hi)
+        outlook.tilt[k], outlook.centre[k] = slope[p], centre[p]
+        outlook.below[k, 0] = min(outlook.below[k, 0], below[p])
+        outlook.below[k, 1] = max(outlook.below[k, 1], below[p])
+        own_rest, own_hold = _held_below(p, np.int64(-1) if fixed else pieces.law[k], weight, held, followed)
+        outlook.rest[k] = max(outlook.rest[k], own_rest)
         for side in range(2):
-            if own_hold[side, 0] < kind_hold[k, side, 0]:
-                kind_hold[k, side] = own_hold[side]
-        a, b = left[p], right[p]
-        if a < 0:
-            continue
-        if b < 0:
-            rest[a] = own_rest
-            hold[a] = own_hold
-            continue
-        rest[a], rest[b] = spread[b] + own_rest, spread[a] + own_rest
-        for side in range(2):  # one goes up when the other goes down, or when the total goes up
-            hold[a, side] = bends[b, 1 - side]
-            hold[b, side] = bends[a, 1 - side]
-            _in_series(hold[a, side], own_hold[side])
-            _in_series(hold[b, side], own_hold[side])
-        kind_share[k] = spread[a] / (spread[a] + spread[b])
-        kind_left_mean[k] = centre[a]
+            if own_hold[side, 0] < outlook.hold[k, side, 0]:
+                outlook.hold[k, side] = own_hold[side]
+        _pass_down(p, pieces, own_rest, own_hold, held, followed, outlook)
 
 
 class Prospect:
     """Guesses of windows for all kinds of pieces, which can be made again as messages become known."""
 
     def __init__(
-        self, pieces: Pieces, leaves: Leaves, laws: Laws, need: float, over: Over, more: Reals | None = None
+        self, pieces: Pieces, leaves: Leaves, laws: Laws, need: float, over: Over, more: Floats | None = None
     ) -> None:
         """Guess windows beyond which totals lie with a probability of about e^{−need}; `over` runs tasks on slices.
 
@@ -277,8 +340,9 @@ class Prospect:
         self._leaf = (leaf_mean, leaf_variance, steep)
         self._grid = (grid, unit)
         kinds, size = pieces.kinds, pieces.size
-        self._responses: tuple[Reals, ...] = tuple(np.empty((kinds, grid.size)) for _ in range(4))
-        self._by_piece: tuple[Reals, ...] = (*(np.zeros(size) for _ in range(5)), np.empty((size, 2, 3)))
+        self._responses: Responses | None = Responses(*(np.empty((kinds, grid.size)) for _ in range(4)))
+        five = [np.zeros(size) for _ in range(5)]
+        self._followed: Followed | None = Followed._make([*five, np.empty((size, 2, 3))])
         whole = [np.zeros(kinds, dtype=np.int64) for _ in range(2)]
         real = [np.zeros(kinds) for _ in range(5)]
         self.outlook = Outlook(
@@ -296,7 +360,7 @@ class Prospect:
         return self._pieces.kinds > 0 and bool(np.median(np.abs(self.outlook.below)) > self._laws.slope.min())
 
     @property
-    def usual_slopes(self) -> Reals:
+    def usual_slopes(self) -> Floats:
         """The slopes that are met most at each height."""
         o, unit = self.outlook, self._laws.slope.min()
         found = np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
@@ -305,7 +369,8 @@ class Prospect:
     def learn(self, height: int, shelf: Any) -> None:
         """Guess what is above a height again, now that all messages up to it are known."""
         o, (grid, _) = self.outlook, self._grid
-        mean, variance = self._responses[2:]
+        assert self._responses is not None
+        mean, variance = self._responses.mean, self._responses.variance
         learned(
             self.heights[height], o.tilt, grid, mean, variance, shelf.values, shelf.offset, shelf.lo, shelf.hi,
             shelf.r_lo, shelf.r_hi,
@@ -314,21 +379,16 @@ class Prospect:
 
     def forget(self) -> None:
         """Let go of what only learning needs."""
-        self._responses, self._by_piece = (), ()
+        self._responses, self._followed = None, None
 
     def _guess(self, known: int) -> None:
-        p, laws, o = self._pieces, self._laws, self.outlook
-        leaf_mean, leaf_variance, steep = self._leaf
+        pieces, laws, responses, followed = self._pieces, self._laws, self._responses, self._followed
+        assert responses is not None
+        assert followed is not None
+        *leaf, steep = self._leaf
+        weight = laws.rate, laws.laplace
         for kinds in self.heights[known + 1 :]:
-            self._over(
-                lambda some: upward(
-                    some, p.kind_left, p.kind_right, p.law, p.example, p.first, p.count, p.leaf_kind, leaf_mean,
-                    leaf_variance, laws.rate, laws.laplace, *self._grid, *self._responses,
-                ),
-                kinds,
-            )  # fmt: skip
-        _downward(
-            p.kind, p.left, p.right, p.root, p.first, p.count, p.leaf_kind, steep, p.law, p.lowest, p.highest,
-            laws.rate, laws.laplace, *self._grid, *self._responses, self._need, LARGEST, p.height, known, self._rough,
-            *self._by_piece, o.low, o.high, o.tilt, o.below, o.centre, o.share, o.rest, o.hold, o.left_mean,
-        )  # fmt: skip
+            self._over(lambda some: upward(some, pieces, tuple(leaf), weight, *self._grid, responses), kinds)
+        _slopes_downward(pieces, *self._grid, responses, known, followed)
+        _bends_upward(pieces, steep, weight, known, followed)
+        _windows_downward(pieces, weight, responses.mean, self._need, known, self._rough, followed, self.outlook)

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from holdfast.arguments import LARGEST
-from holdfast.trees.forest import Ints
-from holdfast.trees.parcels import Reals, prefixes
+from holdfast.arrays import Floats, Ints, compiled
+from holdfast.trees.parcels import prefixes
 from holdfast.trees.steps import HIGH, LOW, four_dots, last_of, one_more, put_four, retilted, weigh
 
 #: Terms of a sum, and ends of a law, are left out below these shares of the sum and of the largest probability.
@@ -25,7 +23,6 @@ FAINT = 1e-18
 REACH = 44.0
 #: A level is reached by a sum of probabilities that is this near to it.
 TIE = 1e-12
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 class Ways(NamedTuple):
@@ -39,24 +36,25 @@ class Ways(NamedTuple):
     leaf_kind: Ints
     asked_lo: Ints
     asked_hi: Ints
-    slope: Reals
-    rest: Reals
-    bend: Reals
-    need: float
+    slope: Floats
+    rest: Floats
+    bend: Floats
+    lowest: Ints
+    highest: Ints
 
 
 class Found(NamedTuple):
     """What is found of every law; one wanted law is kept as it is, its first place and its size in `window`."""
 
-    levels: Reals
-    variance: Reals
+    levels: Floats
+    variance: Floats
     quantile: Ints
     wanted: int
-    kept: Reals
+    kept: Floats
     window: Ints
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
     """out(u) = Σ_r g(r)·f(u+r) for log-concave f and g.
 
@@ -91,7 +89,7 @@ def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
             first += 1
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _scaled(values: Any) -> None:
     """Scale to a largest value of 1, in place."""
     largest = 0.0
@@ -102,7 +100,7 @@ def _scaled(values: Any) -> None:
             values[i] /= largest
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _shown(values: Any) -> Any:
     """The range of places whose values are not faint."""
     largest = 0.0
@@ -116,7 +114,7 @@ def _shown(values: Any) -> Any:
     return first, last
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _beyond(end: Any, before: Any, distance: Any, variance: Any) -> Any:
     """How much of a variance lies beyond an end of a window, if probabilities go on falling as there."""
     if end < 1e-100:
@@ -128,7 +126,7 @@ def _beyond(end: Any, before: Any, distance: Any, variance: Any) -> Any:
     return end * ratio / (1 - ratio) * far * far / variance
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _tell(values: Any, lo: Any, hard: Any, law: Any, found: Any) -> Any:
     """Note variance and quantiles of a law; return how much of the variance may lie beyond its soft ends."""
     n = values.size
@@ -164,7 +162,7 @@ def _tell(values: Any, lo: Any, hard: Any, law: Any, found: Any) -> Any:
     return lost
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _leaf_weights(lo: Any, hi: Any, rate: Any, laplace: Any) -> Any:
     """A leaf's weights, 1 where they are largest."""
     top = np.float64(min(max(0, lo), hi))
@@ -175,7 +173,7 @@ def _leaf_weights(lo: Any, hi: Any, rate: Any, laplace: Any) -> Any:
     return result
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _tell_leaf(t: Any, t_lo: Any, r: Any, r_lo: Any, r_hard: Any, q: Any, kit: Any, law: Any, found: Any) -> Any:
     """The law of a leaf: its own weight times Σ_y r(y)·t(b+y), r the message of the other leaves of its parcel."""
     rate = kit.rate[kit.leaf_law[q]]
@@ -213,10 +211,10 @@ def _tell_leaf(t: Any, t_lo: Any, r: Any, r_lo: Any, r_hard: Any, q: Any, kit: A
     return lost
 
 
-@numba.njit(**_OPTIONS)
-def _tell_parcel(t: Any, t_lo: Any, k: Any, first_law: Any, ways: Any, kit: Any, blocks: Any, slots: Any, scratch: Any,
-                 lowest: Any, highest: Any, found: Any) -> Any:  # fmt: skip
+@compiled
+def _tell_parcel(t: Any, t_lo: Any, k: Any, first_law: Any, ways: Any, inside: Any, found: Any) -> Any:
     """The laws of a parcel's leaves, one for each kind; t is its outside times its own weight."""
+    kit, blocks, slots, scratch, _ = inside
     kinds = ways.leaf_kind[ways.first[k] : ways.first[k] + ways.members[k]]
     count = kinds.size
     base = 1
@@ -224,12 +222,9 @@ def _tell_parcel(t: Any, t_lo: Any, k: Any, first_law: Any, ways: Any, kit: Any,
         base += 1
     lost = 0.0
     if base < count:
-        _, _, good = prefixes(
-            kit, kinds, ways.slope[k], ways.rest[k], ways.bend[k], ways.need,
-            ways.asked_lo[k] - (1 if ways.asked_lo[k] > lowest else 0),
-            ways.asked_hi[k] + (1 if ways.asked_hi[k] < highest else 0),
-            blocks, slots, scratch, np.int64(LARGEST),
-        )  # fmt: skip
+        lo = ways.asked_lo[k] - (1 if ways.asked_lo[k] > ways.lowest[k] else 0)
+        hi = ways.asked_hi[k] + (1 if ways.asked_hi[k] < ways.highest[k] else 0)
+        _, _, good = prefixes(inside, kinds, ways.slope[k], ways.rest[k], ways.bend[k], lo, hi)
         if not good:
             return np.inf
         law = first_law
@@ -260,15 +255,15 @@ def _tell_parcel(t: Any, t_lo: Any, k: Any, first_law: Any, ways: Any, kit: Any,
     return max(lost, _tell_leaf(t, t_lo, r, blocks.lo[i], blocks.hard[i], q, kit, first_law, found))
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def visit(
-    c: Any, outside: Any, contexts: Any, ways: Any, shelf: Any, kit: Any, blocks: Any, slots: Any, scratch: Any,
-    lowest: Any, highest: Any, found: Any, left_out: Any, right_out: Any,
-) -> Any:  # fmt: skip
+    c: Any, outside: Any, contexts: Any, ways: Any, shelf: Any, inside: Any, found: Any, left_out: Any, right_out: Any
+) -> Any:
     """Tell the laws of a context and its leaves, and put down the outsides of the two below, on their windows.
 
     An outside is stored with the opposite of the message's tilt. `right_out` is left alone where both are alike.
     """
+    kit = inside.kit
     k = contexts.kind[c]
     lo, hi, law = shelf.lo[k], shelf.hi[k], ways.law[k]
     chances = shelf.values[shelf.offset[k] : shelf.offset[k] + hi - lo + 1] * outside[: hi - lo + 1]
@@ -280,12 +275,7 @@ def visit(
     weigh(t, t_lo, t_hi, law, kit.laplace, rate, shelf.tilt[k] - (shelf.tilt[a] if a >= 0 else 0.0))
     _scaled(t)
     if a < 0:
-        return max(
-            lost,
-            _tell_parcel(
-                t, t_lo, k, contexts.leaf_law[c], ways, kit, blocks, slots, scratch, lowest[k], highest[k], found
-            ),
-        )
+        return max(lost, _tell_parcel(t, t_lo, k, contexts.leaf_law[c], ways, inside, found))
     f = shelf.values[shelf.offset[a] : shelf.offset[a] + shelf.hi[a] - shelf.lo[a] + 1]
     if b < 0:
         correlate(t, t_lo, np.ones(1), np.int64(0), left_out[: f.size], shelf.lo[a])
@@ -305,11 +295,8 @@ def visit(
     return lost
 
 
-@numba.njit(**_OPTIONS)
-def walk(
-    c: Any, outside: Any, contexts: Any, ways: Any, shelf: Any, kit: Any, blocks: Any, slots: Any, scratch: Any,
-    lowest: Any, highest: Any, found: Any, room: Any,
-) -> Any:  # fmt: skip
+@compiled
+def walk(c: Any, outside: Any, contexts: Any, ways: Any, shelf: Any, inside: Any, found: Any, room: Any) -> Any:
     """Visit a context and all below it, the smaller part first, so that few outsides wait; return the worst loss.
 
     `room` has a row for each outside that waits.
@@ -326,10 +313,7 @@ def walk(
         swap = b >= 0 and contexts.size[b] > contexts.size[a]
         above = room[row, : shelf.hi[contexts.kind[c]] - shelf.lo[contexts.kind[c]] + 1].copy()
         first, second = (spare, room[row]) if swap else (room[row], spare)
-        lost = max(
-            lost,
-            visit(c, above, contexts, ways, shelf, kit, blocks, slots, scratch, lowest, highest, found, first, second),
-        )
+        lost = max(lost, visit(c, above, contexts, ways, shelf, inside, found, first, second))
         if a < 0:
             row -= 1
             continue

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arguments import LARGEST
+from holdfast.arrays import Floats, Ints, compiled
 from holdfast.trees.leaf_steps import kept, leaf_onto
 from holdfast.trees.outlook import MOST_DECAY, reach
 from holdfast.trees.pieces import MOST_LEAVES
@@ -22,42 +22,38 @@ from holdfast.trees.steps import ROUNDING, ends, finish
 
 #: Shares of a parcel's variance at which it is guessed how far its first leaves together stray.
 _SHARES = (0.08, 0.33, 0.67, 0.95)
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-_INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
-Ints = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 
 class Shelf(NamedTuple):
     """Messages that stand one after the other in `values`."""
 
-    values: Reals
+    values: Floats
     offset: Ints
     lo: Ints
     hi: Ints
-    r_lo: Reals
-    r_hi: Reals
+    r_lo: Floats
+    r_hi: Floats
     hard: Ints
     defined: Ints
-    tilt: Reals
-    error: Reals
-    scale: Reals
+    tilt: Floats
+    error: Floats
+    scale: Floats
 
 
 class Kit(NamedTuple):
     """What is known of leaves and laws: weights of 0, 1, 2, … by law, rates, kinds of leaves and their responses."""
 
-    weights: Reals
+    weights: Floats
     laplace: bool
-    rate: Reals
+    rate: Floats
     leaf_law: Ints
     leaf_low: Ints
     leaf_high: Ints
-    grid: Reals
+    grid: Floats
     unit: float
-    leaf_mean: Reals
-    leaf_variance: Reals
-    leaf_steep: Reals
+    leaf_mean: Floats
+    leaf_variance: Floats
+    leaf_steep: Floats
 
 
 def empty_shelf(lengths: Ints) -> Shelf:
@@ -70,16 +66,30 @@ def empty_shelf(lengths: Ints) -> Shelf:
                  np.full(n, np.inf), real[3])  # fmt: skip
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def plus(a: Any, b: Any, endless: Any) -> Any:
     """The sum of two ends; there is none where one of them has none."""
     return endless if a == endless or b == endless else a + b
 
 
-@numba.njit(**_OPTIONS)
-def put(to: Any, i: Any, values: Any, start: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, hard: Any, defined: Any,
-        tilt: Any, error: Any, scale: Any) -> None:  # fmt: skip
-    """Put a message, the places lo … hi of values that begin at `start`, on a shelf."""
+class Inside(NamedTuple):
+    """What messages inside parcels are made with and of.
+
+    The laws and leaves, blocks of alike leaves on their shelf, where each (kind, count) of them stands, room for the
+    messages inside one parcel, and how rarely totals may lie beyond their windows.
+    """
+
+    kit: Kit
+    blocks: Shelf
+    slots: Ints
+    scratch: Shelf
+    need: float
+
+
+@compiled
+def put(to: Any, i: Any, values: Any, start: Any, ends: Any, tilt: Any, error: Any) -> None:
+    """Put a message, those places of values that begin at `start` which `finish` chose, on a shelf."""
+    lo, hi, r_lo, r_hi, hard, defined, scale = ends
     head = to.offset[i]
     for s in range(lo, hi + 1):
         to.values[head + s - lo] = values[s - start]
@@ -87,7 +97,14 @@ def put(to: Any, i: Any, values: Any, start: Any, lo: Any, hi: Any, r_lo: Any, r
     to.hard[i], to.defined[i], to.tilt[i], to.error[i], to.scale[i] = hard, defined, tilt, error, scale
 
 
-@numba.njit(**_OPTIONS)
+@compiled
+def asked(k: Any, pieces: Any, outlook: Any) -> Any:
+    """The window that is asked of a kind's message, with a place to spare at each soft end."""
+    lo, hi = outlook.low[k], outlook.high[k]
+    return lo - (1 if lo > pieces.lowest[k] else 0), hi + (1 if hi < pieces.highest[k] else 0)
+
+
+@compiled
 def parcel_outlook(kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
     """Guess where the total of a parcel's first leaves lies, for each number of them; return how many are alike.
 
@@ -102,7 +119,7 @@ def parcel_outlook(kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need
     return base
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _outlook_at(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: Any, lows: Any, highs: Any) -> Any:
     """As `parcel_outlook`, for one slope."""
     grid, leaf_mean, leaf_variance, leaf_steep, unit = (
@@ -152,15 +169,15 @@ def _outlook_at(kit: Any, kinds: Any, slope: Any, rest: Any, bend: Any, need: An
     return base
 
 
-@numba.njit(**_INLINE)
-def _asked(low: Any, high: Any, lowest: Any, highest: Any) -> Any:
+@compiled(inline="always")
+def _within(low: Any, high: Any, lowest: Any, highest: Any) -> Any:
     """A window within the possible totals, four places wide where there are as many."""
     lo = min(max(np.int64(np.floor(low)), lowest), max(highest - 3, lowest))
     hi = max(min(np.int64(np.ceil(high)), highest), min(lowest + 3, highest))
     return lo, hi
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _reached(kit: Any, q: Any, variance: Any, lo: Any, hi: Any) -> Any:
     """Keep a window to 20σ, and to sums whose last leaf is within its table of Gaussian weights with 8σ to spare.
 
@@ -174,41 +191,38 @@ def _reached(kit: Any, q: Any, variance: Any, lo: Any, hi: Any) -> Any:
     return (max(lo, -most), min(hi, most)) if lo < most and hi > -most else (lo, hi)
 
 
-@numba.njit(**_OPTIONS)
-def block_windows(
-    kit: Any, pieces_first: Any, pieces_count: Any, leaf_kind: Any, example: Any, parcels: Any,
-    below: Any, rest: Any, bend: Any, need: Any, lo: Any, hi: Any, endless: Any,
-) -> Any:  # fmt: skip
+@compiled
+def block_windows(kit: Any, pieces: Any, parcels: Any, outlook: Any, need: Any, lo: Any, hi: Any) -> Any:
     """Widen the windows of blocks, (leaf kind, count), to what parcels that start with them ask; return the widest."""
     lows, highs = np.empty(MOST_LEAVES), np.empty(MOST_LEAVES)
     widest = 0.0
     for k in parcels:
-        p = example[k]
-        kinds = leaf_kind[pieces_first[p] : pieces_first[p] + pieces_count[p]]
-        base = parcel_outlook(kit, kinds, below[k], rest[k], bend[k], need, lows, highs)
+        p = pieces.example[k]
+        kinds = pieces.leaf_kind[pieces.first[p] : pieces.first[p] + pieces.members[p]]
+        base = parcel_outlook(kit, kinds, outlook.below[k], outlook.rest[k], outlook.hold[k], need, lows, highs)
         for j in range(base, kinds.size):
             widest = max(widest, highs[j] - lows[j])
         q = kinds[0]
         lowest, highest = np.int64(0), np.int64(0)
         for c in range(1, base + 1):
-            lowest = plus(lowest, kit.leaf_low[q], -endless)
-            highest = plus(highest, kit.leaf_high[q], endless)
-            a, b = _asked(lows[c - 1], highs[c - 1], lowest, highest)
+            lowest = plus(lowest, kit.leaf_low[q], -LARGEST)
+            highest = plus(highest, kit.leaf_high[q], LARGEST)
+            a, b = _within(lows[c - 1], highs[c - 1], lowest, highest)
             a, b = _reached(kit, q, c * 0.5 / kit.rate[kit.leaf_law[q]], a, b)
             lo[q, c] = min(lo[q, c], a)
             hi[q, c] = max(hi[q, c], b)
     return widest
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def _room(room: Any, lo: Any, hi: Any, first: Any, final: Any) -> Any:
     """The same room or a larger one, enough for `add_leaf`."""
     size = max(hi, final + 1) - min(lo, first) + 1
     return room if room.size >= 3 * size else np.empty(4 * size)
 
 
-@numba.njit(**_OPTIONS)
-def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless: Any) -> Any:
+@compiled
+def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any) -> Any:
     """Make the messages of 1, 2, … leaves of one kind; return whether all windows could be made."""
     powers = kit.weights[kit.leaf_law[q]]
     longest = powers.size - 1
@@ -232,48 +246,43 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any, endless
             f = to.values[head : head + to.hi[last] - to.lo[last] + 1]
             values = np.empty(final - first + 1)
             room = _room(room, to.lo[last], to.hi[last], first, final)
-            first, final, error = leaf_onto(
-                kit.laplace, powers, kit.leaf_low[q], kit.leaf_high[q], f, to.lo[last], to.hi[last], to.r_lo[last],
-                to.r_hi[last], to.hard[last], values, first, final, room,
-            )  # fmt: skip
+            message = (f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last])
+            leaf = (powers, kit.leaf_low[q], kit.leaf_high[q])
+            first, final, error = leaf_onto(kit.laplace, leaf, message, to.hard[last], values, first, final, room)
             error += to.error[last]
             if to.defined[last]:
                 start = first
-                first, final, added = kept(
-                    kit, q, f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last], to.defined[last], values,
-                    first, final,
-                )  # fmt: skip
+                first, final, added = kept(kit, q, message, to.defined[last], values, first, final)
                 error += added * (to.error[last] + ROUNDING)
                 values = values[first - start : final - start + 1].copy()
-        s_lo, s_hi, r_lo, r_hi, hard, defined, scale = finish(values, first, final, lowest, highest, error)
-        if scale == 0.0:
+        chosen = finish(values, first, final, lowest, highest, error)
+        if chosen[-1] == 0.0:
             return False
-        put(to, i, values, first, s_lo, s_hi, r_lo, r_hi, hard, defined, 0.0, error, scale)
+        put(to, i, values, first, chosen, 0.0, error)
         last = i
-        lowest = plus(lowest, kit.leaf_low[q], -endless)
-        highest = plus(highest, kit.leaf_high[q], endless)
+        lowest = plus(lowest, kit.leaf_low[q], -LARGEST)
+        highest = plus(highest, kit.leaf_high[q], LARGEST)
     return True
 
 
-@numba.njit(**_OPTIONS)
-def prefixes(
-    kit: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, need: Any, final_lo: Any, final_hi: Any, blocks: Any,
-    slots: Any, to: Any, endless: Any,
-) -> Any:  # fmt: skip
+@compiled
+def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_lo: Any, final_hi: Any) -> Any:
     """Make the messages of a parcel's first leaves: the block of its first kind, then one leaf more at a time.
 
-    They stand on the shelf `to` from 0 on, the last with the asked window. Return how many, how many leaves the first
-    has, and whether all went well, which needs enough room on the shelf.
+    They stand in the scratch room from 0 on, the last with the asked window. Return how many, how many leaves the first
+    has, and whether all went well, which needs enough room.
     """
+    kit, blocks, slots, to, need = inside
     count = kinds.size
     lows, highs = np.empty(MOST_LEAVES), np.empty(MOST_LEAVES)
     base = parcel_outlook(kit, kinds, slopes, rest, bend, need, lows, highs)
     i = slots[kinds[0], base]
     head = blocks.offset[i]
-    put(
-        to, 0, blocks.values[head : head + blocks.hi[i] - blocks.lo[i] + 1], blocks.lo[i], blocks.lo[i], blocks.hi[i],
-        blocks.r_lo[i], blocks.r_hi[i], blocks.hard[i], blocks.defined[i], 0.0, blocks.error[i], blocks.scale[i],
+    chosen = (
+        blocks.lo[i], blocks.hi[i], blocks.r_lo[i], blocks.r_hi[i], blocks.hard[i], blocks.defined[i], blocks.scale[i]
     )  # fmt: skip
+    values = blocks.values[head : head + blocks.hi[i] - blocks.lo[i] + 1]
+    put(to, 0, values, blocks.lo[i], chosen, 0.0, blocks.error[i])
     # fields by name: a tuple's field that is read in a loop is counted as used and unused again each time
     values, offsets, los, his, hards, defineds = to.values, to.offset, to.lo, to.hi, to.hard, to.defined
     r_los, r_his, errors = to.r_lo, to.r_hi, to.error
@@ -286,8 +295,8 @@ def prefixes(
     room = np.empty(3 * (most - least + 12))
     lowest, highest = np.int64(0), np.int64(0)
     for _ in range(base):
-        lowest = plus(lowest, leaf_low[kinds[0]], -endless)
-        highest = plus(highest, leaf_high[kinds[0]], endless)
+        lowest = plus(lowest, leaf_low[kinds[0]], -LARGEST)
+        highest = plus(highest, leaf_high[kinds[0]], LARGEST)
     variance = base * 0.5 / rate[law]
     lo, hi, r_lo, r_hi, hard, defined, error = los[0], his[0], r_los[0], r_his[0], hards[0], defineds[0], errors[0]
     place = hi - lo + 1
@@ -298,12 +307,12 @@ def prefixes(
         if leaf_law[q] != law:
             law = leaf_law[q]
             powers = kit.weights[law]
-        lowest = plus(lowest, leaf_low[q], -endless)
-        highest = plus(highest, leaf_high[q], endless)
+        lowest = plus(lowest, leaf_low[q], -LARGEST)
+        highest = plus(highest, leaf_high[q], LARGEST)
         if j == count - 1:
             first, final = final_lo, final_hi
         else:
-            first, final = _asked(lows[j], highs[j], lowest, highest)
+            first, final = _within(lows[j], highs[j], lowest, highest)
         if not laplace:
             variance += 0.5 / rate[law]
             first, final = _reached(kit, q, variance, first, final)
@@ -314,13 +323,12 @@ def prefixes(
             room = np.empty(4 * (max(hi, final + 1) - min(lo, first) + 1))
         f = values[head : head + hi - lo + 1]
         out = values[place : place + final - first + 1]
-        first, final, added = leaf_onto(
-            laplace, powers, leaf_low[q], leaf_high[q], f, lo, hi, r_lo, r_hi, hard, out, first, final, room
-        )
+        message, leaf = (f, lo, hi, r_lo, r_hi), (powers, leaf_low[q], leaf_high[q])
+        first, final, added = leaf_onto(laplace, leaf, message, hard, out, first, final, room)
         added += error
         if defined:
             start = first
-            first, final, more = kept(kit, q, f, lo, hi, r_lo, r_hi, defined, out, first, final)
+            first, final, more = kept(kit, q, message, defined, out, first, final)
             added += more * (error + ROUNDING)
             place += first - start
         error = added

@@ -246,12 +246,16 @@ def slope_for(means: Any, grid: Any, m: Any, unit: Any) -> Any:
 
 
 @numba.njit(**_OPTIONS)
-def upward(
-    some: Any, kind_left: Any, kind_right: Any, law: Any, example: Any, first: Any, count: Any, leaf_kind: Any,
-    leaf_mean: Any, leaf_variance: Any, rate: Any, laplace: Any, grid: Any, unit: Any,
-    before_mean: Any, before_variance: Any, mean: Any, variance: Any,
-) -> None:  # fmt: skip
-    """Responses of some kinds, before and after their own weight; those of their parts are known."""
+def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any, responses: Any) -> None:
+    """Responses of some kinds, before and after their own weight; those of their parts are known.
+
+    `leaf` holds means and variances of leaves, `weight` the rates of laws and whether they are Laplace.
+    """
+    kind_left, kind_right, law, example = pieces.kind_left, pieces.kind_right, pieces.law, pieces.example
+    first, count, leaf_kind = pieces.first, pieces.members, pieces.leaf_kind
+    leaf_mean, leaf_variance = leaf
+    rate, laplace = weight
+    before_mean, before_variance, mean, variance = responses
     n = grid.size
     slope_below = np.empty(n)
     for k in some:

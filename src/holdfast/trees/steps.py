@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from holdfast.arrays import compiled
 
 #: Relative rounding of one operation, with room for a fused or reordered one.
 ROUNDING = 2.3e-16
@@ -41,12 +42,9 @@ LOW, HIGH = 1, 2
 
 #: Terms of one sum in a convolution.
 _BLOCK = 64
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-_INLINE: dict[str, Any] = {**_OPTIONS, "inline": "always"}
-_SUMS: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
-@numba.njit(**_SUMS)
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     three, two, one = np.uint64(3), np.uint64(2), np.uint64(1)
@@ -59,7 +57,7 @@ def _four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     return a, b, c, d
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     """Σ x[i+k]·y[j+k+3−d] over k < count, for d = 0, 1, 2, 3, in sums of 64 terms whose order is free.
 
@@ -77,19 +75,19 @@ def four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
     return a, b, c, d
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def one_more(term: Any, y: Any, m: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """The four sums of `four_dots` with one term more; m is the place of its factor in the first sum."""
     return a + term * y[m], b + term * y[m - 1], c + term * y[m - 2], d + term * y[m - 3]
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def last_of(count: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """The last of the first 1, 2, 3 or 4 of four numbers."""
     return a if count == 1 else (b if count == 2 else (c if count == 3 else d))
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     """Put the first 1, 2, 3 or 4 of four numbers into `out`, from place i on."""
     out[i] = a
@@ -101,7 +99,7 @@ def put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> No
         out[i + 3] = d
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
     """The ratio beyond an end, and whether it is defined as the true last ratio (no room between the two)."""
     last, upcoming = edge / before, following / edge
@@ -111,7 +109,7 @@ def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
     return last, True
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def beyond(end: Any, before: Any) -> Any:
     """Bound the sum of log-concave terms beyond an end by a geometric series from the last two terms."""
     if end < 1e-290:
@@ -122,7 +120,7 @@ def beyond(end: Any, before: Any) -> Any:
     return 2 * end * ratio / (1 - ratio)  # twice: the terms have errors up to MOST_ERROR
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
     """A copy of a message with its tails written out, and its window."""
     below = extra if r_lo > 0.0 else 0
@@ -137,7 +135,58 @@ def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
     return result, lo - below, hi + above
 
 
-@numba.njit(**_OPTIONS)
+@compiled
+def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
+    """Bound the share that sums over the terms first … last leave out, at the places s … t of a group.
+
+    They leave out what is below `first` at s and above `last` at t, and where g's own ends are reached, also below at t
+    and above at s. `sums` are those at s and at t.
+    """
+    f, f_lo, f_hi, f_hard = one
+    mirrored, g_lo, g_hi, g_hard = other
+    s, t = group
+    first, last = terms
+    a, top = sums
+    left_out = 0.0
+    if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
+        end = max(first, s - g_hi)
+        before = f[end + 1 - f_lo] * mirrored[3 + g_hi - s + end + 1] if end < last else 0.0
+        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+    if not ((last == f_hi and f_hard & HIGH) or (last == t - g_lo and g_hard & LOW)):
+        end = min(last, t - g_lo)
+        before = f[end - 1 - f_lo] * mirrored[3 + g_hi - t + end - 1] if first < end else 0.0
+        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
+    end = t - g_hi
+    if first < end <= last and not g_hard & HIGH:
+        before = f[end + 1 - f_lo] * mirrored[3 + g_hi - t + end + 1] if end < last else 0.0
+        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
+    end = s - g_lo
+    if first <= end < last and not g_hard & LOW:
+        before = f[end - 1 - f_lo] * mirrored[3 + g_hi - s + end - 1] if first < end else 0.0
+        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+    return left_out
+
+
+@compiled
+def _counting(f: Any, f_lo: Any, mirrored: Any, shift: Any, first: Any, last: Any, top: Any) -> Any:
+    """The range of terms without those at its ends that hardly count beside their sum."""
+    limit, least = 0.05 * LEFT_OUT * top, 0.1 * NEGLIGIBLE * top
+    edge = f[last - f_lo] * mirrored[shift + last]
+    while last > first:
+        inner = f[last - 1 - f_lo] * mirrored[shift + last - 1]
+        if edge > least or 2 * edge * inner > limit * (inner - edge):
+            break
+        last, edge = last - 1, inner
+    edge = f[first - f_lo] * mirrored[shift + first]
+    while first < last:
+        inner = f[first + 1 - f_lo] * mirrored[shift + first + 1]
+        if edge > least or 2 * edge * inner > limit * (inner - edge):
+            break
+        first, edge = first + 1, inner
+    return first, last
+
+
+@compiled
 def add_piece(
     f: Any, f_lo: Any, f_hi: Any, f_hard: Any, g: Any, g_lo: Any, g_hi: Any, g_hard: Any, out: Any, lo: Any, hi: Any
 ) -> Any:
@@ -179,25 +228,7 @@ def add_piece(
             a, b, c, d = one_more(term, mirrored, m, a, b, c, d)
             top = last_of(t - s + 1, a, b, c, d)
         put_four(out, s - lo, t - s + 1, a, b, c, d)
-        # what the sums hold is first … last; what they leave out is below `first` at s and above `last` at t, and
-        # where g's own ends are reached, also below at t and above at s
-        left_out = 0.0
-        if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
-            end = max(first, s - g_hi)
-            before = f[end + 1 - f_lo] * mirrored[3 + g_hi - s + end + 1] if end < last else 0.0
-            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
-        if not ((last == f_hi and f_hard & HIGH) or (last == t - g_lo and g_hard & LOW)):
-            end = min(last, t - g_lo)
-            before = f[end - 1 - f_lo] * mirrored[3 + g_hi - t + end - 1] if first < end else 0.0
-            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
-        end = t - g_hi
-        if first < end <= last and not g_hard & HIGH:
-            before = f[end + 1 - f_lo] * mirrored[3 + g_hi - t + end + 1] if end < last else 0.0
-            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
-        end = s - g_lo
-        if first <= end < last and not g_hard & LOW:
-            before = f[end - 1 - f_lo] * mirrored[3 + g_hi - s + end - 1] if first < end else 0.0
-            left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+        left_out = _left_out((f, f_lo, f_hi, f_hard), (mirrored, g_lo, g_hi, g_hard), (s, t), (first, last), (a, top))
         if a > 1e-250 and top > 1e-250 and left_out < LEFT_OUT:
             good_lo, good_hi = min(good_lo, s), t
             worst = max(worst, left_out)
@@ -210,23 +241,11 @@ def add_piece(
             good_lo, good_hi = hi + 1, lo - 1
         previous = top
         # leave out what will not count in the next group either
-        limit, least = 0.05 * LEFT_OUT * top, 0.1 * NEGLIGIBLE * top
-        edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]
-        while last > first:
-            inner = f[last - 1 - f_lo] * mirrored[3 + g_hi - t + last - 1]
-            if edge > least or 2 * edge * inner > limit * (inner - edge):
-                break
-            last, edge = last - 1, inner
-        edge = f[first - f_lo] * mirrored[3 + g_hi - t + first]
-        while first < last:
-            inner = f[first + 1 - f_lo] * mirrored[3 + g_hi - t + first + 1]
-            if edge > least or 2 * edge * inner > limit * (inner - edge):
-                break
-            first, edge = first + 1, inner
+        first, last = _counting(f, f_lo, mirrored, 3 + g_hi - t, first, last, top)
     return good_lo, good_hi, worst + ROUNDING / 2 * (_BLOCK + longest // _BLOCK + single + 56)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def excess(
     f: Any, f_lo: Any, f_hi: Any, f_first: Any, f_last: Any, g: Any, g_lo: Any, g_hi: Any, g_first: Any, g_last: Any,
     s: Any,
@@ -243,7 +262,7 @@ def excess(
     return far_f, far_g
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
     """Multiply by e^{tilt·(s − middle)} in place; return the relative error."""
     if tilt == 0.0:
@@ -263,7 +282,7 @@ def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
     return ROUNDING * (4 + abs(tilt)) * (hi - lo + 4)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt: Any) -> Any:
     """Multiply by an output's own weight and a tilt, up to a factor, in place; return the relative error.
 
@@ -304,7 +323,7 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
     return ROUNDING * (6 + 2 * (abs(tilt) + own)) * (hi - lo + 4)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
     """Choose the stored window inside a computed one, with a place to spare at each soft end, and the tail ratios.
 
@@ -367,7 +386,7 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any)
     return lo, hi, r_lo, r_hi, hard, defined, scale
 
 
-@numba.njit(**_INLINE)
+@compiled(inline="always")
 def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
     """As `finish`, for a message that needs neither scaling nor shortening; the last result is 1, or 0 for failure."""
     hard, defined = 0, 0

@@ -161,14 +161,15 @@ def read(cells: npt.NDArray[np.uint64], bits: int) -> dict[int, int]:
 
 
 @numba.njit(**_OPTIONS)
-def draw(
-    table: Any, base: Any, low: Any, count: Any, bits: Any, step_kind: Any, source: Any, left: Any, right: Any,
-    words: Any, lines: Any, line_of: Any, settled_steps: Any, settled_parts: Any, opened: Any, noise: Any,
-) -> None:  # fmt: skip
+def draw(tickets: Any, steps: Any, words: Any, lines: Any, line_of: Any, settled: Any, opened: Any, noise: Any) -> None:
     """Draw some tables, (rows, n); an open step is divided as settled, where it is.
 
+    `tickets` are the cells, where those of each kind begin, its least total, how many totals, and bits of a place.
     `opened` gets the first step of each table that stays open (−1: none) and its total; the table is then void.
     """
+    table, base, low, count, bits = tickets
+    step_kind, source, left, right = steps
+    settled_steps, settled_parts = settled
     rows = noise.shape[0]
     totals = np.zeros((lines, ABREAST), np.int32)
     at = 0
