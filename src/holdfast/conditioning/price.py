@@ -67,6 +67,8 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
     forest, steps = found
     if base.law.kind == "gaussian":
         return _gaussian_on_tree(base, forest, steps, differences, **words) if base.law.integer else None
+    if _may_lower_a_leaf(base, forest):
+        return None  # then bounds are no fact about every dataset, and nothing but 2ε is proved
     bounds = _leaf_bounds(base, system, forest, steps)
     price_of = None if bounds is None or not bounds.changeable.any() else prices(bounds, base.law)
     if bounds is None or price_of is None:
@@ -88,8 +90,10 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
             price = (rise + fall) * relation.records
         elif bounds.alone.any():
             price = rise.max(fall) * relation.records
-        else:  # as many records come as go
+        elif _one_weight(base, steps[forest.is_leaf]):  # as many records come as go
             price = (rise + fall) * (relation.records // 2)
+        else:  # some come and some go
+            price = rise.max(fall) * (relation.records - 1) + rise.min(fall)
         loss = ball(base.loss(differences).value)
         return base.pure(loss + loss.min(price), **words)
 
@@ -129,6 +133,13 @@ def _steps(base: Additive, forest: Forest) -> npt.NDArray[np.float64] | None:
     steps = np.zeros(forest.n)
     steps[forest.is_leaf] = abs(at_leaves).max(axis=1).toarray().ravel()
     return steps
+
+
+def _may_lower_a_leaf(base: Additive, forest: Forest) -> bool:
+    """Whether some record makes a leaf smaller: the Propositions ask for records that only make leaves larger."""
+    if base.query.tree is not None:
+        return False
+    return bool((base.query.columns.tocsr()[np.flatnonzero(forest.is_leaf)].data < 0).any())
 
 
 def _gaussian_on_tree(
