@@ -60,7 +60,9 @@ class Gains:
     def _children(self, output: int, without: int | None, shared: Fraction) -> Table:
         """The table of everything below an output but one child, which share its lowest exact output."""
         b = self.prices.bounds
-        own = [int(c) for c in b.children_of(output) if c in self.touched and c != without and b.top[c] == b.top[output]]
+        own = [
+            int(c) for c in b.children_of(output) if c in self.touched and c != without and b.top[c] == b.top[output]
+        ]
         left = self._classes(output)
         for child in own if without is None else [*own, without]:
             for kind, count in self._classes(child).items():
