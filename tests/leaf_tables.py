@@ -1,7 +1,7 @@
 """The conditioned law of leaf tables on a small hierarchy by plain summation; shares nothing with the prices.
 
-c(x) is summed over all noise of the leaves in wide windows, one output after the other. Neighbouring tables are those of
-all small datasets. The loss of a pair x, x' is Σ|d_v|/λ_v + |log c(x) − log c(x')|: the outputs x and x' attain it.
+c(x) is summed over all noise of the leaves in wide windows, one output after the other. Neighbouring tables are those
+of all small datasets. The loss of a pair x, x' is Σ|d_v|/λ_v + |log c(x) − log c(x')|: the outputs x and x' attain it.
 """
 
 import itertools
@@ -35,9 +35,9 @@ class Tree:
         sums, total = {}, 0.0
         for v in range(len(self.parents) - 1, -1, -1):
             if v in self.leaves:
-                l = self.leaves.index(v)
-                first = int(max(-window, self.low[l] - table[l]))
-                weights = np.ones(int(min(window, self.high[l] - table[l])) - first + 1)
+                k = self.leaves.index(v)
+                first = int(max(-window, self.low[k] - table[k]))
+                weights = np.ones(int(min(window, self.high[k] - table[k])) - first + 1)
             else:
                 weights, first = np.ones(1), 0
                 for child in [c for c in range(len(self.parents)) if self.parents[c] == v]:

@@ -172,7 +172,7 @@ def test_fixed_nodes_hold_for_data_that_have_their_values(seed):
 
 
 def test_what_an_exact_total_costs_in_closed_form():
-    """Three leaves below an exact total: log(2 − b − (1−b)³), b = e^{−ε}, ε = 2/λ for a replaced record (THEORY H11)."""
+    """Three leaves below an exact total: log(2 − b − (1−b)³), b = e^{−ε}, ε = 2/λ, one record replaced (THEORY H11)."""
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 0])
     held = hf.consistent(tree) & hf.nonnegative() & hf.invariant(hf.exact_nodes(tree, [0]))
     for epsilon in (0.5, 2, 4):

@@ -1,4 +1,4 @@
-"""Prices of bounds on trees against plain sums over tables: never above the claim, and equal in the limits of THEORY H11.
+"""Prices of bounds on trees against plain sums over tables: never above the claim, equal in the limits of THEORY H11.
 
 Random workloads with signed and unequal weights, several records, exact and unmeasured outputs, both relations, bounds
 on one or both sides. Nothing of the prices is used on this side (tests/leaf_tables.py).
@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from leaf_tables import INF, Tree, changes, random_columns, random_tree, tables, worst_loss
 
 import holdfast as hf
 from holdfast.noise import Independent, IntegerLaplace
@@ -19,6 +18,7 @@ from holdfast.trees.gains import Gains
 from holdfast.trees.leaf_bounds import LeafBounds
 from holdfast.trees.nonnegativity import prices
 from holdfast.trees.uncut_leaf import UncutLeaf, largest_exchange
+from leaf_tables import INF, Tree, changes, random_columns, random_tree, tables, worst_loss
 
 SMALL = 1e-9
 

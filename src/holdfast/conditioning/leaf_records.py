@@ -20,6 +20,7 @@ from holdfast.trees import Forest, output_parents
 from holdfast.trees.leaf_bounds import LeafBounds
 
 Change = dict[int, int]
+Net = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class LeafRecords:
     """How records change leaves: each record one leaf, or none.
 
     `steps` is by how much one record changes each output that is a leaf at most. `leaves` and `weights` list the
-    distinct pairs of a leaf and a weight of a record there; None where all records have weight 1 and every leaf has some.
+    distinct pairs of a leaf and a weight of a record there; None where every leaf has records, all of weight 1.
     `uncounted` tells whether some records change no leaf.
     """
 
@@ -66,7 +67,7 @@ class LeafRecords:
             one = {_added(record, ()) for record in coming} | {_added((), record) for record in coming}
         else:
             one = {_added(here, there) for here in coming for there in coming}
-        found = {()}
+        found: set[Net] = {()}
         for _ in range(relation.records):
             found = found | {_added((*before, *step), ()) for before in found for step in one}
             if len(found) > 8 * most:
@@ -160,7 +161,7 @@ def _records(base: Additive, forest: Forest) -> LeafRecords | None:
     return LeafRecords(steps, forest.is_leaf, leaf[new], weight[new], bool((touched == 0).any()))
 
 
-def _added(come: Iterable[tuple[int, int]], gone: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _added(come: Iterable[tuple[int, int]], gone: Iterable[tuple[int, int]]) -> Net:
     """The net change of leaves by records that come and records that go."""
     change: Change = {}
     for leaf, weight in come:
@@ -170,7 +171,7 @@ def _added(come: Iterable[tuple[int, int]], gone: Iterable[tuple[int, int]]) -> 
     return tuple(sorted((leaf, by) for leaf, by in change.items() if by))
 
 
-def _allowed(change: tuple[tuple[int, int], ...], bounds: LeafBounds) -> bool:
+def _allowed(change: Net, bounds: LeafBounds) -> bool:
     """Whether two tables within bounds can differ by this, exact outputs being equal."""
     sums: Change = {}
     for leaf, by in change:

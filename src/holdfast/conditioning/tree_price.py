@@ -110,9 +110,9 @@ def _several(price_of: Prices, records: LeafRecords, differences: Differences, l
 
 
 def _listed(price_of: Prices, records: LeafRecords, differences: Differences) -> arb | None:
-    """The largest total over all changes of the leaves, one by one; None where they are too many or noise is continuous.
+    """The largest total over all changes of the leaves, one by one; None where there are too many.
 
-    One step of one record, or its exchange for another, has its own exact price already.
+    Integer noise only. One step of one record, or its exchange for another, has its own exact price already.
     """
     relation, bounds = differences.neighbours, price_of.bounds
     if not price_of.integer or (relation.records == 1 and records.one_weight == 1):

@@ -1,4 +1,4 @@
-"""The largest loss of moving one record between two leaves of a hierarchy, with the price of its bounds (THEORY H11)."""
+"""The largest loss of a record that moves from leaf to leaf of a hierarchy, with the price of bounds (THEORY H11)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from holdfast.noise.precision import ball, working_precision
+from holdfast.noise.precision import ball
 from holdfast.trees.alike_leaves import NOWHERE
 from holdfast.trees.nonnegativity import Prices
 from holdfast.trees.uncut_leaf import UncutLeaf, largest_exchange

@@ -1,14 +1,16 @@
 """How much c grows when several leaves of a hierarchy are raised from their bounds, exactly (THEORY H1, H11).
 
-At the lowest table all noise is at least 0, and the weights factorise: every leaf is geometric. A table raised by g_l at
-the leaves l allows noise down to −g_l. If leaves below an output stand at −m in all, and the others there, at least 0, add
-up to r, its weight is α^{|r−m|} instead of α^r. Nothing depends on r beyond the sum K of all gains, so each output needs
-only a table of (K+1)² figures. Where leaf i is uncut below an exact output, the same holds for the tree hung up at i.
+At the lowest table all noise is at least 0, and the weights factorise: every leaf is geometric. A table raised by g_l
+at the leaves l allows noise down to −g_l. If leaves below an output stand at −m in all, and the others there, at least
+0, add up to r, its weight is α^{|r−m|} instead of α^r. Nothing depends on r beyond the sum K of all gains, so each
+output needs a table of (K+1)² figures only. Where leaf i is uncut below an exact output, the same holds for the tree
+hung up at i.
 Proof: docs/theory/nonnegativity.md, Proposition 9.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -44,7 +46,7 @@ class Gains:
         while path[0] != b.top[leaf]:
             path.insert(0, int(b.parents[path[0]]))
         loss, table = prices.path_loss(leaf), {(0, 0): arb(1)}
-        for above, below in zip(path[:-1], path[1:], strict=True):
+        for above, below in itertools.pairwise(path):
             shared = 2 * prices.path_loss(above) - loss
             table = self._joined(table, self._children(above, below, shared))
             table = self._weighed(table, prices.rate(below))

@@ -160,6 +160,7 @@ class Prices:
         return self.at_bound[above] - self.at_bound[leaf] < -self.negligible
 
     def rate(self, output: int) -> Fraction:
+        """1/λ of an output; 0 where it is not measured."""
         return self.exact_rates[self.bounds.which[output]]
 
     def path_loss(self, output: int) -> Fraction:

@@ -2,8 +2,9 @@
 
 Leaf i loses what leaf j gains. Where i has no upper bound, log(c_{x−e_i+e_j}/c_x) is at most its limit as x_i grows and
 all other leaves stand at their bounds: that of a tree whose leaf i is uncut, before and after j was raised by one.
-There the noise of every output is known but for the one number s of the lowest exact output above (then s = 0) or of the
-root, and sums over s of products of powers are closed forms. Proofs: docs/theory/nonnegativity.md, Propositions 6 to 8.
+There the noise of every output follows from that of the other leaves and one number s, the noise of the root (0 below
+an exact output), and sums over s of products of powers are closed forms. Proofs: docs/theory/nonnegativity.md,
+Propositions 6 to 8.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def largest_exchange(loss: Fraction, rate: Fraction, width: float, steps: Fracti
 class UncutLeaf:
     """A hierarchy whose leaf i is uncut and all others stand at their bounds; made once for each losing leaf.
 
-    v_0, …, v_m are the outputs from the lowest exact one above i, or from the root, down to i. Leaves that branch off at
-    v_{h−1} are group h; they are geometric with the weights of their own path down from v_{h−1}, tilted by the outputs
-    above (A, as at the lowest table) or by those on i's side (B).
+    v_0, …, v_m are the outputs from the lowest exact one above i, or from the root, down to i. Leaves that branch off
+    at v_{h−1} are group h; they are geometric with the weights of their own path down from v_{h−1}, tilted by the
+    outputs above (A, as at the lowest table) or by those on i's side (B).
     """
 
     def __init__(self, prices: Prices, leaf: int) -> None:
@@ -101,7 +102,9 @@ class UncutLeaf:
     def ratio(self, other: int) -> arb:
         """c_{e_j}/c_0 with leaf i uncut; j another leaf of its tree with the same lowest exact output."""
         b, meeting = self.prices.bounds, self.meeting(other)
-        assert meeting is not None and b.top[other] == b.top[self.leaf] and other != self.leaf and self.prices.integer
+        assert meeting is not None
+        assert b.top[other] == b.top[self.leaf]
+        assert self.prices.integer
         below, h = [other], self.path.index(meeting) + 1
         while int(b.parents[below[-1]]) != meeting:
             below.append(int(b.parents[below[-1]]))
@@ -204,7 +207,7 @@ class UncutLeaf:
         return total + behind * end / (1 - end)
 
     def _divided(self, outer: Sum, inner: Sum, t: int) -> arb:
-        """(F(B) − F(A))/(B − A) for a sum over group t + 1, at A = A_t and B = B_{t+1}; the derivative if they are one."""
+        """(F(B) − F(A))/(B − A) for a sum F over group t + 1, A = A_t, B = B_{t+1}; F'(A) where they are equal."""
         if self.above[t] == self.beside[t + 1]:
             return outer.slope * ball(self.above[t]).exp()
         gap = ball(-self.beside[t + 1]).exp() - ball(-self.above[t]).exp()
