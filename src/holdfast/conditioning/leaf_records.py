@@ -19,6 +19,9 @@ from holdfast.queries import Neighbours
 from holdfast.trees import Forest, output_parents
 from holdfast.trees.leaf_bounds import LeafBounds
 
+#: Columns of a query with more cells than outputs are looked at one by one up to this number.
+MOST_CELLS = 1 << 20
+
 Change = dict[int, int]
 Net = tuple[tuple[int, int], ...]
 
@@ -108,12 +111,15 @@ def hung(base: Additive, system: System) -> Hung | None:
 
 
 def below_totals(system: System) -> Forest | None:
-    """Cells below exact totals that share no cell, as trees whose roots are not measured; None if there is more."""
+    """Cells below exact totals that share no cell, as trees whose roots are not measured; None if there is more.
+
+    Cells below no total are trees of their own.
+    """
     if system.branches or system.inequalities.count:
         return None
     rows = [each.A for each in (system.equalities, system.invariants) if each.count]
     if not rows:
-        return None
+        return Forest(np.full(system.n, -1, np.int64), np.zeros(system.n, dtype=bool))
     A = sparse.csr_array(sparse.vstack(rows, format="csr"))
     A.eliminate_zeros()
     sizes = np.diff(A.indptr)
@@ -123,7 +129,7 @@ def below_totals(system: System) -> Forest | None:
     inside = np.repeat(sizes > 1, sizes)
     cells, owners = A.indices[inside], np.repeat(np.arange(sizes.size), sizes)[inside]
     first = A.data[A.indptr[owners]]
-    if totals.size == 0 or np.unique(cells).size < cells.size or (A.data[inside] != first).any():
+    if np.unique(cells).size < cells.size or (A.data[inside] != first).any():
         return None
     parents = np.full(system.n + totals.size, -1, np.int64)
     parents[cells] = system.n + np.searchsorted(totals, owners)
@@ -146,6 +152,8 @@ def _records(base: Additive, forest: Forest) -> LeafRecords | None:
     if query.tree is not None and query.n == forest.n:
         same = np.array_equal(output_parents(query.tree.parents, query.n // query.tree.n), forest.parents)
         return LeafRecords(np.ones(forest.n), forest.is_leaf, None, None, False) if same else None
+    if query.cells > max(query.n, MOST_CELLS):
+        return None
     places = np.flatnonzero(forest.is_leaf[: query.n])
     at_leaves = sparse.csr_array(query.columns.tocsr()[places])
     at_leaves.eliminate_zeros()
