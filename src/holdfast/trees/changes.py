@@ -91,6 +91,7 @@ def _part(prices: Prices, leaf: int, gains: Steps) -> arb:
     """The price of gains that one leaf without an upper bound gives, by Propositions 6 to 9; or that nothing gives."""
     if leaf < 0:
         return _lowest(prices, gains)
+    assert not prices.bounds.high[leaf]
     b, uncut = prices.bounds, UncutLeaf(prices, leaf)
     if b.top[leaf] >= 0 and uncut.proper:
         return Gains(prices, gains).beside(leaf).log()

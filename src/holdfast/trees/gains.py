@@ -34,6 +34,8 @@ class Gains:
 
     def from_lowest(self) -> arb:
         """c_{L+g}/c_L, L the lowest table; no leaf that gains may have an exact output above it."""
+        assert self.prices.integer
+        assert all(self.prices.bounds.top[leaf] < 0 for leaf in self.gains)
         total = arb(1)
         for root in sorted(v for v in self.touched if self.prices.bounds.parents[v] < 0):
             total = total * _total(self._below(root, Fraction(0)))
@@ -42,6 +44,9 @@ class Gains:
     def beside(self, leaf: int) -> arb:
         """c_g/c_0 with one leaf uncut, all other leaves at their bounds; the leaves share their lowest exact output."""
         b, prices = self.prices.bounds, self.prices
+        assert prices.integer
+        assert b.top[leaf] >= 0
+        assert all(b.top[other] == b.top[leaf] for other in self.gains)
         path = [leaf]
         while path[0] != b.top[leaf]:
             path.insert(0, int(b.parents[path[0]]))
