@@ -24,7 +24,9 @@ from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.moves import found_moves
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.conditioning.rows_in_turn import TAIL, Windows
+from holdfast.conditioning.rows_in_turn import TAIL, Windows, widest_window
+from holdfast.conditioning.typical import rounded, typical
+from holdfast.conditioning.walk_rows import FAR as FREE
 from holdfast.conditioning.walk_rows import RowChain, tightened, tilted
 from holdfast.conditioning.walk_steps import CUT, FAR, Floats, Ints, Moves, walk, walk_coupled
 from holdfast.noise.convergence import PILOTS, advanced, worst_run_length
@@ -39,6 +41,8 @@ MOST_STEPS, MOST_TERMS = 1_000, 3e8
 LEAST_INSIDE, WALKS = 0.05, 200
 #: Widest noise, as a standard deviation: the work for one step grows with it, for whole tables with its square.
 WIDEST_LINES, WIDEST_ROWS = 2.0**12, 60.0
+#: Most weights of whole tables, 1 GiB: their windows may have to be as wide as this for some data.
+MOST_WEIGHTS = 2**27
 #: Fewest steps of any walk, whatever was measured.
 FEWEST_STEPS = 20
 #: Steps that a tau must leave room for the rounding of: along lines, and by whole tables.
@@ -69,7 +73,7 @@ def refusal(problem: Problem) -> str:
     widest = float(np.sqrt(law.variances.max(initial=0.0)))
     if law.n > MOST_OUTPUTS:
         return f"method 'walk' takes up to {MOST_OUTPUTS} outputs that depend on each other, found {law.n}"
-    if crossed_table(system) is not None and widest <= WIDEST_ROWS:
+    if _row_cells(problem) is not None:
         return ""
     if problem.space.dimension > MOST_DIMENSIONS:
         return (
@@ -99,8 +103,10 @@ def least_tau(problem: Problem) -> float:
 
 def _row_cells(problem: Problem) -> Ints | None:
     """The cells of a two-way table that is walked by whole tables; None where lines are walked."""
-    wide = float(np.sqrt(problem.law.variances.max(initial=0.0))) > WIDEST_ROWS
-    return None if wide else crossed_table(problem.system)
+    n, wide = problem.law.n, float(np.sqrt(problem.law.variances.max(initial=0.0))) > WIDEST_ROWS
+    if wide or 2 * n * widest_window(*_window_scale(problem), n) > MOST_WEIGHTS:
+        return None
+    return crossed_table(problem.system)
 
 
 def _rounding(problem: Problem) -> float:
@@ -108,10 +114,7 @@ def _rounding(problem: Problem) -> float:
     n, widest = problem.law.n, 1 + float(np.sqrt(problem.law.variances.max(initial=0.0)))
     cells = _row_cells(problem)
     if cells is not None:
-        scale, gaussian = _window_scale(problem)
-        sizes = Windows.of(scale, gaussian, *cells.shape)
-        terms = 2 * (sizes.depth + int(sizes.widths.max())) + 100
-        return n * (16 * terms * 2.0**-53 + 4 * TAIL)
+        return n * (12 * (2 * widest_window(*_window_scale(problem), n) + 4) * 2.0**-53 + 4 * TAIL)
     # A line has less than 40 terms per standard deviation, each e to a sum of n parts that is n to n + 37 in size.
     each = (100 * widest + (37 + 2 * n) * (n + 2)) * 2.0**-53 + 2 * widest * CUT
     within = 2 / LEAST_INSIDE if problem.depends_on_data else 1.0
@@ -156,8 +159,7 @@ def spread(problem: Problem) -> Spread | None:
             kept.append(running[:, : problem.law.n].copy())
         return np.concatenate(kept)[:size]
 
-    cells = crossed_table(problem.system)
-    if cells is not None or problem.space.dimension == 0:
+    if _row_cells(problem) is not None or problem.space.dimension == 0:
         return simulated_spread(lambda size: draw(problem, None, size, seeded(SEED)))
     return simulated_spread(states)
 
@@ -178,20 +180,28 @@ def _window_scale(problem: Problem) -> tuple[float, bool]:
 
 
 def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
-    """The chain of whole tables at this table of true values."""
+    """The chain of whole tables at this table of true values; windows lie where bounds push the noise."""
     low, high = problem.system.integer_bounds(problem.unit)
     low = np.where(low > -LARGEST, low - table, -FAR)[cells]
     high = np.where(high < LARGEST, high - table, FAR)[cells]
     low, high = tightened(low, high)
-    rates, rows, columns = _rates(problem)[cells], *cells.shape
-    widest, (scale, gaussian) = float(1 / rates.min()), _window_scale(problem)
-    sizes = Windows.of(scale, gaussian, rows, columns)
-    reach = min(sizes.core, int(max(np.abs(low).max(), np.abs(high).max())))
-    places = np.arange(-reach, reach + 1)
-    energies = rates[:, :, None] * (places**2 if gaussian else np.abs(places))
-    inside = (places >= low[:, :, None]) & (places <= high[:, :, None])
-    weights = np.where(inside, np.exp(-energies), 0.0)
-    return RowChain(tilted(weights, sizes, 2 / math.sqrt(widest) if gaussian else 2 / widest))
+    rates, (scale, gaussian) = _rates(problem)[cells], _window_scale(problem)
+    steepest = 2 / math.sqrt(2 * scale) if gaussian else 2 / scale
+    if problem.system.has_bounds:
+        found = typical(rates, gaussian, low, high, FREE)
+        centre, tilts = rounded(found.means), found.tilts
+        sizes, reaches = Windows.around(found, centre, scale, gaussian)
+    else:  # what is proved of free cells holds (docs/theory/walks.md, Proposition 3)
+        centre, tilts = np.zeros(cells.shape, dtype=np.int64), np.zeros(len(cells))
+        sizes = Windows.of(scale, gaussian, *cells.shape)
+        reaches = np.full(cells.shape, sizes.core)
+    places = np.arange(-int(reaches.max()), int(reaches.max()) + 1)
+    noise = places + centre[:, :, None]
+    inside = (noise >= low[:, :, None]) & (noise <= high[:, :, None]) & (np.abs(places) <= reaches[:, :, None])
+    energies = rates[:, :, None] * (noise**2 if gaussian else np.abs(noise))
+    least = np.where(inside, energies, np.inf).min(axis=2, keepdims=True)
+    weights = np.where(inside, np.exp(np.minimum(least - energies, 0.0)), 0.0)
+    return RowChain(tilted(weights, sizes, steepest, -centre.sum(axis=0), tilts), centre)
 
 
 def _row_steps(problem: Problem, cells: Ints) -> int:

@@ -27,7 +27,7 @@ BATCH_WORDS = 1 << 20
 
 @numba.njit(cache=True, nogil=True)
 def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (compiled)
-    """Mean and variance of every row's sum when columns are independent and each sums to 0."""
+    """Mean and variance of every row's sum when columns are independent and each has its sum."""
     rows, columns, span = table.weights.shape
     reach, depth = span // 2, table.below.shape[2] // 2
     means, variances = np.zeros(rows), np.zeros(rows)
@@ -40,11 +40,12 @@ def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (co
             for u in range(-reach, reach + 1):
                 weight = table.weights[r, j, u + reach]
                 if weight > 0:
-                    # a + u + b = 0 for the sums a of the rows above and b of those below
+                    # a + u + b is the column's sum for the sums a of the rows above and b of those below
                     begin, end = max(-depth, -depth - u), min(depth, depth - u)
-                    inner = 0.0
+                    inner, rest = 0.0, table.sums[j] - u + depth
                     for a in range(begin, end + 1):
-                        inner += above[a + depth] * table.below[r + 1, j, -u - a + depth]
+                        if 0 <= rest - a <= 2 * depth:
+                            inner += above[a + depth] * table.below[r + 1, j, rest - a]
                         following[a + u + depth] += weight * above[a + depth]
                     total += weight * inner
                     first += u * weight * inner
@@ -56,22 +57,26 @@ def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (co
     return means, variances
 
 
-def tilted(weights: Floats, sizes: Windows, steepest: float) -> Table:
-    """The table whose rows sum to 0 in the mean when columns are independent; tilts are at most so steep."""
-    rows, columns, span = weights.shape
+def tilted(weights: Floats, sizes: Windows, steepest: float, sums: Ints, first: Floats) -> Table:
+    """The table whose rows sum to 0 in the mean when columns are independent, starting from these tilts."""
+    _, columns, span = weights.shape
     which = np.arange(columns)
     places = np.arange(span) - span // 2
-    tilts = np.zeros(rows)
-    table = prepared(weights, which, sizes)
+    logs = np.where(weights > 0, np.log(np.where(weights > 0, weights, 1.0)), -np.inf)
+
+    def leaning(tilts: Floats) -> Table:
+        leaned = logs + tilts[:, None, None] * places
+        return prepared(np.exp(leaned - leaned.max(axis=2, keepdims=True)), which, sizes, sums)
+
+    tilts = np.clip(first, -steepest, steepest)
+    table = leaning(tilts)
     for _ in range(ROUNDS):
         means, variances = _row_moments(table)
         if np.abs(means).max() < 0.05 * np.sqrt(variances.mean()):
             break
         tilts -= np.clip(means / np.maximum(variances, 1e-9), -steepest / 2, steepest / 2)
         tilts = np.clip(tilts, -steepest, steepest)
-        leaned = np.log(np.where(weights > 0, weights, 1.0)) + tilts[:, None, None] * places
-        leaned = np.where(weights > 0, leaned, -np.inf)
-        table = prepared(np.exp(leaned - leaned.max(axis=2, keepdims=True)), which, sizes)
+        table = leaning(tilts)
     return table
 
 
@@ -103,9 +108,10 @@ def tightened(low: Ints, high: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class RowChain:
-    """States are the cells of a table and the log of its weight."""
+    """States are the cells of a table and the log of its weight; what is proposed is noise less its `centre`."""
 
     table: Table
+    centre: Ints
 
     @property
     def width(self) -> int:
@@ -120,6 +126,7 @@ class RowChain:
         for start in range(0, count, step):
             part = found[start : start + step]
             _offer(self.table, stream.words(each * len(part)).reshape(len(part), each), part)
+        found[:, :-1] += self.centre.ravel()
         return found
 
     def start(self, count: int, stream: Stream) -> npt.NDArray[Any]:
