@@ -224,7 +224,11 @@ def _row_steps(problem: Problem, cells: Ints) -> int:
 
 
 def _row_probes(problem: Problem, cells: Ints) -> list[Ints]:
-    """Public tables at which the chain is measured: nearly empty, sparse, even and far from all bounds."""
+    """Public tables at which the chain is measured.
+
+    Nearly empty, sparse, even, far from all bounds, and two on which bounds push most: large cells on the diagonal, or
+    in one row and one column, among empty ones.
+    """
     low, high = problem.system.integer_bounds(problem.unit)
     if not problem.system.has_bounds:
         return [np.zeros(problem.law.n, dtype=np.int64)]
@@ -233,8 +237,11 @@ def _row_probes(problem: Problem, cells: Ints) -> list[Ints]:
     words = seeded(SEED).words(2 * cells.size).reshape(2, rows, columns)
     sparse_table = np.where(words[0] % np.uint64(5) == 0, words[1] % np.uint64(20), 0).astype(np.int64)
     far = np.full(cells.shape, int(10 * np.sqrt(problem.law.variances.max())) + 1, dtype=np.int64)
+    large = widest_window(*_window_scale(problem), cells.size)
+    crossing = (np.arange(rows)[:, None] == 0) | (np.arange(columns)[None, :] == 0)
+    pushed = (large * diagonal, large * crossing.astype(np.int64))
     found = []
-    for above in (diagonal, sparse_table, np.ones(cells.shape, dtype=np.int64), far):
+    for above in (diagonal, sparse_table, np.ones(cells.shape, dtype=np.int64), far, *pushed):
         base = np.where(low > -LARGEST, low, np.where(high < LARGEST, high - far.max(), 0))
         table = base.copy()
         table[cells] += above
