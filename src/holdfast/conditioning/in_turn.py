@@ -45,7 +45,7 @@ MEAN_TRIES = 2**GIVING_UP_BITS
 LEAST_WITHIN, OFFERS, NEARLY = 0.01, 1_024, 1e-6
 #: Largest rate 1/λ of Laplace noise: where noise is narrower, some states are hardly ever left.
 LARGEST_RATE = 0.8
-#: Least share of offers that are accepted.
+#: Least share of offers that are accepted: proved for Gaussian noise, measured for Laplace noise.
 LEAST_SHARE = 0.05
 #: Fewest steps of any chain, whatever was measured, and how many times longer a chain runs than any pair was apart.
 FEWEST_STEPS, LONGER = 20, 3
@@ -97,7 +97,10 @@ def _made(problem: Problem) -> Rejection | MixtureChain | None:
     each = scales[np.zeros(law.n, dtype=np.int64) if law.which is None else law.which][layout.cells]
     if law.kind == "laplace" and 1 / each.min() > LARGEST_RATE:
         return None
-    made = Rejection.of(layout, each) if law.kind == "gaussian" else MixtureChain.of(layout, 1 / each)
+    if law.kind == "gaussian":
+        offers = Rejection.of(layout, each)
+        return offers if offers.least_share() >= LEAST_SHARE else None
+    made = MixtureChain.of(layout, 1 / each)
     return made if made.share() >= LEAST_SHARE else None
 
 
@@ -129,10 +132,15 @@ def _tries(problem: Problem) -> int:
 
 
 def _rounding(problem: Problem) -> float:
-    """What rounding adds to the distance in one offer or one step of a chain, at most (docs/theory/walks.md)."""
-    n, widest = problem.law.n, float(np.sqrt(problem.law.variances.max()))
-    offered = n * (2.0**-45 + widest * 2.0**-54)
-    return 2 * offered + n * widest * 2.0**-52 if problem.law.kind == "laplace" else offered
+    """What rounding adds to the distance in one draw or one step of a chain, at most (docs/theory/walks.md, §5).
+
+    Errors of offers count 1/share times among those that are accepted.
+    """
+    n, widest, found = problem.law.n, float(np.sqrt(problem.law.variances.max())), _found(problem)
+    offered = n * (2.0**-44 + widest * 2.0**-50)
+    if isinstance(found, Rejection):
+        return offered / found.least_share()
+    return 2 * offered
 
 
 def _drawn(problem: Problem, size: int, stream: Stream) -> Ints:
