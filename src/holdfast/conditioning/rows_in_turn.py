@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.conditioning.typical import Typical, conditional_deviations
+from holdfast.conditioning.typical import Typical
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -71,21 +71,21 @@ class Windows(NamedTuple):
     widths: Ints
 
     @classmethod
-    def around(cls, found: Typical, centre: Ints, scale: float, gaussian: bool) -> tuple[Windows, Ints]:
+    def around(cls, found: Typical, centre: Ints, scale: float, gaussian: bool, most: int) -> tuple[Windows, Ints]:
         """Windows for noise less its centre, where bounds push it about; also the reach of every cell by itself.
 
-        Deviations are those of normal cells with the typical variances given the margins; sums of cells whose tails
-        fall like e^{−u/λ} stay within λL + s√(2L) of their mean but for e^{−L} (docs/theory/walks.md, §2).
+        Sums of cells whose tails fall like e^{−u/λ}, with a deviation of s, stay within λL + s√(2L) of their mean but for
+        e^{−L} (docs/theory/walks.md, §2).
         """
-        most = widest_window(scale, gaussian, centre.size)
-        off = found.means - centre
-        cells = np.minimum(most, np.ceil(np.abs(off) + beyond(scale, gaussian, conditional_deviations(found.variances))))
-        below, beside = np.cumsum(off[::-1], axis=0)[::-1], np.cumsum(off[:, ::-1], axis=1)[:, ::-1]
-        depths = np.abs(below) + beyond(scale, gaussian, _bridge(found.variances.T).T)
+        off, held = found.means - centre, found.deviations**2
+        cells = np.minimum(most, np.ceil(np.abs(off) + beyond(scale, gaussian, found.deviations)))
+        after, beside = np.cumsum(held[::-1], axis=0)[::-1], np.cumsum(off[:, ::-1], axis=1)[:, ::-1]
+        below = np.abs(np.cumsum(off[::-1], axis=0)[::-1])
+        depths = below + beyond(scale, gaussian, np.sqrt(np.minimum(after, after[0] - after + held[0])))
         across = (np.abs(beside) + beyond(scale, gaussian, _bridge(found.variances))).max(axis=0)
         widths = np.minimum(most, np.ceil(np.append(across, 1.0))).astype(np.int64)
         reach = int(cells.max())
-        depth = max(int(min(most, math.ceil(depths.max()))), int(np.abs(centre.sum(axis=0)).max()) + 1)
+        depth = max(reach, int(min(most, math.ceil(depths.max()))), int(np.abs(centre.sum(axis=0)).max()) + 1)
         return cls(reach, reach, depth, widths), cells.astype(np.int64)
 
     @classmethod

@@ -27,10 +27,11 @@ ROOM = 1e-9
 
 
 class Typical(NamedTuple):
-    """Means and variances of the cells, (rows, columns), and the tilts of the rows."""
+    """Means and variances of cells, (rows, columns), their deviations once margins are held, and tilts of the rows."""
 
     means: Floats
     variances: Floats
+    deviations: Floats
     tilts: Floats
 
 
@@ -120,20 +121,18 @@ def typical(rates: Floats, square: bool, low: Ints, high: Ints, far: int) -> Typ
         if np.abs(slope / spread).max() < BALANCED:
             break
         # One direction changes nothing: all rows up, all columns down; cells that cannot move have no curve.
-        towards = -np.linalg.lstsq(curve + 1e-12 * np.diag(spread**2 + 1e-12), slope, rcond=1e-13)[0]
+        towards = -np.linalg.solve(curve + np.diag(1e-9 * spread**2 + 1e-12), slope)
         towards *= min(1.0, LONGEST / max(1e-300, np.abs(towards).max()))
         length, before = 1.0, now
         while not (now := value(steps + length * towards)) <= before + 1e-4 * length * float(slope @ towards):
             length /= 2
             if length < 1e-9:
-                value(steps)
-                return Typical(means, variances, _centred(steps[:rows]))
+                break
+        if length < 1e-9:
+            value(steps)
+            break
         steps = steps + length * towards
-    return Typical(means, variances, _centred(steps[:rows]))
-
-
-def _centred(tilts: Floats) -> Floats:
-    return np.asarray(tilts - tilts.mean())
+    return Typical(means, variances, conditional_deviations(variances), steps[:rows] - steps[:rows].mean())
 
 
 def conditional_deviations(variances: Floats) -> Floats:

@@ -24,8 +24,8 @@ from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.moves import found_moves
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.conditioning.rows_in_turn import TAIL, Windows, widest_window
-from holdfast.conditioning.typical import rounded, typical
+from holdfast.conditioning.rows_in_turn import TAIL, Table, Windows, widest_window
+from holdfast.conditioning.typical import Typical, rounded, typical
 from holdfast.conditioning.walk_rows import FAR as FREE
 from holdfast.conditioning.walk_rows import RowChain, tightened, tilted
 from holdfast.conditioning.walk_steps import CUT, FAR, Floats, Ints, Moves, walk, walk_coupled
@@ -43,6 +43,10 @@ LEAST_INSIDE, WALKS = 0.05, 200
 WIDEST_LINES, WIDEST_ROWS = 2.0**12, 60.0
 #: Most weights of whole tables, 1 GiB: their windows may have to be as wide as this for some data.
 MOST_WEIGHTS = 2**27
+#: How often windows are laid anew around what was found within them, and the move, in scales, at which they stay.
+MOST_MOVES, NEARLY_STILL = 8, 2.0
+#: Tables of fewer rows are looked at with wide windows first.
+FEW_ROWS = 8
 #: Fewest steps of any walk, whatever was measured.
 FEWEST_STEPS = 20
 #: Steps that a tau must leave room for the rounding of: along lines, and by whole tables.
@@ -102,11 +106,12 @@ def least_tau(problem: Problem) -> float:
 
 
 def _row_cells(problem: Problem) -> Ints | None:
-    """The cells of a two-way table that is walked by whole tables; None where lines are walked."""
+    """The cells of a two-way table that is walked by whole tables, no more rows than columns; None: along lines."""
     n, wide = problem.law.n, float(np.sqrt(problem.law.variances.max(initial=0.0))) > WIDEST_ROWS
     if wide or 2 * n * widest_window(*_window_scale(problem), n) > MOST_WEIGHTS:
         return None
-    return crossed_table(problem.system)
+    found = crossed_table(problem.system)
+    return found if found is None or len(found) <= found.shape[1] else np.ascontiguousarray(found.T)
 
 
 def _rounding(problem: Problem) -> float:
@@ -186,22 +191,39 @@ def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
     high = np.where(high < LARGEST, high - table, FAR)[cells]
     low, high = tightened(low, high)
     rates, (scale, gaussian) = _rates(problem)[cells], _window_scale(problem)
-    steepest = 2 / math.sqrt(2 * scale) if gaussian else 2 / scale
-    if problem.system.has_bounds:
-        found = typical(rates, gaussian, low, high, FREE)
-        centre, tilts = rounded(found.means), found.tilts
-        sizes, reaches = Windows.around(found, centre, scale, gaussian)
-    else:  # what is proved of free cells holds (docs/theory/walks.md, Proposition 3)
-        centre, tilts = np.zeros(cells.shape, dtype=np.int64), np.zeros(len(cells))
-        sizes = Windows.of(scale, gaussian, *cells.shape)
+    if not problem.system.has_bounds:  # what is proved of free cells holds (docs/theory/walks.md, Proposition 3)
+        sizes, centre = Windows.of(scale, gaussian, *cells.shape), np.zeros(cells.shape, dtype=np.int64)
         reaches = np.full(cells.shape, sizes.core)
+        return RowChain(_tilted(problem, rates, (low, high), (sizes, reaches), centre, np.zeros(len(cells)))[0], centre)
+    found, usual = typical(rates, gaussian, low, high, FREE), widest_window(scale, gaussian, cells.size)
+    centre = np.zeros(cells.shape, dtype=np.int64)
+    for turn in range(MOST_MOVES):
+        # Sums of few cells are not normal: where columns are short, what is typical is only a start, and looked at wide.
+        wide = turn == 0 and len(cells) < FEW_ROWS
+        centre = centre if wide else rounded(found.means)
+        most = max(usual, MOST_WEIGHTS // (2 * cells.size)) if wide else usual
+        windows = Windows.around(found, centre, scale, gaussian, most)
+        table, inner = _tilted(problem, rates, (low, high), windows, centre, found.tilts)
+        moved = np.abs(inner.means).max(initial=0.0)
+        found = inner._replace(means=inner.means + centre)
+        if not wide and moved < NEARLY_STILL * scale ** (0.5 if gaussian else 1.0):
+            break
+    return RowChain(table, centre)
+
+
+def _tilted(
+    problem: Problem, rates: Floats, bounds: tuple[Ints, Ints], windows: tuple[Windows, Ints], centre: Ints, tilts: Floats
+) -> tuple[Table, Typical]:
+    """Weights of noise less its centre, within bounds and windows, and rows that sum to 0 in the mean."""
+    (low, high), (sizes, reaches), (scale, gaussian) = bounds, windows, _window_scale(problem)
     places = np.arange(-int(reaches.max()), int(reaches.max()) + 1)
     noise = places + centre[:, :, None]
     inside = (noise >= low[:, :, None]) & (noise <= high[:, :, None]) & (np.abs(places) <= reaches[:, :, None])
     energies = rates[:, :, None] * (noise**2 if gaussian else np.abs(noise))
     least = np.where(inside, energies, np.inf).min(axis=2, keepdims=True)
     weights = np.where(inside, np.exp(np.minimum(least - energies, 0.0)), 0.0)
-    return RowChain(tilted(weights, sizes, steepest, -centre.sum(axis=0), tilts), centre)
+    steepest = 2 / math.sqrt(2 * scale) if gaussian else 2 / scale
+    return tilted(weights, sizes, steepest, -centre.sum(axis=0), tilts)
 
 
 def _row_steps(problem: Problem, cells: Ints) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.conditioning.rows_in_turn import Floats, Ints, Table, Windows, Words, prepared, propose
+from holdfast.conditioning.typical import Typical
 from holdfast.randomness import Stream
 
 #: Rounds in which the tilts of the rows are improved.
@@ -26,11 +27,11 @@ BATCH_WORDS = 1 << 20
 
 
 @numba.njit(cache=True, nogil=True)
-def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (compiled)
-    """Mean and variance of every row's sum when columns are independent and each has its sum."""
+def _cell_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (compiled)
+    """Mean and variance of every cell when columns are independent and each has its sum."""
     rows, columns, span = table.weights.shape
     reach, depth = span // 2, table.below.shape[2] // 2
-    means, variances = np.zeros(rows), np.zeros(rows)
+    means, variances = np.zeros((rows, columns)), np.zeros((rows, columns))
     for j in range(columns):
         above = np.zeros(2 * depth + 1)
         above[depth] = 1.0
@@ -51,14 +52,17 @@ def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (co
                     first += u * weight * inner
                     second += u * u * weight * inner
             if total > 0:
-                means[r] += first / total
-                variances[r] += second / total - (first / total) ** 2
+                means[r, j] = first / total
+                variances[r, j] = second / total - (first / total) ** 2
             above = following / max(following.max(), 1e-300)
     return means, variances
 
 
-def tilted(weights: Floats, sizes: Windows, steepest: float, sums: Ints, first: Floats) -> Table:
-    """The table whose rows sum to 0 in the mean when columns are independent, starting from these tilts."""
+def tilted(weights: Floats, sizes: Windows, steepest: float, sums: Ints, first: Floats) -> tuple[Table, Typical]:
+    """The table whose rows sum to 0 in the mean when columns are independent, starting from these tilts.
+
+    Also the moments of its cells, and their deviations once their row is held as well.
+    """
     _, columns, span = weights.shape
     which = np.arange(columns)
     places = np.arange(span) - span // 2
@@ -70,14 +74,18 @@ def tilted(weights: Floats, sizes: Windows, steepest: float, sums: Ints, first: 
 
     tilts = np.clip(first, -steepest, steepest)
     table = leaning(tilts)
-    for _ in range(ROUNDS):
-        means, variances = _row_moments(table)
-        if np.abs(means).max() < 0.05 * np.sqrt(variances.mean()):
+    for turn in range(ROUNDS + 1):
+        cells, spread = _cell_moments(table)
+        means, variances = cells.sum(axis=1), spread.sum(axis=1)
+        if turn == ROUNDS or np.abs(means).max() < 0.05 * np.sqrt(variances.mean()):
             break
-        tilts -= np.clip(means / np.maximum(variances, 1e-9), -steepest / 2, steepest / 2)
+        # Rows move against each other: of two, both would take the whole step.
+        steps = (len(means) - 1) / len(means) * means / np.maximum(variances, 1e-9)
+        tilts = tilts - np.clip(steps, -steepest / 4, steepest / 4)
         tilts = np.clip(tilts, -steepest, steepest)
         table = leaning(tilts)
-    return table
+    held = 1 - spread / np.maximum(variances[:, None], 1e-300)
+    return table, Typical(cells, spread, np.sqrt(spread * np.clip(held, 0.0, 1.0)), tilts)
 
 
 @numba.njit(cache=True, nogil=True)
