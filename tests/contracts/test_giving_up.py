@@ -55,19 +55,19 @@ def test_coins_fall_as_they_should():
 
 
 def test_rejection_is_given_up_as_often_as_its_coin_says(monkeypatch):
-    """Six ordered cells: the truth has all six alike, so that one try in some hundred succeeds."""
+    """Four ordered cells that are alike in truth: one try in some twenty succeeds."""
     monkeypatch.setattr(rejection, "GIVING_UP_BITS", 7)
     problem = Problem(hf.laplace(hf.histogram(4), scale=3).base.law, hf.ordered([0, 1, 2, 3]).system(4))
     stream, refused = hf.seeded(2), 0
     noise = problem.law.draw(200_000, hf.seeded(3))
     p = float((np.diff(noise, axis=1) >= 0).all(axis=1).mean())
-    for _ in range(400):
+    for _ in range(150):
         try:
             rejection.draw(problem, np.zeros(4, dtype=int), 1, stream)
         except hf.Refused:
             refused += 1
     chance = (1 - p) / 128 / (p + (1 - p) / 128)
-    assert abs(refused - 400 * chance) < 6 * math.sqrt(400 * chance * (1 - chance)) + 1
+    assert abs(refused - 150 * chance) < 5 * math.sqrt(150 * chance * (1 - chance)) + 1  # five deviations: 6e-7
 
 
 def test_gaussian_noise_is_drawn_until_it_holds(monkeypatch):
@@ -149,7 +149,8 @@ def test_no_more_of_a_message_is_cut_away_than_is_proved(kind, scale, monkeypatc
         cut[np.abs(places) > depth] = 0.0
         near = np.abs(places) <= half
         seen = max(seen, float((1 - cut[near] / full[near]).max()))
-    assert 0 < seen <= bound
+    assert seen <= bound
+    assert seen > 0 or kind == "gaussian"  # Gaussian tails are thinner than the bound by far
     assert table.below.shape[2] == 2 * depth + 1
 
 
