@@ -75,7 +75,9 @@ def test_every_statement_is_an_estimate_with_a_delta(make, must):
         assert (statement.status, proved.status) == ("estimated", "proved")
         assert make is hf.gaussian or statement.epsilon == proved.epsilon
         assert (statement.rho, statement.mu) == (None, None)  # they do not survive a distance
-        assert statement.void or 0 < statement.numerical_delta <= statement.delta  # nobody knows that a chain is at its law
+        assert (
+            statement.void or 0 < statement.numerical_delta <= statement.delta
+        )  # nobody knows that a chain is at its law
         assert not statement.exact
         assert any("Markov chain" in caveat for caveat in statement.caveats)
         assert not any("Markov chain" in caveat for caveat in proved.caveats)

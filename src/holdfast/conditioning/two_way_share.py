@@ -82,7 +82,7 @@ def _by_columns(each: Floats, rows: int) -> float:
 
 
 def _by_cells(variances: Floats, rows: int) -> float:
-    """log of the integral of Π e^{−σ_j²(a_i + b_j)²/2} over a cube of angles, one of them 0, over that of the circle."""
+    """log of the mean of Π e^{−σ_j²(a_i + b_j)²/2} over all angles, of which one is 0, at least."""
     total, columns = float(variances.sum()), variances.size
     count = rows + columns - 1
     log_volume = (columns - 1) * math.log(rows) + (rows - 1) * math.log(total) + float(np.log(variances).sum())

@@ -59,7 +59,7 @@ def _one_side(slope: float, first: float, last: float) -> tuple[float, float, fl
 def _cell(
     rate: float, square: bool, low: float, high: float, tilt: float
 ) -> tuple[float, float, float]:  # pragma: no cover (compiled)
-    """Log of the sum, mean and variance of the law with weights e^{−rate·|u| + tilt·u}, or rate·u², from low to high."""
+    """Log of the sum, mean and variance of the law with weights e^{−rate·|u| + tilt·u}, or rate·u², within bounds."""
     if square:
         middle = min(max(math.floor(tilt / (2 * rate) + 0.5), low), high)
         reach = math.ceil(math.sqrt(DEPTH / rate) + 1)
@@ -138,9 +138,7 @@ def typical(rates: Floats, square: bool, low: Ints, high: Ints, far: int) -> Typ
 def conditional_deviations(variances: Floats) -> Floats:
     """Deviations of cells given all margins, were they normal with these variances."""
     rows = len(variances)
-    curve = np.block(
-        [[np.diag(variances.sum(axis=1)), variances], [variances.T, np.diag(variances.sum(axis=0))]]
-    )
+    curve = np.block([[np.diag(variances.sum(axis=1)), variances], [variances.T, np.diag(variances.sum(axis=0))]])
     inverse = np.linalg.pinv(curve, hermitian=True, rcond=1e-12)
     own = inverse.diagonal()
     held = variances * (own[:rows, None] + own[None, rows:] + 2 * inverse[:rows, rows:])

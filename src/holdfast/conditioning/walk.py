@@ -64,6 +64,7 @@ MEASURED: dict[Any, int] = {}
 PROBED_WORDS = (
     "; the law depends on the data here, so that was measured at public tables and may differ at the true one"
 )
+CUT_WORDS = "; windows are laid where the bounds push the noise, and what lies beyond is estimated, too"
 TOO_RARE = "the walk is too rarely within these bounds: use onto(), or ask for fewer bounds"
 
 
@@ -97,6 +98,7 @@ def accepts(problem: Problem) -> bool:
 def evidence(problem: Problem) -> Evidence:
     """What the couplings are asked for; a draw is refused where they do not give it."""
     probed = PROBED_WORDS if problem.depends_on_data else ""
+    probed += CUT_WORDS if problem.depends_on_data and _row_cells(problem) is not None else ""
     return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau) + probed)
 
 
@@ -198,7 +200,7 @@ def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
     found, usual = typical(rates, gaussian, low, high, FREE), widest_window(scale, gaussian, cells.size)
     centre = np.zeros(cells.shape, dtype=np.int64)
     for turn in range(MOST_MOVES):
-        # Sums of few cells are not normal: where columns are short, what is typical is only a start, and looked at wide.
+        # Sums of few cells are not normal: where columns are short, what is typical is only a start.
         wide = turn == 0 and len(cells) < FEW_ROWS
         centre = centre if wide else rounded(found.means)
         most = max(usual, MOST_WEIGHTS // (2 * cells.size)) if wide else usual
@@ -212,7 +214,12 @@ def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
 
 
 def _tilted(
-    problem: Problem, rates: Floats, bounds: tuple[Ints, Ints], windows: tuple[Windows, Ints], centre: Ints, tilts: Floats
+    problem: Problem,
+    rates: Floats,
+    bounds: tuple[Ints, Ints],
+    windows: tuple[Windows, Ints],
+    centre: Ints,
+    tilts: Floats,
 ) -> tuple[Table, Typical]:
     """Weights of noise less its centre, within bounds and windows, and rows that sum to 0 in the mean."""
     (low, high), (sizes, reaches), (scale, gaussian) = bounds, windows, _window_scale(problem)
