@@ -57,8 +57,8 @@ MOST_STEPS = 2_000
 WALKS = 200
 
 AGAIN_WORDS = (
-    "; noise that breaks a bound is drawn again, until a coin ends it, {most} times in the mean at most, which is paid for "
-    "in this distance"
+    "; noise that breaks a bound is drawn again, until a coin ends it, {most} times in the mean at most, which is paid "
+    "for in this distance"
 )
 NO_REFUSALS = "; how much a refusal to draw again tells is not known for Gaussian noise"
 TOO_RARE = "noise on this table is too rarely within its bounds: use onto(), less noise or fewer bounds"

@@ -22,8 +22,8 @@ from holdfast.randomness import Stream, seeded
 from holdfast.trees import Forest
 
 ONLY_NEAR = (
-    "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, and "
-    "no diagnostic proves it: this delta supposes a total variation of {tau:.3g}, which nothing measures"
+    "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, "
+    "and no diagnostic proves it: this delta supposes a total variation of {tau:.3g}, which nothing measures"
 )
 #: Why no distance can be asked for.
 NO_TAU = "method 'metropolis' takes no tau, because nothing measures how near its draws come: leave tau or method out"
@@ -67,7 +67,7 @@ def accepts(problem: Problem) -> bool:
 
 
 def evidence(problem: Problem) -> Evidence:
-    """Nothing is known about the distance of the draws from the law; the usual one is supposed, and the words say so."""
+    """Nothing is known about the distance of the draws from the law; one is supposed, and the words say so."""
     return Evidence(problem.tau, False, ONLY_NEAR.format(tau=problem.tau))
 
 

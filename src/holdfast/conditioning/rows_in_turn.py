@@ -74,8 +74,8 @@ class Windows(NamedTuple):
     def around(cls, found: Typical, centre: Ints, scale: float, gaussian: bool, most: int) -> tuple[Windows, Ints]:
         """Windows for noise less its centre, where bounds push it about; also the reach of every cell by itself.
 
-        Sums of cells whose tails fall like e^{−u/λ}, with a deviation of s, stay within λL + s√(2L) of their mean but for
-        e^{−L} (docs/theory/walks.md, §2).
+        Sums of cells whose tails fall like e^{−u/λ}, with a deviation of s, stay within λL + s√(2L) of their mean but
+        for e^{−L} (docs/theory/walks.md, §2).
         """
         off, held = found.means - centre, found.deviations**2
         cells = np.minimum(most, np.ceil(np.abs(off) + beyond(scale, gaussian, found.deviations)))

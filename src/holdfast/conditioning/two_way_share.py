@@ -1,7 +1,7 @@
 """Two-way tables by rejection: how many proposals are accepted at least, and how far cut messages may be off.
 
-Both are proved (docs/theory/walks.md, §1): the share because errors of proposals count 1/share times among those that are
-accepted, the messages because the limits of the rows must hold for what is computed.
+Both are proved (docs/theory/walks.md, §1): the share because errors of proposals count 1/share times among those that
+are accepted, the messages because the limits of the rows must hold for what is computed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def log_least_share(table: Table, limits: Floats, scales: Sequence[float], gauss
 
 
 def _log_sum_is_zero(weights: Floats, rows: int) -> float:
-    """The log of the probability that so many noises sum to 0, at least: sums that are a multiple of POINTS count too."""
+    """The log of the probability that so many noises sum to 0, or a little more: multiples of `points` count too."""
     points = max(POINTS, 1 << weights.size.bit_length())
     circle = np.zeros(points)
     circle[np.arange(weights.size) - weights.size // 2] = weights / weights.sum()
