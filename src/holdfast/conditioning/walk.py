@@ -205,12 +205,12 @@ def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
         centre = centre if wide else rounded(found.means)
         most = max(usual, MOST_WEIGHTS // (2 * cells.size)) if wide else usual
         windows = Windows.around(found, centre, scale, gaussian, most)
-        table, inner = _tilted(problem, rates, (low, high), windows, centre, found.tilts)
+        proposals, inner = _tilted(problem, rates, (low, high), windows, centre, found.tilts)
         moved = np.abs(inner.means).max(initial=0.0)
         found = inner._replace(means=inner.means + centre)
         if not wide and moved < NEARLY_STILL * scale ** (0.5 if gaussian else 1.0):
             break
-    return RowChain(table, centre)
+    return RowChain(proposals, centre)
 
 
 def _tilted(
