@@ -168,7 +168,8 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
         found = _drawn(problem, shape[0] * shape[1], stream)
         inside = _within(problem, table, found).reshape(shape)
         first = first_kept(inside, last_tries(inside.size, GIVING_UP_BITS, stream).reshape(shape))
-        if (first == -2).any():
+        # A release is one draw; of many, for a study, only the first decides whether there are any.
+        if missing[0] == 0 and first[0] == -2:
             raise Refused(TOO_RARE)
         good = first >= 0
         noise[missing[good]] = found.reshape(*shape, -1)[good, first[good]]

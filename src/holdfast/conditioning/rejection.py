@@ -74,11 +74,10 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     while found < size:
         noise = problem.law.draw(batch, stream)
         held = _holds(problem, noise, truth)
-        if problem.law.kind == "laplace":
-            # Tries after the last one that is needed count for nothing.
-            needed = np.cumsum(held) - held < size - found
-            if (last_tries(batch, GIVING_UP_BITS, stream) & needed & ~held).any():
-                raise Refused(TOO_RARE)
+        # A release is one draw; of many, for a study, only the first decides whether there are any.
+        asked = np.cumsum(held) == 0 if problem.law.kind == "laplace" and not found else np.zeros(batch, dtype=bool)
+        if asked.any() and (last_tries(batch, GIVING_UP_BITS, stream) & asked).any():
+            raise Refused(TOO_RARE)
         kept.append(noise[held])
         found += int(held.sum())
         batch = min(2 * batch, max(16, BATCH // n))
