@@ -100,6 +100,7 @@ class Mechanism:
             one_of("method", method, [conditioning.name_of(way) for way in conditioning.ways()])
         joint = constraint if self.condition is None else self.condition.constraint & constraint
         asked = self.condition.tau if tau is None and self.condition is not None else _tau(tau)
+        conditioning.refuse_tau(method, asked)
         return replace(self, condition=_Condition(joint, self._system(joint), method, asked))
 
     def onto(

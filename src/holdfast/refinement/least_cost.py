@@ -17,8 +17,9 @@ from flint import fmpq_mat, fmpz_mat
 from holdfast.constraints.solver import quiet_solver
 from holdfast.refinement.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
 
-#: Seconds that a search for a cheap whole vector may take; what was found by then is a valid bound.
-PATIENCE = 20.0
+#: Nodes of a search for a cheap whole vector, and steps of the simplex method: amounts of work and no time, since the
+#: bound that is found enters statements. What was found by then is a valid bound.
+NODES, STEPS = 2_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def _program(A: Any, b: Any, weights: list[Fraction], *, integer: bool) -> Any:
     program.a_matrix_.value_ = np.concatenate([row[at] for row, at in zip(both, places, strict=True)])
     if integer:
         program.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n)
-    solver = quiet_solver(time_limit=PATIENCE)
+    solver = quiet_solver(mip_max_nodes=NODES, simplex_iteration_limit=STEPS)
     solver.passModel(program)
     solver.run()
     values = np.array(solver.getSolution().col_value)

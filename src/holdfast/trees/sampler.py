@@ -51,9 +51,6 @@ SELDOM = 1e-4
 MOST_BYTES = 5 << 29
 #: Most totals and leaves drawn in one go.
 CHUNK = 1 << 24
-#: Whole tables drawn again before giving up; one is nearly always enough.
-MOST_TRIES = 1_000
-DOES_NOT_END = "the bounds are too narrow for this noise: drawing did not end; use onto() or less noise"
 
 
 class _TooNarrow(Exception):
@@ -364,9 +361,7 @@ class Sampler:
             for row in self._draw_rows(part, keys, start, 0):
                 again, attempt = np.zeros((self.forest.n, 1), dtype=np.int64), 1
                 while self._draw_rows(again, keys, start + row, attempt):
-                    attempt += 1
-                    if attempt > MOST_TRIES:
-                        raise Refused(DOES_NOT_END)
+                    attempt += 1  # one is nearly always enough; giving up would tell about the data
                 part[:, row] = again[:, 0]
             _turn(part, noise[start : start + rows])
         return noise
