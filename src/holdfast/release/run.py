@@ -27,10 +27,11 @@ from holdfast.published import Release
 from holdfast.release.accounts import Budget
 from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
 from holdfast.release.certifying import certificate_of, statements_of, table_certificate
-from holdfast.release.disclosure import Figures, GivenAway, given_away, published, published_before, refuse_disclosure
+from holdfast.release.disclosure import GivenAway, given_away, refuse_disclosure
 from holdfast.release.explain import protected
 from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.ledger import Ledger, now
+from holdfast.release.public_words import Figures, published
 from holdfast.release.report import REPORT, report
 from holdfast.release.tables import FIGURES, MEASUREMENTS, write_table
 from holdfast.release.tabulate import tabulate
@@ -138,7 +139,7 @@ def release(
         answers = [table.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
         earlier = run.ledger.figures(job.dataset)
-        disclosed = given_away(job, earlier, answers) if exact else published_before(job, earlier)
+        disclosed = given_away(job, earlier, answers if exact else None)
         refuse_disclosure(job, disclosed)
         with _told_of_charge(run):
             step("charging the ledger")
