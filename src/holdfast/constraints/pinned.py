@@ -117,11 +117,11 @@ def disclosure(known: list[Known], wanted: Any, seconds: float, own: list[Known]
 
     `own`: those whose figures count as published; None: all of them. What others publish is then pinned.
     """
-    shown = known if own is None else own
+    told = known if own is None else own
     if pinned_trees.accepts(known, wanted):
-        return _on_tree(known, wanted, shown)
+        return _on_tree(known, wanted, told)
     rows = cell_rows(known)
-    figures = cell_rows(shown) if shown else replace(rows, A=rows.A[:0], b=rows.b[:0])
+    figures = cell_rows(told) if told else replace(rows, A=rows.A[:0], b=rows.b[:0])
     targets = tidy(sparse.csr_array(wanted.columns))
     published = _published(targets, figures) | _settled(targets, carried(cell_rows(known, figures=False)))
     closed = None
@@ -139,10 +139,10 @@ def _closed(low: Ints, high: Ints, published: Mask, wanted: Any) -> Disclosure:
     return Disclosure(low, high, np.ones(low.size, dtype=bool), low < high, published, wanted)
 
 
-def _on_tree(known: list[Known], wanted: Any, shown: list[Known]) -> Disclosure:
+def _on_tree(known: list[Known], wanted: Any, told: list[Known]) -> Disclosure:
     before = pinned_trees.ranges(known, wanted, figures=False)
     published = before[0] == before[1]
-    for each in shown:
+    for each in told:
         published[each.system.invariants.A.indices] = True
     tree = wanted.tree
     shown = published.reshape(tree.n, -1)

@@ -89,6 +89,7 @@ def relations(table: Table, used: set[str] | None = None) -> list[Relation]:
     """
     tree, by = table.layout.tree, table.layout.by
     names = named_columns(table)
+    parts: list[tuple[tuple[str, ...], list[Texts]]]
     if tree is None:
         parts = [((name,), [table.keys[a].values[-1]]) for a, name in enumerate(table.layout.names)]
     else:
