@@ -32,7 +32,10 @@ from holdfast.randomness import Stream, secure
 NORMS = ("l2", "l1")
 #: Numbers that one call of `noise` or `simulate` returns at most: 32 GiB of them.
 MOST_NUMBERS = 2**32
-NOT_SECRET = "made with a reproducible stream: whoever knows the seed can remove the noise"
+NOT_SECRET = (
+    "made with a reproducible stream: whoever knows the seed can remove the noise, and two releases with one seed show "
+    "the exact difference of their truths even to those who do not know it"
+)
 UNMEASURED = "some outputs are not measured: use given() or onto() with what determines them"
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
 

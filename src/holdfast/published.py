@@ -77,7 +77,8 @@ class Release:
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
         """Return lower and upper ends, shape (n, 2), that cover each true value with at least this probability.
 
-        The ends come from the law of the errors, which does not depend on the data; refused where it does.
+        The ends come from the law of the errors, which does not depend on the data; refused where it does. Where
+        `spread.measured`, they are measured on simulated draws and widened by the error of that (noise/spread.py).
         """
         tail = (1 - float(probability("confidence", confidence))) / 2
         spread = self._known()

@@ -163,7 +163,7 @@ def spread(problem: Problem) -> Spread | None:
     cells = crossed_table(problem.system)
     if cells is not None or problem.space.dimension == 0:
         return simulated_spread(lambda size: draw(problem, None, size, seeded(SEED)))
-    return simulated_spread(states)
+    return simulated_spread(states, chains=WALKS)
 
 
 # --- whole tables ------------------------------------------------------------------------------------------------

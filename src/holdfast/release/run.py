@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.noise.spread import MISSED
 from holdfast.privacy import Guarantee
 from holdfast.published import Release
 from holdfast.release.accounts import Budget
@@ -282,5 +283,8 @@ def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:
     basis = "simulation" if drawn.spread.measured else "law"
     sentence = f"each covers its true value with at least {CONFIDENCE:.0%} probability, by the law of the noise"
     if drawn.spread.measured:
-        sentence = f"each covers its true value with about {CONFIDENCE:.0%} probability, by simulated noise"
+        sentence = (
+            f"each covers its true value with at least {CONFIDENCE:.0%} probability, measured on simulated noise: the "
+            f"ends are widened by the error of the measurement, which may be larger once in {1 / MISSED:,.0f} times"
+        )
     return Interval(confidence=CONFIDENCE, basis=basis, sentence=sentence), (ends[:, 0], ends[:, 1])  # type: ignore[arg-type]
