@@ -83,8 +83,8 @@ def simulated_quantiles(
     A limit for p > ½ is at least the p-quantile of the law, and one for p < ½ at most, but for MISSED. *Law:* of
     `size` independent draws as many lie below the p-quantile as a binomial law of p says, or fewer; so the r-th
     smallest is a limit if that law is r or more with probability MISSED at most. `groups(size)` numbers groups of
-    draws, of which only different ones are independent (chains, cells of one table): then the standard error of the share of
-    draws below the quantile is measured between groups, and STANDARD_ERRORS of them are added to p.
+    draws, of which only different ones are independent (chains, cells of one table): then the standard error of the
+    share of draws below the quantile is measured between groups, and STANDARD_ERRORS of them are added to p.
     """
     kept: list[npt.NDArray[Any]] = []
 
