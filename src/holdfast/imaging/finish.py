@@ -67,7 +67,7 @@ def cheapest_on_network(
     at_nodes = np.append(prices * arcs.signs, 0.0)
     moves = np.zeros(task.start.size, dtype=np.int64)
     weights = task.shape.weights
-    cheapest_moves(arcs.tail, arcs.head, at_nodes, weights, task.low, task.high, absolute, np.uint64(coin), moves)
+    cheapest_moves(arcs.tail, arcs.head, at_nodes, weights, task.low, task.high, absolute, np.uint64(coin >> 1), moves)
     lacking = balances(task, arcs, moves)
     ends = (arcs.tail, arcs.head, arcs.order, arcs.starts)
     sent = send(*ends, lacking, weights, task.low, task.high, absolute, moves, at_nodes)

@@ -75,7 +75,7 @@ def shared_out(weights: Floats, low: Ints, high: Ints, total: int, coin: int) ->
         moves = np.clip(moves, low, high)
         missing = total - sum(moves.tolist())
         if abs(missing) <= 4 * moves.size:
-            return moves, float(_put_right(weights, low, high, moves, missing, np.uint64(coin)))
+            return moves, float(_put_right(weights, low, high, moves, missing, np.uint64(coin >> 1)))
         price += missing / rate
     raise Refused(UNSOLVED)
 

@@ -80,13 +80,8 @@ class Plan:
         values: npt.NDArray[Any] = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
 
         def one(share: Share) -> Evidence | None:
-            found = certified(
-                share.way,
-                share.problem,
-                noisy[share.outputs],
-                right[share.rows],
-                coin ^ int(_mark(share)) if coin else 0,
-            )
+            mine = coin ^ int(_mark(share))
+            found = certified(share.way, share.problem, noisy[share.outputs], right[share.rows], mine)
             values[share.outputs] = found.values
             return found.evidence
 
