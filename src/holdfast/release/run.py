@@ -270,7 +270,7 @@ def _write_table(
         deviations = np.sqrt(variances[rows]) * float(table.mechanism.base.unit)
         columns = zip(MEASUREMENTS, (rows, drawn.measurements[rows], deviations), strict=True)
         write_table(dict(columns), place / measured)
-    return table_certificate(table, drawn.method, interval, (*names, measured), determined), written
+    return table_certificate(table, drawn.method, interval, (*names, measured), determined, drawn.ties), written
 
 
 def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:
