@@ -165,7 +165,10 @@ class Joint:
 
 def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
     """Join a table with figures about other columns; None where sums over these tell all, or why it cannot be done."""
-    own = relations(table)
+    several = list(several)
+    small = int(table.query.cells or 0) <= MOST_JOINED
+    used = {name for figures in several for group in all_groups(figures) for name in group["columns"]}
+    own = relations(table, None if small else used)
     groups: list[tuple[Group, list[Relation] | None]] = []
     for figures in several:
         domain = domain_of(figures)
@@ -176,12 +179,12 @@ def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
                 ({**group, "columns": [names[name] for name in group["columns"]]}, renamed)
                 for group in all_groups(figures)
             ]
-    columns = [name for part, _ in own for name in part]
+    columns = named_columns(table)
     chosen = linked(groups, columns)
     if not chosen or tells_all(chosen, set(columns)):
         return None
     parts = [part for group, domain in chosen for part in _used(domain or [], group["columns"])]
-    relation = joined([*own, *parts], MOST_JOINED)
+    relation = joined([*own, *parts], MOST_JOINED) if small else None
     if relation is None:
         return TOO_WIDE
     cell = _cells_of(own, relation)
