@@ -55,8 +55,7 @@ def test_ordered_values_are_rounded_up_as_often_as_down():
     assert mechanism.image([6, 5]).tolist() == [6, 6]
     assert mechanism.image([6, 5], ties=1).tolist() == [5, 5]
     absolute = hf.laplace(hf.histogram(2), scale=1).onto(hf.ordered([0, 1]), norm="l1")
-    assert absolute.image([9, 5]).tolist() == [9, 9]
-    assert absolute.image([9, 5], ties=1).tolist() == [5, 5]
+    assert sorted(absolute.image([9, 5], ties=coin).tolist() for coin in (0, 1)) == [[5, 5], [9, 9]]
 
 
 def test_sides_equally_near_are_chosen_by_the_coin():

@@ -3,8 +3,8 @@
 One chain z₀ ≤ z₁ ≤ … with bounds on any value. Least squares pools neighbours that are out of order into blocks at
 their weighted mean, cut to the bounds they share; the best whole numbers are the real ones, rounded to nearest. L1
 keeps the slopes of the cost so far in a heap and takes weighted medians, which are data or bounds and hence whole where
-these are (docs/theory/update-in-general.md). Ties go to the larger value, or to the smaller one if
-the coin is odd.
+these are (docs/theory/update-in-general.md). Halves go up, and of several medians
+one end is taken; the other way round if the coin is odd.
 """
 
 from __future__ import annotations
