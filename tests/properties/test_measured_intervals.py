@@ -65,9 +65,11 @@ def test_confidence_that_draws_cannot_show_is_refused():
 
 
 def test_a_released_interval_that_is_measured_covers_the_listed_law():
-    mechanism = hf.laplace(hf.histogram(3), epsilon=1).onto(hf.equals([[1, 1, 1]], [30]))
-    release = mechanism.release([10, 10, 10], rng=hf.seeded(8))
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    mechanism = hf.laplace(hf.counts(tree), epsilon=1).onto(hf.consistent(tree))
+    truth = np.array([20, 10, 10])
+    release = mechanism.release(truth, rng=hf.seeded(8))
     assert release.spread.measured
     reach = release.interval(0.9)[:, 1] - release.values
-    errors = np.abs(mechanism.simulate([10, 10, 10], 40_000, rng=hf.seeded(9)) - 10)
+    errors = np.abs(mechanism.simulate(truth, 40_000, rng=hf.seeded(9)) - truth)
     assert ((errors <= reach).mean(axis=0) > 0.9).all()
