@@ -7,6 +7,7 @@ allowed (update). Both only build an expression: nothing is drawn before `releas
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,7 +33,10 @@ from holdfast.randomness import Stream, secure
 NORMS = ("l2", "l1")
 #: Numbers that one call of `noise` or `simulate` returns at most: 32 GiB of them.
 MOST_NUMBERS = 2**32
-NOT_SECRET = "made with a reproducible stream: whoever knows the seed can remove the noise"
+NOT_SECRET = (
+    "made with a reproducible stream: whoever knows the seed can remove the noise, and two releases with one seed show "
+    "the exact difference of their truths even to those who do not know it"
+)
 UNMEASURED = "some outputs are not measured: use given() or onto() with what determines them"
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
 
@@ -224,9 +228,10 @@ class Mechanism:
             noise = self._plan.draw(None, count, stream)
         else:
             noise = self._measured_draw(count, stream)
+        ties = self._ties(count, stream)
         for move in self.moves:
             rows = move.problem.space.rows.shape[0]
-            noise = self._way(move).image(move.problem, noise, np.zeros(rows, dtype=np.int64))
+            noise = self._way(move).image(move.problem, noise, np.zeros(rows, dtype=np.int64), ties)
         return self._in_units(noise)
 
     def standard_error(self) -> npt.NDArray[np.float64]:
@@ -235,8 +240,11 @@ class Mechanism:
             raise Refused(DATA_DEPENDENT)
         return self._spread.standard_errors * float(self.base.unit)
 
-    def image(self, noisy: Any) -> npt.NDArray[Any]:
-        """The map itself of an `onto` mechanism with structural constraints: noisy values (n,) or (size, n)."""
+    def image(self, noisy: Any, ties: Any = 0) -> npt.NDArray[Any]:
+        """The map itself of an `onto` mechanism with structural constraints: noisy values (n,) or (size, n).
+
+        `ties`: the coin of 64 bits that decides between equally near whole tables, as a release publishes it.
+        """
         if not self.moves:
             raise Refused("image() is the map of onto(): this mechanism has none")
         if any(move.problem.system.invariants.count for move in self.moves):
@@ -246,8 +254,9 @@ class Mechanism:
         values = np.atleast_2d(self._from_units("noisy", noisy, None))
         if values.ndim != 2 or values.shape[1] != self.query.n:
             raise Refused(f"noisy must have shape ({self.query.n},) or (size, {self.query.n}), found {np.shape(noisy)}")
+        coins = np.full(len(values), whole("ties", ties, at_least=0) % 2**64, dtype=np.uint64)
         for move in self.moves:
-            values = self._way(move).image(move.problem, values, move.problem.right_hand_sides())
+            values = self._way(move).image(move.problem, values, move.problem.right_hand_sides(), coins)
         result = self._in_units(values)
         return result[0] if np.ndim(noisy) == 1 else result
 
@@ -274,7 +283,8 @@ class Mechanism:
         noisy = self._noisy(checked, 1, stream)
         # A move may work in place, and what it was given is published beside it where that is free.
         measurements = noisy[0].copy() if self._measurements_are_free else None
-        values, evidence = self._moved_with_evidence(noisy, checked)
+        ties = self._ties(1, stream)
+        values, evidence = self._moved_with_evidence(noisy, checked, 0 if ties is None else int(ties[0]))
         self._check(values, checked)
         if evidence is not None:
             self._check_on_grid(values, checked, evidence)
@@ -282,7 +292,8 @@ class Mechanism:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
         kept = None if measurements is None else self._in_units(measurements)
         shown = (self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
-        return Release(*shown, evidence if self._measurements_are_free else None)
+        coin = None if ties is None else int(ties[0])
+        return Release(*shown, evidence if self._measurements_are_free else None, coin)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -401,7 +412,8 @@ class Mechanism:
         return self.base.law.measured_draw(size, stream)
 
     def _values(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
-        return self._moved(self._noisy(truth, size, stream), truth)
+        noisy = self._noisy(truth, size, stream)
+        return self._moved(noisy, truth, self._ties(size, stream))
 
     def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
         """The truth with its noise, conditioned but not moved."""
@@ -414,20 +426,33 @@ class Mechanism:
             values += np.where(np.isinf(self.base.law.variances), np.zeros_like(truth), truth)
         return values
 
-    def _moved(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _ties(self, size: int, stream: Stream) -> npt.NDArray[np.uint64] | None:
+        """Public coins that decide ties in whole tables, one for each; None where no table is moved to whole numbers.
+
+        They are fresh bits of the system; of a reproducible stream its next words, after those of the noise.
+        """
+        if not any(move.problem.integer for move in self.moves):
+            return None
+        if stream.reproducible:
+            return stream.words(size)
+        return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+    def _moved(
+        self, values: npt.NDArray[Any], truth: npt.NDArray[Any], ties: npt.NDArray[np.uint64] | None
+    ) -> npt.NDArray[Any]:
         for move in self.moves:
             way = self._way(move)
-            values = way.image(move.problem, values, move.problem.space.rows @ truth)
+            values = way.image(move.problem, values, move.problem.space.rows @ truth, ties)
         return values
 
     def _moved_with_evidence(
-        self, noisy: npt.NDArray[Any], truth: npt.NDArray[Any]
+        self, noisy: npt.NDArray[Any], truth: npt.NDArray[Any], coin: int
     ) -> tuple[npt.NDArray[Any], imaging.Evidence | None]:
         """One moved table (n,), and what the last way can show for it."""
         values, evidence = noisy[0], None
         for move in self.moves:
             right = move.problem.space.rows @ truth
-            answer = imaging.certified(self._way(move), move.problem, values, right)
+            answer = imaging.certified(self._way(move), move.problem, values, right, coin)
             values, evidence = answer.values, answer.evidence
         return values, evidence
 

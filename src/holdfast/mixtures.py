@@ -111,7 +111,9 @@ class Mixture:
         made = chosen.release(truth, stream)
         if stream.reproducible:
             statement = replace(statement, caveats=(*statement.caveats, NOT_SECRET))
-        return Release(made.values, (statement,), self.query, self.method, self._spread, made.measurements)
+        return Release(
+            made.values, (statement,), self.query, self.method, self._spread, made.measurements, ties=made.ties
+        )
 
     @cached_property
     def _coin(self) -> Comparison:

@@ -148,7 +148,7 @@ class Sampler:
             rounds = [self.advance(now, stream).copy() for _ in range(-(-size // STUDY_CHAINS))]
             return np.concatenate(rounds)[:size]
 
-        return simulated_spread(states)
+        return simulated_spread(states, chains=STUDY_CHAINS)
 
     def start(self, count: int, stream: Stream) -> Floats:
         """One step from no noise: every variance is then the square of a normal number."""

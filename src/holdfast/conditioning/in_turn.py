@@ -219,7 +219,7 @@ def spread(problem: Problem) -> Spread | None:
             kept.append(chain.layout.noise(running, problem.law.n))
         return np.concatenate(kept)[:size]
 
-    return simulated_spread(states)
+    return simulated_spread(states, chains=None if isinstance(chain, Rejection) else WALKS)
 
 
 def _steps(problem: Problem, chain: MixtureChain) -> int:

@@ -120,7 +120,7 @@ def spread(problem: Problem) -> Spread | None:
         _, kept = warmed(target, 1, stream).run(size * thin, stream, thin)
         return target.noise(kept[0])
 
-    return simulated_spread(states)
+    return simulated_spread(states, chains=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -235,7 +235,7 @@ def spread(problem: Problem) -> Spread | None:
     if not alike:
         return simulated_spread(lambda _size: study.reshape(len(study), -1)[:, order])
     variance = float((study.astype(np.float64) ** 2).mean())
-    pooled = simulated_quantiles(lambda: study.reshape(-1, 1))
+    pooled = simulated_quantiles(lambda: study.reshape(-1, 1), lambda size: np.arange(size) // layout.cells.size)
 
     def variance_of(weights: npt.NDArray[np.float64]) -> float:
         table = weights[layout.cells]

@@ -168,7 +168,7 @@ def spread(problem: Problem) -> Spread | None:
 
     if _row_cells(problem) is not None or problem.space.dimension == 0:
         return simulated_spread(lambda size: draw(problem, None, size, seeded(SEED)))
-    return simulated_spread(states)
+    return simulated_spread(states, chains=WALKS)
 
 
 # --- whole tables ------------------------------------------------------------------------------------------------

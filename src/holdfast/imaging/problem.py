@@ -23,6 +23,10 @@ LEAST_SPREAD = 1e-250
 MOST_CONTRAST = 1e200
 
 
+#: The public coins that decide between equally near whole tables, one of 64 bits for each; None: 0 for all.
+Ties = npt.NDArray[np.uint64] | None
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Move noisy values to the nearest point that satisfies `system`.

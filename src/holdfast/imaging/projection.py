@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse, special
 from scipy.sparse import linalg as sparse_linalg
 
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.randomness import seeded
@@ -31,8 +31,11 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) or determined(problem)
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def image(
+    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
+) -> npt.NDArray[np.float64]:
     """Project the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+    del ties  # the nearest point is the only one
     rows = problem.space.rows
     if rows.shape[0] == 0:
         return noisy.astype(np.float64)

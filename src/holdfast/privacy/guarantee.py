@@ -152,15 +152,15 @@ class Guarantee:
     def at_delta(self, delta: Any) -> Guarantee:
         """Return the same statement with its smallest proved ε at this δ.
 
-        *Guarantee:* μ by Balle and Wang 2018 (Theorem 8), ρ by Canonne, Kamath and Steinke 2020 (Corollary
-        13, at whole orders when only these are proved), a stated (ε, δ₀) with δ₀ ≤ δ by definition.
+        *Guarantee:* μ by Balle and Wang 2018, ρ by Canonne, Kamath and Steinke 2020 (at
+        whole orders when only these are proved), a stated (ε, δ₀) with δ₀ ≤ δ by definition.
         """
         limit = inward(probability("delta", delta))
         choices: list[tuple[float, float, str]] = []
         if self.epsilon is not None and self.delta <= limit:
             choices.append((self.epsilon, self.delta, ""))
         if self.mu is not None:
-            choices.append((gaussian_epsilon(self.mu, limit), limit, "Balle–Wang 2018, Theorem 8"))
+            choices.append((gaussian_epsilon(self.mu, limit), limit, "Balle–Wang 2018"))
         if self.rho is not None:
             choices.append((rho_to_epsilon(self.rho, limit, self.orders), limit, _conversion(self.orders)))
         if not choices:
@@ -174,7 +174,7 @@ class Guarantee:
         if self.epsilon is not None and self.epsilon <= wanted:
             choices.append((self.delta, self.epsilon, ""))
         if self.mu is not None:
-            choices.append((gaussian_delta(self.mu, wanted), wanted, "Balle–Wang 2018, Theorem 8"))
+            choices.append((gaussian_delta(self.mu, wanted), wanted, "Balle–Wang 2018"))
         if self.rho is not None:
             choices.append((rho_to_delta(self.rho, wanted, self.orders), wanted, _conversion(self.orders)))
         if not choices:
@@ -277,7 +277,7 @@ class Guarantee:
 
 def _conversion(orders: str) -> str:
     whole_orders = " at whole orders" if orders == "integer" else ""
-    return f"Canonne–Kamath–Steinke 2020, Corollary 13{whole_orders}"
+    return f"the conversion of Canonne–Kamath–Steinke 2020{whole_orders}"
 
 
 def best_first(guarantees: Iterable[Guarantee]) -> tuple[Guarantee, ...]:

@@ -3,7 +3,7 @@
 *Law:* P(U_i = u) ∝ exp(−u²/2σ_i²) on the whole numbers, independent over the coordinates. For two tables
 whose answers differ by the integer vector d the loss is L = Σ d_i²/2σ_i² + Σ d_i U_i/σ_i² and
 
-    δ(ε) = Σ_u [p(u) − e^ε p(u−d)]₊ = E[(1 − e^(ε−L))₊]      (Canonne, Kamath and Steinke 2020, Theorem 7).
+    δ(ε) = Σ_u [p(u) − e^ε p(u−d)]₊ = E[(1 − e^(ε−L))₊]      (Canonne, Kamath and Steinke 2020).
 
 The continuous formula is not an upper bound (σ = 2, Δ = 1, ε = 2: 9.4e-6 against a true 1.07e-5). The law of
 L is convolved over the coordinates here, in whole numbers rounded upwards (`losses`).
@@ -54,7 +54,7 @@ def _checked(kind: Kind) -> dict[tuple[int, Fraction], int]:
 
 
 def integer_gaussian_rho(kind: Kind) -> Fraction:
-    """Return ρ = Σ d_i²/2σ_i², the exact zCDP parameter of this difference (CKS20 Theorem 4)."""
+    """Return ρ = Σ d_i²/2σ_i², the exact zCDP parameter of this difference (Canonne, Kamath and Steinke 2020)."""
     return sum(
         (count * difference**2 / (2 * sigma2) for (difference, sigma2), count in _checked(kind).items()),
         Fraction(0),

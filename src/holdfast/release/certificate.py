@@ -190,6 +190,7 @@ class TableCertificate(Model):
     parquet: Annotated[str, Field(pattern=FILE_NAME)]
     csv: Annotated[str, Field(pattern=FILE_NAME)]
     measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
+    ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
 class Product(Model):

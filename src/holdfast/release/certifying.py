@@ -48,8 +48,12 @@ def table_certificate(
     interval: Interval,
     files: tuple[str, str, str | None],
     determined: Sequence[OpenFigures] = (),
+    ties: int | None = None,
 ) -> TableCertificate:
-    """Describe one released table; `determined` lists what the exact figures give away besides themselves."""
+    """Describe one released table; `determined` lists what the exact figures give away besides themselves.
+
+    `ties` is the public coin that decided between equally near whole tables.
+    """
     parquet, csv, measurements = files
     return TableCertificate(
         name=table.name,
@@ -69,6 +73,7 @@ def table_certificate(
         parquet=parquet,
         csv=csv,
         measurements=measurements,
+        ties=None if ties is None else f"{ties:016x}",
     )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.privacy.words import figure
-from holdfast.release.disclosure import Figures, published_before, so_far
+from holdfast.release.disclosure import published_before, so_far
 from holdfast.release.job import Job, Table
 from holdfast.release.ledger import Ledger
 from holdfast.release.methods import evidence
+from holdfast.release.public_words import Figures
 from holdfast.release.unprotected import FIXED
 
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
