@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,12 +17,15 @@ from functools import partial
 from holdfast.privacy.conversion import rho_to_delta
 from holdfast.privacy.gaussian import gaussian_delta
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.privacy.integer_gaussian import joined, losses_delta
+from holdfast.privacy.integer_gaussian import joined, losses_curve
 from holdfast.privacy.loss_laws import Curve, Total, added, from_curve, response
 from holdfast.privacy.rounding import ball, outward, settled
 
-#: Width of the grid in standard deviations of an average loss: ε grows by about a thousandth of itself at most.
-FINENESS = 0.03
+#: Width of the grid in standard deviations of an average loss: where there are few losses, where there are smooth ones
+#: among them, and where there are many.
+FINEST, SMOOTH, FINENESS = 0.0005, 0.01, 0.03
+#: Multiplications that a fine grid may take, some hundredths of a second.
+QUICK_WORK = 2e7
 #: Distance of the points of a curve in its standard deviations.
 CURVE_FINENESS = 0.08
 #: Multiplications that one sum may take, some tenths of a second; where they do not suffice the grid is coarser.
@@ -37,11 +40,10 @@ LEAST_DELTA = 1e-280
 
 @dataclass(frozen=True)
 class _Smooth:
-    """Statements that were added among themselves: a curve of δ, the ρ that says how wide it is, how often."""
+    """Statements that were added among themselves: how to find their curve of δ, and the ρ that says how wide it is."""
 
-    curve: Curve
+    find: Callable[[], Curve]
     rho: float
-    count: int = 1
 
 
 def total_loss(parts: Sequence[Guarantee], delta: float) -> Total | None:
@@ -50,7 +52,7 @@ def total_loss(parts: Sequence[Guarantee], delta: float) -> Total | None:
     None where that is no use: one statement alone, a δ too small, or too many statements for any useful grid.
     """
     responses, smooth = _sorted(parts)
-    if responses.total() + sum(each.count for each in smooth) < 2 or delta < LEAST_DELTA:
+    if responses.total() + len(smooth) < 2 or delta < LEAST_DELTA:
         return None
     grid = _Grid.of(responses, smooth, delta)
     if grid is None:
@@ -63,7 +65,7 @@ def total_loss(parts: Sequence[Guarantee], delta: float) -> Total | None:
         width = math.sqrt(2 * each.rho)
         every = max(1, math.floor(CURVE_FINENESS * width / float(grid.step)))
         reach = math.ceil((each.rho + _reach(delta) * width) / float(grid.step))
-        losses.append((from_curve(each.curve, grid.step, every, -reach, reach), each.count))
+        losses.append((from_curve(each.find(), grid.step, every, -reach, reach), 1))
     return added(losses, grid.step, grid.low, grid.high)
 
 
@@ -89,16 +91,16 @@ def _sorted(parts: Sequence[Guarantee]) -> tuple[Counter[tuple[float, float]], l
         square = sum((Fraction(part.mu or 0.0) ** 2 for part in gaussian), Fraction(0))
         if square:
             mu = outward(settled(lambda: ball(square).sqrt()))
-            smooth.append(_Smooth(partial(gaussian_delta, mu), float(square) / 2))
+            smooth.append(_Smooth(lambda: partial(gaussian_delta, mu), float(square) / 2))
     united = joined(part.losses for part in integer) if integer else ()
     if united:
-        smooth.append(_Smooth(partial(losses_delta, united), sum(part.rho or 0.0 for part in integer)))
+        smooth.append(_Smooth(partial(losses_curve, united), sum(part.rho or 0.0 for part in integer)))
     else:
         concentrated += integer
     total = sum((Fraction(part.rho or 0.0) for part in concentrated), Fraction(0))
     if total:
         orders = "integer" if any(part.orders == "integer" for part in concentrated) else "all"
-        smooth.append(_Smooth(partial(rho_to_delta, outward(total), orders=orders), float(total)))
+        smooth.append(_Smooth(lambda: partial(rho_to_delta, outward(total), orders=orders), float(total)))
     return responses, smooth
 
 
@@ -118,24 +120,26 @@ class _Grid:
     @classmethod
     def of(cls, responses: Counter[tuple[float, float]], smooth: Sequence[_Smooth], delta: float) -> _Grid | None:
         """Return a grid for these losses; None where none is both useful and quick."""
-        count = responses.total() + sum(each.count for each in smooth)
+        count = responses.total() + len(smooth)
         # A sum of losses ±ε passes its mean by t with probability at most exp(−t²/2Σε²) (Hoeffding).
         mean = sum(n * epsilon * math.tanh(epsilon / 2) for (epsilon, _), n in responses.items())
-        mean += sum(each.count * each.rho for each in smooth)
+        mean += sum(each.rho for each in smooth)
         square = sum(n * epsilon**2 for (epsilon, _), n in responses.items())
-        square += sum(2 * each.count * each.rho for each in smooth)
+        square += sum(2 * each.rho for each in smooth)
         largest = sum(n * epsilon for (epsilon, _), n in responses.items()) if not smooth else math.inf
         reach = _reach(delta) * math.sqrt(square)
         high, low = min(largest, mean + reach), -min(largest, reach)
         spread = sum(n * (epsilon / math.cosh(min(epsilon, 1e3) / 2)) ** 2 for (epsilon, _), n in responses.items())
-        spread += sum(2 * each.count * each.rho for each in smooth)
+        spread += sum(2 * each.rho for each in smooth)
         if not (math.isfinite(high) and spread > 0):
             return None
-        wanted = max(FINENESS * math.sqrt(spread / count), (high - low) * 4 * count / MOST_WORK)
+        one, work = math.sqrt(spread / count), 4 * count * (high - low)
+        wanted = max((SMOOTH if smooth else FINEST) * one, min(FINENESS * one, work / QUICK_WORK), work / MOST_WORK)
         step = _common(sorted(epsilon for epsilon, _ in responses), wanted, lattice=not smooth)
         if step > math.sqrt(square / count):
             return None
-        return cls(step, math.floor(Fraction(low) / step), math.ceil(Fraction(high) / step))
+        # Each loss may go up by a place, on the way to the largest sum too.
+        return cls(step, math.floor(Fraction(low) / step), math.ceil(Fraction(high) / step) + count)
 
 
 def _common(epsilons: Sequence[float], wanted: float, *, lattice: bool) -> Fraction:

@@ -34,6 +34,8 @@ LONGEST = 1 << 17
 QUICK = 1 << 13
 #: Relative excess at which the closed form for one smooth part is good enough.
 CLOSE = 1e-10
+#: The same where a curve is only met at some points and bounded between them.
+NEAR = 1e-4
 #: A smooth part wider than this many steps is never listed.
 WIDEST = 1 << 17
 #: Relative width of the final bracket of the searches for ε and for the noise.
@@ -76,14 +78,17 @@ def integer_gaussian_delta(kind: Kind, epsilon: Any) -> float:
     (equal scales, scales from simple budget shares, or all scales large); otherwise losses are put on a grid
     (`unlike_scales`) and the excess is of second order in its width.
     """
-    groups, e = _checked(kind), not_negative("epsilon", epsilon)
+    return _delta(_checked(kind), not_negative("epsilon", epsilon), CLOSE)
+
+
+def _delta(groups: Kind, e: Fraction, close: float) -> float:
     if not groups:
         return 0.0
     rho = integer_gaussian_rho(groups)
     with ctx.workprec(2 * BITS):
         unit, parts, factor = _lattice(groups)
         if len(parts) == 1 and parts[0].count == 1:
-            return min(1.0, outward(factor * _one_part(parts[0], unit * parts[0].step, rho, e)))
+            return min(1.0, outward(factor * _one_part(parts[0], unit * parts[0].step, rho, e, close)))
         if len(parts) > 1 and _too_fine(unit, rho):
             found = _on_grid(groups).delta(e)
             if found >= unlike_scales.LEAST_DELTA:
@@ -109,14 +114,14 @@ def _on_grid(groups: Kind) -> Total:
     return unlike_scales.total_of(groups, _closed_delta)
 
 
-def _closed_delta(size: int, sigma2: Fraction, epsilon: Fraction) -> float:
-    """Return a double at or above δ(ε) of one coordinate by the closed form, which is near where σ² is large."""
+def _closed_delta(variance: Fraction, unit: Fraction, rho: Fraction, epsilon: Fraction) -> float:
+    """Return a double at or above δ(ε) of one integer Gaussian by the closed form, which is near where it is wide."""
     with ctx.workprec(2 * BITS):
-        smooth, correction = _closed(sigma2, size / sigma2, Fraction(size) ** 2 / (2 * sigma2), epsilon)
+        smooth, correction = _closed(variance, unit, rho, epsilon)
         return min(1.0, outward(smooth + correction))
 
 
-def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction) -> Any:
+def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction, close: float) -> Any:
     """Return a ball whose upper end bounds δ for one integer Gaussian of this variance and loss unit.
 
     First the closed form: Σφ(t) ≤ ∫φ + V(φ')/12 (Euler–Maclaurin, V the total variation) for φ(t) =
@@ -125,7 +130,7 @@ def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction) -> A
     the continuous δ(ε). Where the correction is not negligible the points are listed.
     """
     smooth, correction = _closed(part.variance, unit, rho, epsilon)
-    if correction < smooth * CLOSE or part.variance > WIDEST**2:
+    if correction < smooth * close or part.variance > WIDEST**2:
         return smooth + correction
     first = math.floor((epsilon - rho) / unit) + 1
     start = max(first, 0)
@@ -338,6 +343,20 @@ def losses_from_plain(found: Any) -> Any:
 def losses_delta(losses: Losses, epsilon: Any) -> float:
     """Return a double at or above the δ(ε) of every kind."""
     return max(integer_gaussian_delta(kind, epsilon) for kind in kinds_of(losses))
+
+
+def losses_curve(losses: Losses) -> Callable[[Fraction], float]:
+    """Return ε ↦ a double at or above the δ(ε) of every kind, for many ε: what can be added up is added up once."""
+    curves = [_curve_of(kind) for kind in kinds_of(losses)]
+    return lambda epsilon: max(curve(epsilon) for curve in curves)
+
+
+def _curve_of(kind: Kind) -> Callable[[Fraction], float]:
+    with ctx.workprec(2 * BITS):
+        unit, parts, _ = _lattice(kind)
+    if len(parts) > 1 and _too_fine(unit, integer_gaussian_rho(kind)):
+        return _on_grid(kind).delta
+    return lambda epsilon: _delta(kind, epsilon, NEAR)
 
 
 def losses_epsilon(losses: Losses, delta: Any) -> float:

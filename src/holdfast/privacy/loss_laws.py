@@ -24,6 +24,8 @@ from holdfast.privacy.rounding import ball, outward
 PRECISION = 256
 #: Roundings of one addition of laws beyond one per place: numpy adds at most so many times in a row where it sums.
 ROUNDINGS = 64
+#: Places up to which a loss is added place by place.
+FEW = 16
 #: Units in the last place by which a double of expm1 may be wrong: far above what any library documents.
 EXPM1_ULPS = 2**12
 #: More than all that products below the smallest double can lose in any sum that is tried here.
@@ -49,13 +51,19 @@ def response(epsilon: Fraction, delta: Fraction, step: Fraction) -> Loss:
     *Guarantee:* every (ε, δ)-private pair is a post-processing of this one (Kairouz, Oh and Viswanath 2015, Thm 3.1).
     """
     with ctx.workprec(PRECISION):
-        share = ball(1 - delta) / (1 + ball(epsilon).exp())
-        found: dict[int, float] = {}
-        for loss, mass in ((-epsilon, share), (epsilon, share * ball(epsilon).exp())):
+        power = ball(epsilon).exp()
+        share = ball(1 - delta) / (1 + power)
+        found: dict[int, Any] = {}
+        for loss, mass in ((-epsilon, share), (epsilon, share * power)):
             for place, part in _split(loss, mass, step):
-                found[place] = outward(Fraction(found.get(place, 0.0)) + Fraction(outward(part)))
-    places = tuple(sorted(found))
-    return Loss(places, tuple(found[place] for place in places), outward(delta))
+                found[place] = found[place] + part if place in found else part
+        places = tuple(sorted(found))
+        return Loss(places, tuple(_above(found[place]) for place in places), outward(delta))
+
+
+def _above(value: Any) -> float:
+    """Return a double above a ball of ordinary size; quicker than the nearest one above."""
+    return math.nextafter(float(value.upper()), math.inf)
 
 
 def _split(loss: Fraction, mass: Any, step: Fraction) -> list[tuple[int, Any]]:
@@ -119,6 +127,11 @@ class Total:
         """The last place."""
         return self.low + self.masses.size - 1
 
+    def times(self, factor: float) -> Total:
+        """Return the same losses with all masses larger by a factor of 1 or a little more."""
+        masses = self.masses * factor
+        return Total(self.step, self.low, masses, min(1.0, math.nextafter(self.beyond * factor, 2)), self.roundings + 1)
+
     def at(self, place: int) -> float:
         """Return a double at or above δ at ε = place·step, place ≥ low."""
         above = self.masses[place - self.low + 1 :]
@@ -167,7 +180,7 @@ def added(losses: Iterable[tuple[Loss, int]], step: Fraction, low: int, high: in
         for _ in range(count):
             piece = masses[first : last + 1]
             masses, passed = _moved(piece, first, loss, masses.size)
-            beyond += passed + Fraction(loss.beyond)
+            beyond += passed + Fraction(loss.beyond) * Fraction(float(piece.sum()))
             first = min(max(first + loss.places[0], 0), masses.size - 1)
             last = min(max(last + loss.places[-1], 0), masses.size - 1)
             roundings += len(loss.places) + ROUNDINGS
@@ -177,15 +190,21 @@ def added(losses: Iterable[tuple[Loss, int]], step: Fraction, low: int, high: in
 
 def _moved(piece: Reals, first: int, loss: Loss, size: int) -> tuple[Reals, Fraction]:
     """Add a loss to the masses that start at `first`; returns all places, and what passed the last one."""
+    length = loss.places[-1] - loss.places[0] + 1
+    if len(loss.places) > FEW and length < 4 * len(loss.places):
+        dense = np.zeros(length)
+        dense[np.array(loss.places) - loss.places[0]] = loss.masses
+        pieces = [(first + loss.places[0], np.convolve(piece, dense))]
+    else:
+        pieces = [(first + place, mass * piece) for place, mass in zip(loss.places, loss.masses, strict=True)]
     result = np.zeros(size)
     passed = Fraction(0)
-    for place, mass in zip(loss.places, loss.masses, strict=True):
-        start = first + place
-        low, high = min(max(-start, 0), piece.size), max(min(size - start, piece.size), 0)
+    for start, values in pieces:
+        low, high = min(max(-start, 0), values.size), max(min(size - start, values.size), 0)
         if low:
-            result[0] += mass * piece[:low].sum()
-        if high < piece.size:
-            passed += Fraction(float(mass * piece[max(high, low) :].sum()))
+            result[0] += values[:low].sum()
+        if high < values.size:
+            passed += Fraction(float(values[max(high, low) :].sum()))
         if high > low:
-            result[start + low : start + high] += mass * piece[low:high]
+            result[start + low : start + high] += values[low:high]
     return result, passed

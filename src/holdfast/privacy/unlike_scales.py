@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from holdfast.privacy.loss_laws import Loss, Total, added, from_curve
-from holdfast.privacy.losses import BITS, DOUBLE_SAFETY, REACH, column
-from holdfast.privacy.rounding import outward
+from holdfast.privacy.losses import BITS, DOUBLE_SAFETY, REACH, Part, column, merged
+from holdfast.privacy.rounding import ball, outward
 
 #: Step of the grid, in standard deviations of the sum.
-FINENESS = 0.004
+FINENESS = 0.002
 #: Coordinates with a larger σ² have too many points to list: their curve δ(ε) has a closed form.
 LISTED = 400**2
 #: Distance of the points of such a curve, in standard deviations of the coordinate.
@@ -30,39 +32,60 @@ LEAST_DELTA = 1e-18
 Kind = Mapping[tuple[int, Fraction], int]
 
 
-def total_of(kind: Kind, closed: Callable[[int, Fraction, Fraction], float]) -> Total:
-    """Return the added losses of all coordinates; closed(|d|, σ², ε) bounds δ(ε) of one coordinate of large σ²."""
-    rho = sum((count * size**2 / (2 * sigma2) for (size, sigma2), count in kind.items()), Fraction(0))
-    width = math.sqrt(2 * rho)
-    step = Fraction(FINENESS * width)
-    reach = math.ceil(REACH / FINENESS)
-    middle = math.ceil(rho / step)
+@dataclass(frozen=True)
+class _Coordinate:
+    """Losses ρ + unit·u, u an integer Gaussian of this variance; `factor`, a ball, times its masses bounds the true ones."""
+
+    unit: Fraction
+    variance: Fraction
+    rho: Fraction
+    factor: Any = 1
+
+
+def total_of(kind: Kind, closed: Callable[[Fraction, Fraction, Fraction, Fraction], float]) -> Total:
+    """Return the added losses of all coordinates; closed(variance, unit, ρ, ε) bounds δ(ε) of one of large variance."""
+    coordinates = [each for key, count in sorted(kind.items()) for each in _coordinates(*key, count)]
+    rho = sum((each.rho for each in coordinates), Fraction(0))
+    step = Fraction(FINENESS * math.sqrt(2 * rho))
     losses = []
-    for (size, sigma2), count in sorted(kind.items()):
-        if sigma2 <= LISTED:
-            losses.append((_listed(size, sigma2, step), count))
+    factor = ball(1)
+    for each in coordinates:
+        factor *= each.factor
+        if each.variance <= LISTED:
+            losses.append((_listed(each, step), 1))
             continue
-        own = Fraction(size) ** 2 / (2 * sigma2)
-        spread = math.sqrt(2 * own)
+        spread = math.sqrt(2 * each.rho)
         every = max(1, math.floor(CURVE_FINENESS * spread / float(step)))
-        end = math.ceil((float(own) + REACH * spread) / float(step))
-        losses.append((from_curve(partial(closed, size, sigma2), step, every, -end, end), count))
-    return added(losses, step, min(middle, 0) - reach, middle + reach)
+        end = math.ceil((float(each.rho) + REACH * spread) / float(step))
+        curve = partial(closed, each.variance, each.unit, each.rho)
+        losses.append((from_curve(curve, step, every, -end, end), 1))
+    reach, middle = math.ceil(REACH / FINENESS), math.ceil(rho / step)
+    return added(losses, step, -reach, middle + reach).times(outward(factor))
 
 
-def _listed(size: int, sigma2: Fraction, step: Fraction) -> Loss:
-    """Return the loss d²/2σ² + d·u/σ² of one coordinate, each point shared between two places of the grid.
+def _coordinates(size: int, sigma2: Fraction, count: int) -> list[_Coordinate]:
+    """Return so many coordinates alike: as one, where their sum is smooth enough, otherwise one by one."""
+    unit, rho = size / sigma2, Fraction(size) ** 2 / (2 * sigma2)
+    parts, factor = merged([Part(1, sigma2, count)])
+    if len(parts) == 1 and parts[0].count == 1:
+        return [_Coordinate(unit, parts[0].variance, count * rho, factor)]
+    return [_Coordinate(unit, sigma2, rho)] * count
+
+
+def _listed(one: _Coordinate, step: Fraction) -> Loss:
+    """Return the losses of one coordinate, each point shared between two places of the grid.
 
     Both the mass and the mass times e^−loss are kept ("connect the dots", as in `losses.Masses.spread`).
     """
-    masses = column(sigma2, Fraction(0))
-    slope, offset = size / (sigma2 * step), Fraction(size) ** 2 / (2 * sigma2 * step)
+    masses = column(one.variance, Fraction(0))
+    slope, offset = one.unit / step, one.rho / step
     bottom = math.lcm(slope.denominator, offset.denominator)
     top, start = int(slope * bottom), int(offset * bottom)
     found = [divmod(start + top * (masses.start + i), bottom) for i in range(len(masses.values))]
     places = np.array([place for place, _ in found])
     rests = np.array([rest / bottom for _, rest in found]) * float(step)
-    weights = np.array([outward(Fraction(value, 1 << BITS)) for value in masses.values])
+    # A whole number becomes the nearest double: the next one is above it; the power of two is exact.
+    weights = np.nextafter(np.array([float(value) for value in masses.values]), np.inf) * 2.0**-BITS
     whole = math.expm1(float(step))
     lower = weights * np.expm1(float(step) - rests) / whole * DOUBLE_SAFETY
     upper = weights * np.exp(float(step) - rests) * np.expm1(rests) / whole * DOUBLE_SAFETY
