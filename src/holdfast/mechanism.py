@@ -25,6 +25,7 @@ from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.rounding import inward
+from holdfast.processed import Processed, then
 from holdfast.published import Release
 from holdfast.queries import Neighbours, Query
 from holdfast.randomness import Stream, secure
@@ -137,6 +138,14 @@ class Mechanism:
         )
         move = _Move(joint, constraint.has_invariants, problem, method, isinstance(weights, str))
         return replace(self, moves=(*self.moves, move))
+
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values. The function must read nothing else.
+
+        Guarantee: the statements about all neighbours and about those that share the exact figures go on to hold;
+        subspace statements do not cover functions that read the exact figures, and go (THEORY §3).
+        """
+        return then(self, function, name)
 
     def calibrated(
         self, epsilon: Any = None, delta: Any = None, rho: Any = None, scope: str | None = None

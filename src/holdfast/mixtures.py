@@ -6,7 +6,7 @@ Imaging goes through a mixture: moving its values onto a constraint is the mixtu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,6 +24,7 @@ from holdfast.noise.precision import ball
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Guarantee
 from holdfast.privacy.mixing import mixed
+from holdfast.processed import Processed, then
 from holdfast.published import Release
 from holdfast.queries import Query
 from holdfast.randomness import Stream
@@ -68,6 +69,10 @@ class Mixture:
     def onto(self, constraint: Constraint, **how: Any) -> Mixture:
         """Belief update: every part is moved onto the constraint, as `Mechanism.onto` says."""
         return replace(self, parts=tuple(part.onto(constraint, **how) for part in self.parts))
+
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values, as `Mechanism.then` says."""
+        return then(self, function, name)
 
     def given(self, *_constraint: Any, **_how: Any) -> NoReturn:
         """Belief revision would weigh the parts by the data; refused."""

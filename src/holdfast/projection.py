@@ -18,6 +18,7 @@ from holdfast.extension import equalities
 from holdfast.noise import Gaussian, Independent
 from holdfast.privacy import Additive, Differences, Guarantee, Promise, for_records
 from holdfast.privacy.invariants import NO_MOVE, published, sharing
+from holdfast.processed import Processed, then
 from holdfast.published import Release
 from holdfast.queries import Query
 
@@ -79,6 +80,10 @@ class Projected:
     def guarantee(self) -> Guarantee:
         """The best statement that holds."""
         return self.guarantees[0]
+
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values, as `Mechanism.then` says."""
+        return then(self, function, name)
 
     def simulate(self, truth: Any, size: int) -> npt.NDArray[np.float64]:
         """The values of `size` independent releases of this truth, (size, n): for planning, tests and studies."""
