@@ -169,6 +169,21 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
     return replace(guarantee, neighbours=relation, because=reason, exact=False, **values)
 
 
+def for_all_changes(guarantees: Iterable[Guarantee], relation: Neighbours, **words: Any) -> Guarantee:
+    """Return a statement about all changes of so many records, for those among them that keep every exact figure.
+
+    Where they do, the part of the output that a subspace statement leaves out is the same before and after.
+    """
+    found = next((each for each in guarantees if each.scope != "invariant-sharing" and not each.void), None)
+    if found is None:
+        raise Refused("a part makes no statement about all neighbours: compose the guarantees instead")
+    # A replaced record is one that goes and one that comes.
+    steps = relation.records * (2 if found.neighbours.adds and not relation.adds else 1)
+    several = for_records(found, max(steps, found.records))
+    caveats = (*several.caveats, *words.pop("caveats", ()))
+    return replace(several, neighbours=relation, caveats=caveats, **words)
+
+
 def _grown(delta: Fraction, epsilon: Fraction, steps: int) -> float:
     """Return δ·Σ e^(iε) over i < steps, rounded up and cut at 1."""
     if delta == 0:
