@@ -124,17 +124,15 @@ class Composition(Guarantee):
     __hash__ = Guarantee.__hash__
 
 
-def compose(
-    parts: Iterable[Guarantee] | Iterable[Source], *, epsilon: Any = None, delta: Any = None
-) -> Composition:
+def compose(parts: Iterable[Guarantee] | Iterable[Source], *, epsilon: Any = None, delta: Any = None) -> Composition:
     """Return what several releases promise together, from their statements or from the mechanisms themselves.
 
     With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε; with
     neither, the plain sums. Statements are added as `holdfast.privacy.compose` says. What is returned is the first
     statement; its `guarantees` are all that hold.
 
-    Mechanisms (also mixtures, projected ones and noise made for exact figures) must be about the same records and cells,
-    each with noise of its own. The first statement is then about the smallest changes of records that keep what must
+    Mechanisms (also mixtures, projected ones and noise made for exact figures) must be about the same records and
+    cells, each with noise of its own. The first statement is then about the smallest changes of records that keep what must
     hold in *all* parts (THEORY §3), which may take more records than in any part alone. It names the outputs that no
     such change alters, and those that the exact figures determine together although those of no part do (SDP §2.3).
     Statements about more records follow where these can alter more, and one for all neighbours about what the exact
@@ -293,4 +291,3 @@ def _names(query: Query, chosen: npt.NDArray[np.bool_], why: str) -> list[str]:
         return []
     labels = list(dict.fromkeys(str(query.labels[i]) for i in found.tolist()))
     return [f"{named(labels[:NAMED], len(labels))} ({why})"]
-

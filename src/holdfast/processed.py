@@ -15,12 +15,12 @@ from holdfast.queries import Query
 from holdfast.randomness import Stream
 
 NO_VERBS = (
-    "after then() the values are no longer answers to the query, so there is nothing to condition or to move: use given() "
-    "and onto() first, then then()"
+    "after then() the values are no longer answers to the query, so there is nothing to condition or to move: use "
+    "given() and onto() first, then then()"
 )
 NOTHING_LEFT = (
-    "before then() only a subspace statement holds, and a function of the whole output may read the exact figures, which "
-    "it does not cover: nothing can be promised about the result"
+    "before then() only a subspace statement holds, and a function of the whole output may read the exact figures, "
+    "which it does not cover: nothing can be promised about the result"
 )
 
 
@@ -57,8 +57,8 @@ class ProcessedRelease:
 class Processed:
     """A mechanism followed by a function of its released values. Made by `mechanism.then(function, name)`.
 
-    Law: the function's, at values drawn by the mechanism. Guarantee: the mechanism's statements about all neighbours and
-    about neighbours that share the exact figures (post-processing: Dwork and Roth 2014, Proposition 2.1; Rényi
+    Law: the function's, at values drawn by the mechanism. Guarantee: the mechanism's statements about all neighbours
+    and about neighbours that share the exact figures (post-processing: Dwork and Roth 2014, Proposition 2.1; Rényi
     divergences and trade-offs obey the same inequality). A subspace statement is silent about the exact figures, which
     the function may read, and goes (THEORY §3).
     """
@@ -131,7 +131,7 @@ def passed_on(statements: tuple[Guarantee, ...], name: str) -> tuple[Guarantee, 
 
 
 def then(source: Source, function: Any, name: Any) -> Processed:
-    """Follow a mechanism by a function of its released values, which must read nothing else that depends on the data."""
+    """Follow a mechanism by a function of its released values, which must read nothing else about the data."""
     if not callable(function):
         raise Refused(f"function must take the released values and return a result, found {type(function).__name__}")
     if not isinstance(name, str) or not name.strip():

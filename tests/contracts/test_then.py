@@ -25,22 +25,26 @@ def test_statements_and_values_pass_through():
     assert mechanism.guarantee.rho == base.guarantee.rho
     assert mechanism.guarantee.losses == base.guarantee.losses
     assert not mechanism.guarantee.exact
-    assert mechanism.guarantee.because.endswith("then the total, a function of the released values alone (post-processing)")
+    assert mechanism.guarantee.because.endswith(
+        "then the total, a function of the released values alone (post-processing)"
+    )
     made = mechanism.release(CELLS, hf.seeded(7))
     assert made.values == total(base.release(CELLS, hf.seeded(7)).values)
     assert made.guarantee.caveats  # made with a known seed
     assert "seed" in made.guarantee.caveats[-1]
-    assert mechanism.simulate(CELLS, 3, hf.seeded(7)) == [
-        total(row) for row in base.simulate(CELLS, 3, hf.seeded(7))
-    ]
+    assert mechanism.simulate(CELLS, 3, hf.seeded(7)) == [total(row) for row in base.simulate(CELLS, 3, hf.seeded(7))]
 
 
 def test_functions_follow_each_other_and_the_noise_can_be_calibrated():
-    mechanism = hf.laplace(hf.histogram(3), epsilon=1).then(total, "the total").then(lambda x: x >= 10, "whether it is ten")
+    mechanism = (
+        hf.laplace(hf.histogram(3), epsilon=1).then(total, "the total").then(lambda x: x >= 10, "whether it is ten")
+    )
     made = mechanism.release(CELLS)
     assert made.values in (True, False)
     assert "then the total" in made.guarantee.because
-    assert made.guarantee.because.endswith("whether it is ten, a function of the released values alone (post-processing)")
+    assert made.guarantee.because.endswith(
+        "whether it is ten, a function of the released values alone (post-processing)"
+    )
     assert mechanism.calibrated(epsilon=F(1, 4)).guarantee.epsilon == pytest.approx(0.25)
 
 
@@ -81,7 +85,9 @@ def test_nothing_is_released_where_only_a_subspace_statement_holds():
     "make",
     [
         lambda query: hf.laplace(query, epsilon=1),
-        lambda query: hf.mixture([hf.laplace(query, epsilon=1), hf.laplace(query, epsilon=F(1, 2))], [F(1, 2), F(1, 2)]),
+        lambda query: hf.mixture(
+            [hf.laplace(query, epsilon=1), hf.laplace(query, epsilon=F(1, 2))], [F(1, 2), F(1, 2)]
+        ),
     ],
 )
 def test_no_verb_after_it(make):

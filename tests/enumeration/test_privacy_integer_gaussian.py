@@ -16,9 +16,9 @@ from holdfast.privacy import (
     integer_gaussian_epsilon,
     integer_gaussian_rho,
     integer_gaussian_sigma2,
+    unlike_scales,
 )
 from holdfast.privacy import integer_gaussian as module
-from holdfast.privacy import unlike_scales
 from holdfast.privacy.loss_laws import Loss
 
 F = Fraction

@@ -47,7 +47,9 @@ def listed(parts: list[Guarantee], epsilon: float) -> float:
 def some_parts(seed: int) -> list[Guarantee]:
     rng = random.Random(seed)
     return [
-        says(epsilon=rng.choice([rng.uniform(0.01, 0.5), rng.uniform(0.5, 3)]), delta=rng.choice([0.0, 0.0, 1e-4, 1e-2]))
+        says(
+            epsilon=rng.choice([rng.uniform(0.01, 0.5), rng.uniform(0.5, 3)]), delta=rng.choice([0.0, 0.0, 1e-4, 1e-2])
+        )
         for _ in range(rng.randint(2, 6))
     ]
 
@@ -83,7 +85,9 @@ def test_twenty_times_a_tenth(delta, known):
     assert AMOUNTS_BEFOREHAND in found.caveats
 
 
-@pytest.mark.parametrize("epsilons", [[0.1] * 9 + [0.3] * 3, [0.07 + 0.013 * k for k in range(11)], [2.5, 0.01, 0.01, 1.0]])
+@pytest.mark.parametrize(
+    "epsilons", [[0.1] * 9 + [0.3] * 3, [0.07 + 0.013 * k for k in range(11)], [2.5, 0.01, 0.01, 1.0]]
+)
 def test_many_coins(epsilons):
     parts = [says(epsilon=e) for e in epsilons]
     laws = {F(0): 1.0}

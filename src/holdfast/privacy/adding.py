@@ -1,7 +1,7 @@
 """Many statements at one δ: from each the worst loss law it allows, all of them added up on one grid.
 
-Pure ε and (ε, δ) have a worst case of two losses (and +∞); statements of μ, of ρ and of integer Gaussian noise are first
-added among themselves, where that is exact or all that is known, and give one curve δ(ε) each
+Pure ε and (ε, δ) have a worst case of two losses (and +∞); statements of μ, of ρ and of integer Gaussian noise are
+first added among themselves, where that is exact or all that is known, and give one curve δ(ε) each
 (docs/theory/composition.md, "Loss laws").
 """
 
@@ -81,7 +81,7 @@ def _sorted(parts: Sequence[Guarantee]) -> tuple[Counter[tuple[float, float]], l
     integer: list[Guarantee] = []
     concentrated: list[Guarantee] = []
     for part in parts:
-        if by_response(part):
+        if part.epsilon is not None and by_response(part):
             if part.epsilon or part.delta:
                 responses[part.epsilon, part.delta] += 1
         else:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def from_curve(curve: Curve, step: Fraction, every: int, lowest: int, highest: i
             knots.append((tick, here, bound))
         while len(knots) > 2 and not _slope(knots[-2], knots[-1]) <= 0:
             knots.pop()
-        slopes = [_slope(one, other) for one, other in zip(knots[:-1], knots[1:], strict=True)] + [ball(0)]
+        slopes = [_slope(one, other) for one, other in pairwise(knots)] + [ball(0)]
         # The slope grows by mass·e^−loss at every place of a loss.
         masses = tuple(outward(knots[k][1] * (slopes[k] - slopes[k - 1])) for k in range(1, len(knots)))
         beyond = outward(knots[-1][2])

@@ -1,7 +1,7 @@
 """Integer Gaussian noise of unlike scales: the sum of the losses of all coordinates, on one grid.
 
-Losses d_i·u/σ_i² of different scales have no common lattice that could be listed. Here every coordinate's loss is put on
-a grid that is fine beside the width of their sum, from above (`loss_laws`), and the laws are added.
+Losses d_i·u/σ_i² of different scales have no common lattice that could be listed. Here every coordinate's loss is put
+on a grid that is fine beside the width of their sum, from above (`loss_laws`), and the laws are added.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Kind = Mapping[tuple[int, Fraction], int]
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """Losses ρ + unit·u, u an integer Gaussian of this variance; `factor`, a ball, times its masses bounds the true ones."""
+    """Losses ρ + unit·u, u an integer Gaussian of this variance; true masses are below its own times `factor`, a ball."""
 
     unit: Fraction
     variance: Fraction
