@@ -132,9 +132,9 @@ def compose(parts: Iterable[Guarantee] | Iterable[Source], *, epsilon: Any = Non
     statement; its `guarantees` are all that hold.
 
     Mechanisms (also mixtures, projected ones and noise made for exact figures) must be about the same records and
-    cells, each with noise of its own. The first statement is then about the smallest changes of records that keep what must
-    hold in *all* parts (THEORY §3), which may take more records than in any part alone. It names the outputs that no
-    such change alters, and those that the exact figures determine together although those of no part do (SDP §2.3).
+    cells, each with noise of its own. The first statement is then about the smallest changes of records that keep what
+    must hold in *all* parts (THEORY §3), which may take more records than in any part alone. It names the outputs that
+    no such change alters, and those that the exact figures determine together although those of no part do (SDP §2.3).
     Statements about more records follow where these can alter more, and one for all neighbours about what the exact
     figures leave open, where every part makes one (SDP Props 7 and 9).
     """

@@ -34,7 +34,7 @@ Kind = Mapping[tuple[int, Fraction], int]
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """Losses ρ + unit·u, u an integer Gaussian of this variance; true masses are below its own times `factor`, a ball."""
+    """Losses ρ + unit·u, u an integer Gaussian of this variance; `factor` (a ball) times its masses bounds them."""
 
     unit: Fraction
     variance: Fraction
