@@ -9,14 +9,10 @@ the sum (Mironov 2017, Proposition 1). All hold when a later release is chosen a
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from holdfast.arguments import Refused, probability, whole
 from holdfast.privacy.adding import LEAST_DELTA, by_response, total_loss
@@ -24,7 +20,7 @@ from holdfast.privacy.conversion import pure_rho
 from holdfast.privacy.gaussian import not_negative
 from holdfast.privacy.guarantee import SCOPES, Guarantee
 from holdfast.privacy.integer_gaussian import joined
-from holdfast.privacy.renyi import ORDERS, RenyiCurve, rough_pure
+from holdfast.privacy.renyi_sums import summed_curve
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.queries.neighbours import Neighbours
 
@@ -258,57 +254,6 @@ def _split(parts: Sequence[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]
     return loose, rest
 
 
-class _Numbers(NamedTuple):
-    """What a Rényi curve is made of: pure ε, ρ, μ."""
-
-    pure: float | None
-    rho: float | None
-    mu: float | None
-
-
-def _curve(parts: Sequence[Guarantee], best: Callable[[RenyiCurve], tuple[int, ...]]) -> RenyiCurve:
-    """Return the summed Rényi curve at the few orders that are best for what is asked.
-
-    The orders are chosen in plain doubles, since every order gives a true bound; the sums there are rigorous.
-    """
-    orders = np.array(ORDERS, dtype=np.float64)
-    distinct = list(Counter(map(_numbers, parts)).items())
-    rough = sum((count * _rough(part, orders) for part, count in distinct), np.zeros(orders.size))
-    chosen = best(RenyiCurve(ORDERS, tuple(rough.tolist())))
-    values = (
-        outward(sum((count * Fraction(_divergence(part, a)) for part, count in distinct), Fraction(0))) for a in chosen
-    )
-    return RenyiCurve(chosen, tuple(values))
-
-
-def _numbers(part: Guarantee) -> _Numbers:
-    return _Numbers(part.epsilon if part.pure else None, part.rho, part.mu)
-
-
-def _divergence(part: _Numbers, order: int) -> float:
-    """Return a double at or above D_α of a part; pure parts have a curve better than any ρ."""
-    choices = []
-    if part.pure is not None:
-        choices.append(RenyiCurve.of_pure(part.pure, (order,)).values[0])
-    if part.rho is not None:
-        choices.append(outward(order * Fraction(part.rho)))
-    if part.mu is not None:
-        choices.append(outward(order * Fraction(part.mu) ** 2 / 2))
-    return min(choices)
-
-
-def _rough(part: _Numbers, orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return about the same at many orders, in plain doubles."""
-    choices = []
-    if part.pure is not None:
-        choices.append(rough_pure(part.pure, orders))
-    if part.rho is not None:
-        choices.append(orders * part.rho)
-    if part.mu is not None:
-        choices.append(orders * part.mu**2 / 2)
-    return np.maximum(np.min(choices, axis=0), 0.0)
-
-
 def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float) -> dict[str, Any]:
     """Return the numbers with the smallest proved ε at this δ among all ways to compose."""
     choices: list[tuple[float, float, str]] = []
@@ -327,7 +272,7 @@ def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float)
     left = inward(Fraction(limit) - sum((Fraction(part.delta) for part in loose), Fraction(0)))
     # The loss laws of parts with ε alone are the worst there are: no other way can do better.
     if rest and left > 0 and not (laws is not None and all(map(by_response, parts))):
-        curve = _curve(rest, lambda rough: rough.best_at_delta(Fraction(left)))
+        curve = summed_curve(rest, lambda rough: rough.best_at_delta(Fraction(left)))
         alone = (at.epsilon or 0.0 for at in (_alone(rest, left) if loose else ()))
         best = min([curve.epsilon(left), *alone])
         total = outward(sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(best)))
@@ -378,7 +323,7 @@ def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: flo
     loose, rest = _split(parts)
     left = inward(Fraction(wanted) - sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(0)))
     if rest and left >= 0:
-        curve = _curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
+        curve = summed_curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
         total = outward(sum((Fraction(part.delta) for part in loose), Fraction(curve.delta(left))))
         if total < 1:
             choices.append((total, wanted, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))

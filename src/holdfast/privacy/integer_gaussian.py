@@ -35,7 +35,7 @@ QUICK = 1 << 13
 #: Relative excess at which the closed form for one smooth part is good enough.
 CLOSE = 1e-10
 #: The same where a curve is only met at some points and bounded between them.
-NEAR = 1e-4
+NEAR = 5e-3
 #: A smooth part wider than this many steps is never listed.
 WIDEST = 1 << 17
 #: Relative width of the final bracket of the searches for ε and for the noise.
@@ -78,22 +78,23 @@ def integer_gaussian_delta(kind: Kind, epsilon: Any) -> float:
     (equal scales, scales from simple budget shares, or all scales large); otherwise losses are put on a grid
     (`unlike_scales`) and the excess is of second order in its width.
     """
-    return _delta(_checked(kind), not_negative("epsilon", epsilon), CLOSE)
-
-
-def _delta(groups: Kind, e: Fraction, close: float) -> float:
+    groups, e = _checked(kind), not_negative("epsilon", epsilon)
     if not groups:
         return 0.0
-    rho = integer_gaussian_rho(groups)
     with ctx.workprec(2 * BITS):
-        unit, parts, factor = _lattice(groups)
-        if len(parts) == 1 and parts[0].count == 1:
-            return min(1.0, outward(factor * _one_part(parts[0], unit * parts[0].step, rho, e, close)))
-        if len(parts) > 1 and _too_fine(unit, rho):
-            found = _on_grid(groups).delta(e)
-            if found >= unlike_scales.LEAST_DELTA:
-                return found
-        return min(1.0, outward(factor * _many_parts(parts, unit, rho, e)))
+        return _delta(groups, _lattice(groups), e, CLOSE)
+
+
+def _delta(groups: Kind, lattice: tuple[Fraction, list[Part], Any], e: Fraction, close: float) -> float:
+    unit, parts, factor = lattice
+    rho = integer_gaussian_rho(groups)
+    if len(parts) == 1 and parts[0].count == 1:
+        return min(1.0, outward(factor * _one_part(parts[0], unit * parts[0].step, rho, e, close)))
+    if len(parts) > 1 and _too_fine(unit, rho):
+        found = _on_grid(groups).delta(e)
+        if found >= unlike_scales.LEAST_DELTA:
+            return found
+    return min(1.0, outward(factor * _many_parts(parts, unit, rho, e)))
 
 
 def _lattice(groups: Kind) -> tuple[Fraction, list[Part], Any]:
@@ -353,10 +354,15 @@ def losses_curve(losses: Losses) -> Callable[[Fraction], float]:
 
 def _curve_of(kind: Kind) -> Callable[[Fraction], float]:
     with ctx.workprec(2 * BITS):
-        unit, parts, _ = _lattice(kind)
-    if len(parts) > 1 and _too_fine(unit, integer_gaussian_rho(kind)):
+        lattice = _lattice(kind)
+    if len(lattice[1]) > 1 and _too_fine(lattice[0], integer_gaussian_rho(kind)):
         return _on_grid(kind).delta
-    return lambda epsilon: _delta(kind, epsilon, NEAR)
+
+    def curve(epsilon: Fraction) -> float:
+        with ctx.workprec(2 * BITS):
+            return _delta(kind, lattice, epsilon, NEAR)
+
+    return curve
 
 
 def losses_epsilon(losses: Losses, delta: Any) -> float:
