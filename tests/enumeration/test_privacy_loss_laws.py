@@ -163,6 +163,12 @@ def test_losses_put_on_lower_places_would_be_seen(monkeypatch):
     assert compose(parts, epsilon=epsilon).delta < truth * (1 - 1e-6)
 
 
+def test_large_and_unlike_losses_keep_the_window_small():
+    parts = [says(epsilon=40.0), says(epsilon=41.3), says(epsilon=0.001, delta=1e-7)]
+    assert 40 < compose(parts, delta=1e-5).epsilon <= 81.301
+    assert compose([says(epsilon=0.0, delta=1e-7)] * 3, delta=1e-6).epsilon == 0.0
+
+
 def test_a_narrow_window_only_makes_delta_larger():
     step = F(1, 8)
     loss = loss_laws.response(F(1, 2), F(0), step)

@@ -30,6 +30,8 @@ QUICK_WORK = 2e7
 CURVE_FINENESS = 0.08
 #: Multiplications that one sum may take, some tenths of a second; where they do not suffice the grid is coarser.
 MOST_WORK = 4e8
+#: Places of a window at most: 2 MiB of doubles.
+MOST_PLACES = 1 << 18
 #: Losses this near to multiples of one of them are taken to be so: the grid then has no other places.
 NEARLY_WHOLE = 1e-9
 #: What lies outside the window may weigh this part of δ: it is counted in full.
@@ -134,7 +136,8 @@ class _Grid:
         if not (math.isfinite(high) and spread > 0):
             return None
         one, work = math.sqrt(spread / count), 4 * count * (high - low)
-        wanted = max((SMOOTH if smooth else FINEST) * one, min(FINENESS * one, work / QUICK_WORK), work / MOST_WORK)
+        fine = max((SMOOTH if smooth else FINEST) * one, min(FINENESS * one, work / QUICK_WORK))
+        wanted = max(fine, work / MOST_WORK, (high - low) / MOST_PLACES)
         step = _common(sorted(epsilon for epsilon, _ in responses), wanted, lattice=not smooth)
         if step > math.sqrt(square / count):
             return None
