@@ -18,10 +18,11 @@ from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.mechanism import Mechanism, gaussian, laplace
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
-from holdfast.privacy import Additive, Promise, Target, gaussian_mu
+from holdfast.privacy import Additive, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import one_budget
+from holdfast.privacy.composition import for_all_changes
 from holdfast.privacy.conversion import rho_for
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
 from holdfast.subspace import (
     GAUSSIAN,
@@ -73,6 +74,23 @@ class Extended(Mechanism):
     def statement_for(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: the noise of `base` is not the noise that is drawn."""
         raise Refused("noise made for its constraint promises what its guarantees say, and nothing about other changes")
+
+    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
+        """The statement about all changes of so many records, for those among them that keep every exact figure.
+
+        Where they do, the part of the output that a subspace statement leaves out is the same before and after.
+        """
+        return for_all_changes(self.guarantees, moves.neighbours, **words)
+
+    @property
+    def held(self) -> System | None:
+        """What must hold in the output."""
+        return self.system
+
+    @property
+    def asked(self) -> Constraint | None:
+        """Everything that was asked of the output."""
+        return self.constraint
 
     @property
     def method(self) -> str:

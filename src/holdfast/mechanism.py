@@ -21,13 +21,14 @@ from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.noise.spread import Spread, independent_spread
-from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, gaussian_mu
+from holdfast.privacy import Additive, AllDifferences, Differences, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.rounding import inward
+from holdfast.processed import Processed, then
 from holdfast.published import Release
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream, secure
 
 NORMS = ("l2", "l1")
@@ -143,6 +144,14 @@ class Mechanism:
         move = _Move(joint, constraint.has_invariants, problem, method, isinstance(weights, str))
         return replace(self, moves=(*self.moves, move))
 
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values. The function must read nothing else.
+
+        Guarantee: the statements about all neighbours and about those that share the exact figures go on to hold;
+        subspace statements do not cover functions that read the exact figures, and go (THEORY §3).
+        """
+        return then(self, function, name)
+
     def calibrated(
         self, epsilon: Any = None, delta: Any = None, rho: Any = None, scope: str | None = None
     ) -> Mechanism:
@@ -203,6 +212,20 @@ class Mechanism:
                 self.base, self.condition.system, differences, self._evidence, **words
             )
         return imaging.passed(statement) if self.moves else statement
+
+    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
+        """What it promises for changes that keep all its equalities, however its noise was made."""
+        differences: Differences = moves
+        if moves.everything:
+            differences = AllDifferences(self.query, self.base.neighbours)
+        return self.statement_for(differences, **words)
+
+    @property
+    def asked(self) -> Constraint | None:
+        """Everything that was asked of the output so far; None where nothing was."""
+        if self.moves:
+            return self.moves[-1].constraint
+        return None if self.condition is None else self.condition.constraint
 
     # --- what it draws -----------------------------------------------------------------------------------------
 

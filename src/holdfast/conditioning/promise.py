@@ -19,6 +19,7 @@ from holdfast.privacy.composition import THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 from holdfast.privacy.rounding import inward
+from holdfast.queries import Query
 
 #: Differences are tested for staying whole under projection up to so many cells.
 MOST_CELLS = 20_000
@@ -145,6 +146,8 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
         return [base.continuous_gaussian(loss, because=EQUALITIES["gaussian"], **words)]
     words["exact"] = False
     price = box_price(base, system, differences, **words) or tree_price(base, system, differences, **words)
+    if price is not None and not _bounds_on_cells(base.query, system):
+        price = replace(price, caveats=(*price.caveats, THESE_RECORDS_ONLY))
     if kind == "laplace":
         if price is not None:
             return [price]
@@ -152,6 +155,26 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
     if not integer:
         return [base.continuous_gaussian(loss, because=FREE, **words)]
     return [] if price is None else [price]
+
+
+def _bounds_on_cells(query: Query, system: System) -> bool:
+    """Whether every bound is on a single cell or follows from counts not being negative.
+
+    Then tables between two that keep to the bounds do so too, and a priced statement can be carried over to more
+    records (docs/theory/composition.md, Lemma).
+    """
+    if query.identity:
+        return system.inequalities.count == 0
+    if system.inequalities.count or query.cells is None:
+        return False
+    low, high = system.real_bounds()
+    beyond_signs = (low > 0) | np.isfinite(high)
+    if query.levels is not None and not beyond_signs.any():
+        return True  # counts and margins: no entry is negative
+    rows = sparse.csr_array(query.columns)
+    several = np.diff(rows.indptr) > 1
+    signed = np.asarray(rows.min(axis=1).todense()).ravel() < 0
+    return not (several & (beyond_signs | (signed & np.isfinite(low)))).any()
 
 
 def _invariants(base: Additive, system: System) -> Promise:

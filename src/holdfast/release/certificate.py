@@ -76,6 +76,23 @@ _GUARANTEE_SCHEMA = {
     "additionalProperties": False,
 }
 _GUARANTEE_SCHEMA["required"] = list(_GUARANTEE_SCHEMA["properties"])  # type: ignore[call-overload]
+#: Written only where the loss law of the noise is known: kinds of difference as [[|d|, σ² as a fraction, outputs], …].
+_GUARANTEE_SCHEMA["properties"]["losses"] = {  # type: ignore[index]
+    "type": "array",
+    "items": {
+        "type": "array",
+        "items": {
+            "type": "array",
+            "prefixItems": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": "^[0-9]+(/[1-9][0-9]*)?$"},
+                {"type": "integer", "minimum": 1},
+            ],
+            "minItems": 3,
+            "maxItems": 3,
+        },
+    },
+}
 
 
 def _statement(value: Any) -> Guarantee:
