@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,15 @@ from scipy import linalg, sparse
 from holdfast.arguments import Refused, reals
 from holdfast.constraints.elimination import Elimination, eliminate, peels
 from holdfast.constraints.enclosed import EXACT, Enclosed, Encloser
-from holdfast.constraints.lattice import lattice_basis, margin_basis, path_basis, rational_basis
+from holdfast.constraints.lattice import lattice_basis, margin_basis, path_basis, rational_basis, reduced_basis
 from holdfast.constraints.rows import TOLERANCE, products
 from holdfast.constraints.sound_rows import SoundRows
 
 #: Columns handled at a time where a dense copy is needed.
 _BLOCK = 256
+
+#: Rows with entries below this cannot be so nearly parallel that the rounding of one right-hand side matters.
+LARGE = 1000
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,6 +111,10 @@ class NullSpace:
         """Rows with the same null space on which doubles can be trusted; refused where there are none."""
         return SoundRows.of(self.rows, trusted=self._trusted)
 
+    @cached_property
+    def _large(self) -> bool:
+        return max(-int(self.rows.data.min(initial=0)), int(self.rows.data.max(initial=0))) >= LARGE
+
     @property
     def _trusted(self) -> bool:
         return self.tree is not None or self.cube_margins is not None
@@ -144,6 +153,16 @@ class NullSpace:
         unit = self.sound.unit.toarray()
         return np.asarray(linalg.qr(unit.T)[0][:, self.rank :], dtype=np.float64)
 
+    def short_basis(self) -> npt.NDArray[np.int64] | None:
+        """Return whole vectors (n, dimension) that span N, dense; reduced where they are long, None beyond 64 bits."""
+        try:
+            found: npt.NDArray[np.int64] = self._basis.toarray()
+            if np.abs(found).max(initial=0) < LARGE:
+                return found
+        except Refused:
+            pass
+        return reduced_basis(self.sound.rows)
+
     def _columns(self, columns: Any) -> Floats:
         stored: bool = sparse.issparse(columns)
         dense = columns.toarray() if stored else columns
@@ -178,6 +197,19 @@ class NullSpace:
             return values if values.size == 0 else made.project(values)
 
         return projected
+
+    def sides_of(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return A·values (n,): exactly for whole numbers, and for reals where rounding could tell rows apart."""
+        if values.dtype.kind in "iu":
+            return products(self.rows, values.astype(np.int64)[:, None])[:, 0]
+        if not self._large:
+            return np.asarray(self.rows @ values)
+        exact = [Fraction(value) for value in values.tolist()]
+        result = np.empty(self.rank, dtype=object)
+        for i, (start, stop) in enumerate(pairwise(self.rows.indptr.tolist())):
+            terms = (int(self.rows.data[k]) * exact[self.rows.indices[k]] for k in range(start, stop))
+            result[i] = sum(terms, Fraction(0))
+        return result
 
     def alike(self, *values: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Group coordinates with equal columns of A and equal entries in each of the given arrays.
@@ -215,19 +247,21 @@ class NullSpace:
         for start in range(0, wide.shape[1], _BLOCK):
             yield wide[:, start : start + _BLOCK]
 
-    def contains(self, columns: Any) -> Any:
+    def contains(self, columns: Any, size: Any = None) -> Any:
         """Tell whether a vector (a bool), or each column of a matrix (an array of bools), lies in N.
 
-        Whole numbers are tested exactly; reals within 1e-9 of the size of each row.
+        Whole numbers are tested exactly; reals within 1e-9 of the size Σ|a_i v_i| of each row, or of 1. A difference of
+        numbers is rounded as they are: `size` (n,) says how large they were. Rows with large entries are reduced first,
+        so that they are tested for what they say apart.
         """
         found = []
         for block in self._blocks(columns):
             if block.dtype.kind in "iu":
                 found.append((products(self.rows, block.astype(np.int64)) == 0).all(axis=0))
             else:
-                A = self.rows.astype(np.float64)
-                size = np.maximum(abs(A) @ np.abs(block), 1.0)
-                found.append((np.abs(A @ block) <= TOLERANCE * size).all(axis=0))
+                A = (self.sound.rows if self._large else self.rows).astype(np.float64)
+                known = np.abs(block) if size is None else np.maximum(np.abs(block), np.abs(size)[:, None])
+                found.append((np.abs(A @ block) <= TOLERANCE * np.maximum(abs(A) @ known, 1.0)).all(axis=0))
         result = np.concatenate(found).astype(bool) if found else np.zeros(0, dtype=bool)
         return bool(result[0]) if np.ndim(columns) == 1 else result
 

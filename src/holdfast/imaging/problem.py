@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Names, NullSpace, Rows, System
-from holdfast.constraints.sound_rows import SoundRows
 from holdfast.constraints.blocks import split_rows, split_system
+from holdfast.constraints.sound_rows import SoundRows
 from holdfast.trees import Forest
 
 #: Errors without a closed form are simulated up to this many numbers; beyond it a study does not fit in memory.

@@ -16,6 +16,7 @@ from scipy import linalg, sparse
 
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, System
+from holdfast.constraints.enclosed import NOT_PROVED
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.columns import equal_columns
 
@@ -26,6 +27,8 @@ MOST_ENTRIES = 3 * 10**7
 MOST_PAIRS = 1 << 24
 #: Directions shorter than the first part of the longest are rounding; between the two nothing is certain.
 NOTHING, SOMETHING = 1e-12, 1e-6
+#: Part of the largest entry by which an entry of a projected column may be wrong; what follows is raised by far more.
+ACCURATE = 1e-11
 #: Primes modulo which the rank of whole columns is taken.
 PRIMES = (2**61 - 1, 2**59 - 55)
 
@@ -68,7 +71,7 @@ class Geometry:
         if n * count > MOST_ENTRIES or (pairs and count**2 > MOST_PAIRS):
             raise Refused(_too_large(n, count))
         space = system.null_space()
-        images = space.project(columns.toarray().astype(np.float64))
+        images = _projected(space, columns)
         if pairs:
             images = images - images.mean(axis=1, keepdims=True)
         left, lengths, _ = linalg.svd(images, full_matrices=False)
@@ -107,6 +110,14 @@ def moments(points: Floats, pairs: bool, weights: Any) -> Floats:
         return (points * weights) @ points.T
     both = weights + weights.T
     return (points * both.sum(axis=1)) @ points.T - (both @ points.T).T @ points.T
+
+
+def _projected(space: NullSpace, columns: Any) -> Floats:
+    """Project the columns; refuse where an error above ACCURATE of the longest cannot be ruled out."""
+    found = space.enclosed(columns)
+    if found.radius.max(initial=0.0) > ACCURATE * np.abs(found.values).max(initial=0.0):
+        raise Refused(NOT_PROVED)
+    return found.values
 
 
 def _too_large(n: int, count: int) -> str:
