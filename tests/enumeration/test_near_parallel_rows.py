@@ -81,6 +81,8 @@ def check_lengths(seed, cases):
     for _ in range(cases):
         n, power = rng.randint(3, 7), rng.choice([1, 2])
         rows = [[int(x) for x in row] for row in nearly_parallel(rng, n)]
+        if not np.any(rows):
+            continue
         kind = rng.choice(["add-remove", "replace-one"])
         space = NullSpace.of(sparse.csr_array(np.array(rows)))
         found = Fraction(hf.histogram(n).sensitivity(power, kind, within=space)) ** power
@@ -127,7 +129,7 @@ def test_everything_can_be_released(entry, apart):
         assert values[1] == pytest.approx(1, abs=1e-6)
         assert each.standard_error()[1] == pytest.approx(0, abs=1e-9)
     claimed = hf.laplace(cells, scale=1).guarantee
-    own = hf.project(lambda x: x + [1.5, 2, 0, -1, 0.25], cells, exact, guarantee=claimed)
+    own = hf.project(lambda x: x + np.array([1.5, 2, 0, -1, 0.25]), cells, exact, guarantee=claimed)
     expected = np.array(truth) + np.array(projector(rows), dtype=float) @ [1.5, 2, 0, -1, 0.25]
     np.testing.assert_allclose(own.release(truth).values, expected, atol=1e-9)
 
