@@ -175,7 +175,7 @@ def refinement_loss(
 
     Guarantee: Laplace: for every event of the outputs, e^−ρ ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^ρ. Gaussian: the pair is exactly
     √(2ρ)-GDP, hence ρ-zCDP. For continuous noise no smaller ρ will do, but for `knowledge`
-    (docs/theory/refinement.md, Propositions 1, 3 and 4).
+    (docs/theory/refinement.md, Propositions 1, 4 and 5).
     """
     study, n = _study(A, scale, integer, one_of("law", law, ["laplace", "gaussian"]))
     changes = _differences(difference, n)
