@@ -155,7 +155,8 @@ def test_real_sides_do_not_tell_rows_apart_by_their_rounding():
 
 def test_large_systems_are_enclosed_too(monkeypatch):
     """The bounds by a least eigenvalue hold what rationals say, and are narrow."""
-    monkeypatch.setattr("holdfast.constraints.enclosed.MOST_EXACT_ROWS", 0)
+    monkeypatch.setattr("holdfast.constraints.enclosed.AT_ONCE", (0, 0))
+    monkeypatch.setattr("holdfast.constraints.enclosed.AT_MOST", (0, 0))
     rng = random.Random(6)
     for _ in range(40):
         n = rng.randint(3, 8)

@@ -22,8 +22,11 @@ from holdfast.constraints.sound_rows import SoundRows
 
 Floats = npt.NDArray[np.float64]
 
-#: Rows, and numbers in the products, of a system that is solved in rationals: a tenth of a second.
-MOST_EXACT_ROWS, MOST_EXACT_PRODUCTS = 40, 200_000
+#: Rows, and numbers in the products, of a system that is solved in rationals at once (a tenth of a second), and of one
+#: that is solved in rationals where the bounds in doubles are wide (a second or two).
+AT_ONCE, AT_MOST = (40, 200_000), (120, 5_000_000)
+#: Bounds in doubles are wide where they are above this part of the largest entry.
+WIDE = 1e-12
 #: Whole numbers below this are doubles.
 EXACT = 2.0**53
 #: Twice the unit roundoff: bounds below use it where the theory has u, which covers their own rounding.
@@ -58,10 +61,18 @@ class Encloser:
     def project(self, columns: Floats) -> Enclosed:
         """Enclose Π_N of each column of (n, m); the columns are taken as the doubles that they are."""
         rank = int(self.sound.rows.shape[0])
-        touched = int((self._touched).sum())
-        if rank <= MOST_EXACT_ROWS and rank * touched * columns.shape[1] <= MOST_EXACT_PRODUCTS:
+        work = rank * int(self._touched.sum()) * columns.shape[1]
+        if rank <= AT_ONCE[0] and work <= AT_ONCE[1]:
             return self._rational(columns)
-        return self._bounded(columns)
+        small = rank <= AT_MOST[0] and work <= AT_MOST[1]
+        try:
+            found = self._bounded(columns)
+        except Refused:
+            if not small:
+                raise
+            return self._rational(columns)
+        wide = found.radius.max() > WIDE * np.abs(found.values).max()
+        return self._rational(columns) if wide and small else found
 
     @cached_property
     def _touched(self) -> npt.NDArray[np.bool_]:
