@@ -97,14 +97,14 @@ def test_the_printed_case():
 
 
 def test_statements_about_nearly_parallel_rows():
-    check_statements(1, 50)
+    check_statements(1, 30)
     check_lengths(2, 300)
 
 
 @pytest.mark.slow
 def test_statements_about_thousands_of_nearly_parallel_rows():
-    check_statements(3, 300)
-    check_lengths(4, 4000)
+    check_statements(3, 150)
+    check_lengths(4, 3000)
 
 
 @pytest.mark.parametrize("apart", [1, 7])
