@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.extension import extend
     from holdfast.mechanism import Mechanism, gaussian, laplace
     from holdfast.mixtures import Mixture, mixture
+    from holdfast.named_subspace import within
     from holdfast.privacy import Guarantee
     from holdfast.projection import Projected, project
     from holdfast.published import Release
@@ -60,6 +61,7 @@ _ROOMS = {
     "extension": ("extend",),
     "mechanism": ("Mechanism", "gaussian", "laplace"),
     "mixtures": ("Mixture", "mixture"),
+    "named_subspace": ("within",),
     "privacy": ("Guarantee",),
     "projection": ("Projected", "project"),
     "published": ("Release",),
@@ -114,6 +116,7 @@ __all__ = [
     "refine",
     "refinement_loss",
     "seeded",
+    "within",
     "workload",
 ]
 

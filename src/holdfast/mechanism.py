@@ -474,7 +474,7 @@ class Mechanism:
         """One moved table (n,), and what the last way can show for it."""
         values, evidence = noisy[0], None
         for move in self.moves:
-            right = move.problem.space.rows @ truth
+            right = move.problem.space.sides_of(truth)
             answer = imaging.certified(self._way(move), move.problem, values, right, coin)
             values, evidence = answer.values, answer.evidence
         return values, evidence
@@ -498,7 +498,7 @@ class Mechanism:
         if missed is None and last.invariants.count:
             change = values - truth
             kept = last.null_space(structural=False).contains(
-                change if change.dtype.kind == "i" else np.asarray(change)
+                change if change.dtype.kind == "i" else np.asarray(change), np.abs(truth).astype(np.float64)
             )
             missed = None if kept else "an invariant"
         if missed is not None:

@@ -116,8 +116,11 @@ class Projected:
         noisy = reals("the mechanism's answer", self.answer(truth.copy()), (self.query.n,))
         # Formed from the answer and the exact figures alone: the same two give the same bits, whatever the truth is.
         space = self.system.null_space()
-        residual = _products(space.rows, noisy) - _products(space.rows, truth)
-        return np.asarray(noisy - space.correction(residual[:, None], np.ones(self.query.n))[:, 0])
+        if space.rank == 0:
+            return noisy
+        rows = space.sound.rows
+        residual = _products(rows, noisy) - _products(rows, truth)
+        return np.asarray(noisy - space.sound.correction(residual[:, None])[:, 0])
 
 
 def _products(rows: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

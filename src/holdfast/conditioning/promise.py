@@ -56,7 +56,7 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
     `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
     """
     found = _promise(base, system)
-    return Promise.of([_weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
+    return Promise.of([weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
 
 
 def default_tau(base: Additive, system: System) -> float:
@@ -78,10 +78,11 @@ def statement_for(
     base: Additive, system: System, differences: Differences, evidence: tuple[Evidence, ...] = (), **words: Any
 ) -> Guarantee:
     """Return the statement about some of the changes that keep every equality of a system without a union."""
-    return _weakened(_state(base, system, differences, **words), base, evidence)
+    return weakened(_state(base, system, differences, **words), base, evidence)
 
 
-def _weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+def weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    """The statement about draws that come as near to the law as the evidence says."""
     return _weaker(statement, base, evidence) if evidence else statement
 
 

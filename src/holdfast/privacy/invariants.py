@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, System
+from holdfast.constraints.enclosed import Enclosed
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
@@ -170,9 +171,9 @@ class _Weighted:
     space: NullSpace
     divisors: npt.NDArray[np.float64]
 
-    def project(self, columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def enclosed(self, columns: npt.NDArray[Any]) -> Enclosed:
         """Project, then divide."""
-        return self.space.project(columns) / self.divisors[:, None]
+        return self.space.enclosed(columns).divided(self.divisors)
 
 
 def projected_loss(base: Additive, space: NullSpace) -> Fraction | None:

@@ -6,7 +6,6 @@ and ends with a vector and multipliers whose values agree. The value is therefor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,18 +15,11 @@ from flint import fmpq_mat, fmpz_mat
 
 from holdfast.constraints.solver import quiet_solver
 from holdfast.refinement.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
+from holdfast.refinement.solutions import Cheapest, Solutions, cheapest_near, shortest
 
 #: Nodes of a search for a cheap whole vector, and steps of the simplex method: amounts of work and no time, since the
 #: bound that is found enters statements. What was found by then is a valid bound.
 NODES, STEPS = 2_000, 1_000_000
-
-
-@dataclass(frozen=True)
-class Cheapest:
-    """A vector with A t = b and its cost."""
-
-    cost: Fraction
-    t: tuple[Fraction, ...]
 
 
 def independent_rows(A: fmpq_mat, b: list[Fraction]) -> tuple[fmpq_mat, fmpq_mat] | None:
@@ -54,6 +46,10 @@ def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapes
     n = len(weights)
     if all(value == 0 for value in right.entries()):
         return Cheapest(Fraction(0), (Fraction(0),) * n)
+    if 2 * A.nrows() > n:
+        found = cheapest_near(Solutions.of(A, right), weights)
+        if found is not None:
+            return found
     prices = [from_fraction(weight) for weight in weights]
     columns, signs = _start(A, right, weights)
     rows = A.tolist()
@@ -80,6 +76,12 @@ def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapes
             key=lambda i: (as_fraction(sizes[i] / slopes[i]), columns[i]),
         )
         columns[leaving], signs[leaving] = entering, sign
+
+
+def least_squares(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
+    """Return the vector of least Σ wᵢtᵢ² with A t = b, exactly, or None where there is none."""
+    system = independent_rows(A, b)
+    return None if system is None else shortest(Solutions.of(*system), weights)
 
 
 def _start(A: fmpq_mat, right: fmpq_mat, weights: list[Fraction]) -> tuple[list[int], list[int]]:
