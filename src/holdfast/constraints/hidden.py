@@ -9,6 +9,7 @@ compared. What is not found stays an inequality.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -192,19 +193,38 @@ def _with(system: System, values: dict[int, Fraction], tight: Truth, unit: Fract
         A = sparse.csr_array((np.ones(new.size, dtype=np.int64), new, np.arange(new.size + 1)), shape=(new.size, n))
         b = compact((values[int(j)] * unit for j in new), new.size)
         rows = Rows(A, b, Names.numbered("the one value that is left at position {}", new))
-        parts.append(Part("what bounds fix", "fixed", 0, n=n, rows=rows))
+        parts.append(Part(_named(system, "bounds that leave one value"), "fixed", 0, n=n, rows=rows))
     elsewhere = ~np.isin(np.arange(n), [*known, *values])
     rows = system.inequalities.chosen(tight)
-    rows = rows.chosen(np.asarray(abs(rows.A) @ elsewhere, dtype=bool))  # the others follow from fixed values
+    rows = rows.chosen(np.asarray(abs(rows.A) @ elsewhere, dtype=bool) & _first_of_each(rows))  # the others follow
     if rows.count:
         sides = (
             _reached(rows, i, unit) if whole else Fraction(rows.b[i : i + 1].tolist()[0]) for i in range(rows.count)
         )
         made = Rows(rows.A, compact(sides, rows.count), rows.names)
-        parts.append(Part("inequalities that hold with equality", "equals", 0, n=n, rows=made))
+        parts.append(Part(_named(system, "rows that are always tight"), "equals", 0, n=n, rows=made))
     lower, upper, at = system.lower.copy(), system.upper.copy(), list(values)
     lower[at], upper[at] = -LARGEST, LARGEST
     return replace(System.of(parts, n), inequalities=system.inequalities.chosen(~tight), lower=lower, upper=upper)
+
+
+def _named(system: System, what: str) -> str:
+    """The name of what was found, behind those of the parts that hid it."""
+    kinds = {"nonnegative", "between", "ordered", "at_least"}
+    return f"{', '.join(part.name for part in system.parts if part.kind in kinds)} ({what})"
+
+
+def _first_of_each(rows: Rows) -> Truth:
+    """Whether a row is the first one of its direction, forwards or backwards."""
+    seen: set[tuple[Any, ...]] = set()
+    first = []
+    starts, columns, data = rows.A.indptr.tolist(), rows.A.indices.tolist(), rows.A.data.tolist()
+    for start, end in itertools.pairwise(starts):
+        common = math.gcd(*data[start:end]) * (1 if data[start] > 0 else -1)
+        key = (*columns[start:end], *(a // common for a in data[start:end]))
+        first.append(key not in seen)
+        seen.add(key)
+    return np.array(first, dtype=bool)
 
 
 def _reached(rows: Rows, i: int, unit: Fraction) -> Fraction:

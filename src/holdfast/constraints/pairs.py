@@ -19,7 +19,8 @@ MOST_VALUES, MOST_CHANGES = 40, 600
 def none_possible(system: System, own: Rows, changes: npt.NDArray[np.int64], unit: Fraction) -> bool:
     """Tell whether it is proved that no whole z and z + d, in units, both satisfy the system, for any listed change d.
 
-    `own` are equalities of the answer itself. Changes (count, n) that break an equality or an invariant are passed over.
+    `own` are equalities of the answer itself. Changes (count, n) that break an equality or an invariant do not count.
+    False where not even one whole z satisfies it: that is refused elsewhere, by name.
     """
     if system.branches or system.n > MOST_VALUES or len(changes) > MOST_CHANGES:
         return False
@@ -28,7 +29,10 @@ def none_possible(system: System, own: Rows, changes: npt.NDArray[np.int64], uni
     rows = stacked([equal, system.inequalities], system.n)
     rows = Rows(rows.A, divided(rows.b, unit), rows.names)
     equality = np.arange(rows.count) < equal.count
-    return all(_apart(rows, equality, system.integer_bounds(unit), d) for d in changes[kept & changes.any(axis=1)])
+    bounds, moving = system.integer_bounds(unit), changes[kept & changes.any(axis=1)]
+    if any(not _apart(rows, equality, bounds, change) for change in moving):
+        return False
+    return not _apart(rows, equality, bounds, np.zeros(system.n, dtype=np.int64))
 
 
 def _apart(

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from holdfast.arguments import Refused
 from holdfast.constraints import Names, NullSpace, Rows, System
@@ -100,7 +99,7 @@ def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
         return False
     if query.cells > FEW_CELLS or relation.records > FEW_RECORDS:
         return False
-    A = sparse.csr_array(query.consistency(), dtype=np.int64)
+    A = query.consistency().astype(np.int64)
     own = Rows(A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("sum {}", np.arange(A.shape[0])))
     return none_possible(system, own, np.asarray(query.differences(relation), dtype=np.int64), base.unit)
 
