@@ -23,7 +23,7 @@ from scipy.optimize import linprog
 from holdfast.arguments import LARGEST
 from holdfast.constraints.inside import Inside
 from holdfast.constraints.null_space import TreeShape
-from holdfast.constraints.parts import Part
+from holdfast.constraints.parts import FOLLOWS, Part
 from holdfast.constraints.rationals import ExactVector, compact
 from holdfast.constraints.rows import Names, Rows, divided, stacked
 from holdfast.constraints.small_systems import Small
@@ -193,7 +193,7 @@ def _with(system: System, values: dict[int, Fraction], tight: Truth, unit: Fract
         A = sparse.csr_array((np.ones(new.size, dtype=np.int64), new, np.arange(new.size + 1)), shape=(new.size, n))
         b = compact((values[int(j)] * unit for j in new), new.size)
         rows = Rows(A, b, Names.numbered("the one value that is left at position {}", new))
-        parts.append(Part(_named(system, "bounds that leave one value"), "fixed", 0, n=n, rows=rows))
+        parts.append(Part(_named(system, "bounds that leave one value"), "fixed", 0, n=n, rows=rows, source=FOLLOWS))
     elsewhere = ~np.isin(np.arange(n), [*known, *values])
     rows = system.inequalities.chosen(tight)
     rows = rows.chosen(np.asarray(abs(rows.A) @ elsewhere, dtype=bool) & _first_of_each(rows))  # the others follow
@@ -202,7 +202,7 @@ def _with(system: System, values: dict[int, Fraction], tight: Truth, unit: Fract
             _reached(rows, i, unit) if whole else Fraction(rows.b[i : i + 1].tolist()[0]) for i in range(rows.count)
         )
         made = Rows(rows.A, compact(sides, rows.count), rows.names)
-        parts.append(Part(_named(system, "rows that are always tight"), "equals", 0, n=n, rows=made))
+        parts.append(Part(_named(system, "rows that are always tight"), "equals", 0, n=n, rows=made, source=FOLLOWS))
     lower, upper, at = system.lower.copy(), system.upper.copy(), list(values)
     lower[at], upper[at] = -LARGEST, LARGEST
     return replace(System.of(parts, n), inequalities=system.inequalities.chosen(~tight), lower=lower, upper=upper)
