@@ -30,6 +30,8 @@ def line_price(base: Additive, system: System, differences: Differences, **words
     if system.n > MOST_VALUES or system.null_space().dimension != 1:
         return None
     loss = base.loss(differences).value
+    if loss == 0:
+        return None  # no noise is measured along the line
     if base.law.kind == "gaussian":
         if not base.law.integer:
             return None

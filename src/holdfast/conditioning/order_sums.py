@@ -137,7 +137,7 @@ class Sums:
             last, product = product, _product(own, value)
             before += weights[abs(value)] * product
             after += weights[abs(value - 1)] * product
-        if ends[1] >= NONE:
+        if high < ends[1]:
             # Messages form a log-concave sequence: beyond the window they grow no faster than at its end.
             growth = (product / last).max(arb(1)) if own else arb(1)
             share = weights[1] * growth

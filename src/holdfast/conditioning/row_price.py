@@ -36,14 +36,14 @@ def row_price(base: Additive, system: System, differences: Differences, **words:
         return None
     if rows.count != 1 or system.equalities.count or system.invariants.count or len(set(np.abs(rows.A.data))) != 1:
         return None
+    groups = np.zeros(rows.A.indices.size, np.int64) if law.which is None else law.which[rows.A.indices]
+    found = Counter(base.inverse_scales[int(group)] for group in groups)
+    if 0 in found:
+        return None  # an output in the row is not measured: the sum has no law
     loss = base.loss(differences).value
     if law.kind == "gaussian":
         because = "integer Gaussian noise given one sum keeps ρ at integer orders (docs/theory/orders-and-lines.md)"
         return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
-    groups = np.zeros(rows.A.indices.size, np.int64) if law.which is None else law.which[rows.A.indices]
-    found = Counter(base.inverse_scales[int(group)] for group in groups)
-    if 0 in found:
-        return None
     with working_precision(PRECISION):
         rise = _rise(found, _most(base, system, differences))
         if rise is None:
