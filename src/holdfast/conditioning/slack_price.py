@@ -63,7 +63,7 @@ def slack_price(base: Additive, system: System, differences: Differences, **word
     if points is None:
         return None
     rates = [base.inverse_scales[0 if base.law.which is None else int(base.law.which[i])] for i in range(system.n)]
-    moves = {}
+    moves: dict[Slacks, Fraction] = {}
     for change in changes:
         loss = sum((rate * abs(int(d)) for rate, d in zip(rates, change, strict=True)), Fraction(0))
         step = tuple(int(s) for s in slopes @ change)
