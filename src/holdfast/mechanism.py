@@ -19,6 +19,7 @@ import numpy.typing as npt
 from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System, revealed
+from holdfast.constraints.contradiction import refuse_whole_contradiction
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
@@ -295,7 +296,11 @@ class Mechanism:
             obstacle = system.integer_obstacle(self.base.unit)
             if obstacle:
                 raise Refused(f"integer noise cannot satisfy the constraint: {obstacle}")
-        return revealed(system, self.base.unit if self.base.law.integer else None)
+        plain = revealed(system, self.base.unit if self.base.law.integer else None)
+        if self.base.law.integer and plain is not system and plain.integer_obstacle(self.base.unit):
+            refuse_whole_contradiction(system.parts, system.n)  # names the parts where it can
+            raise Refused(f"integer noise cannot satisfy the constraint: {plain.integer_obstacle(self.base.unit)}")
+        return plain
 
     def _count(self, size: Any) -> int:
         """Read how many draws are asked for; refuse more numbers than memory could hold before any is drawn."""
