@@ -32,8 +32,8 @@ from holdfast.constraints.system import System
 Ints = npt.NDArray[np.int64]
 Truth = npt.NDArray[np.bool_]
 
-#: Bounds are carried over all rows at most so often; a hierarchy needs twice its depth.
-ROUNDS = 64
+#: Bounds are carried over all rows at most so often, a hierarchy needs twice its depth; and so often over many entries.
+ROUNDS, FEW_ROUNDS, MANY_ENTRIES = 64, 6, 1_000_000
 #: Sums of bounds stay below this size, so that 64 bits hold them.
 LARGEST_SUM = 2.0**61
 #: Points that a solver proposes are rounded to multiples of 1 over this.
@@ -133,7 +133,7 @@ def _carried(
     b = np.concatenate([rows.b, -rows.b[equality]]).astype(np.int64)
     entry_rows, columns, factors = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices, A.data
     least, most = low.astype(np.int64).copy(), high.astype(np.int64).copy()
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if A.nnz <= MANY_ENTRIES else FEW_ROUNDS):
         top = np.where(factors > 0, most[columns], least[columns])
         is_open = np.abs(top) >= LARGEST
         value = np.where(is_open, 0, top)
@@ -163,25 +163,19 @@ def _carried(
 def _opposite(rows: Rows, equality: Truth, *, whole: bool) -> Truth:
     """Inequality rows a·z ≥ h beside which −a·z ≥ −h is asked for."""
     least: dict[tuple[Any, ...], Fraction] = {}
-    keys: list[tuple[tuple[Any, ...], tuple[Any, ...]] | None] = []
-    starts, columns, data, sides = (
-        rows.A.indptr.tolist(),
-        rows.A.indices.tolist(),
-        rows.A.data.tolist(),
-        rows.b.tolist(),
-    )
-    for i in range(rows.count):
-        span = slice(starts[i], starts[i + 1])
-        common = math.gcd(*data[span])
-        if equality[i] or common == 0:
-            keys.append(None)
-            continue
-        entries = tuple(sorted((j, a // common) for j, a in zip(columns[span], data[span], strict=True)))
-        side = Fraction(sides[i]) / common
+    keys: dict[int, tuple[Any, ...]] = {}
+    for i in np.flatnonzero(~equality & (rows.sizes > 0)).tolist():
+        span = slice(rows.A.indptr[i], rows.A.indptr[i + 1])
+        columns, data = rows.A.indices[span].tolist(), rows.A.data[span].tolist()
+        common = math.gcd(*data)
+        key = keys[i] = tuple(sorted((j, a // common) for j, a in zip(columns, data, strict=True)))
+        side = Fraction(rows.b[i : i + 1].tolist()[0]) / common
         side = Fraction(math.ceil(side)) if whole else side
-        least[entries] = max(side, least.get(entries, side))
-        keys.append((entries, tuple((j, -a) for j, a in entries)))
-    return np.array([key is not None and least.get(key[1]) == -least[key[0]] for key in keys], dtype=bool)
+        least[key] = max(side, least.get(key, side))
+    found = np.zeros(rows.count, dtype=bool)
+    for i, key in keys.items():
+        found[i] = least.get(tuple((j, -a) for j, a in key)) == -least[key]
+    return found
 
 
 def _with(system: System, values: dict[int, Fraction], tight: Truth, unit: Fraction, *, whole: bool) -> System:
