@@ -34,7 +34,7 @@ EQUALITIES = {
     "THEORY §2); ε is converted from ρ",
 }
 #: What inequalities cost, each where its hypotheses hold: the first that answers is taken.
-PRICES = (line_price, box_price, tree_price, row_price, order_price, slack_price)
+PRICES = (box_price, line_price, tree_price, row_price, order_price, slack_price)
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
 UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
