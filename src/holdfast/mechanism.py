@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
-from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
+from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System, revealed
+from holdfast.constraints.contradiction import refuse_whole_contradiction
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, AllDifferences, Differences, Guarantee, Promise, Target, gaussian_mu
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
@@ -137,7 +138,7 @@ class Mechanism:
             raise Refused("whole numbers come from integer noise: make the mechanism with integer=True")
         if integer and not whole_so_far:
             raise Refused("an earlier onto() moves to real values: pass integer=True there too")
-        system = self._system(joint) if integer else joint.system(self.base.query.n)
+        system = self._system(joint) if integer else revealed(joint.system(self.base.query.n), None)
         problem = imaging.Problem(
             self.base.query.n, system, norm, self._spreads(weights), bool(integer), self.base.unit
         )
@@ -330,7 +331,11 @@ class Mechanism:
             obstacle = system.integer_obstacle(self.base.unit)
             if obstacle:
                 raise Refused(f"integer noise cannot satisfy the constraint: {obstacle}")
-        return system
+        plain = revealed(system, self.base.unit if self.base.law.integer else None)
+        if self.base.law.integer and plain is not system and plain.integer_obstacle(self.base.unit):
+            refuse_whole_contradiction(system.parts, system.n)  # names the parts where it can
+            raise Refused(f"integer noise cannot satisfy the constraint: {plain.integer_obstacle(self.base.unit)}")
+        return plain
 
     def _count(self, size: Any) -> int:
         """Read how many draws are asked for; refuse more numbers than memory could hold before any is drawn."""

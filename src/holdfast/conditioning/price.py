@@ -31,7 +31,7 @@ def box_price(base: Additive, system: System, differences: Differences, **words:
     exact (THEORY H1). Replace-one: the supremum of the two outputs' losses. Integer Gaussian: ρ at integer Rényi
     orders (THEORY H6).
     """
-    if not (system.coordinatewise and _each_cell_its_own_output(base)) or differences.neighbours != base.neighbours:
+    if not (system.coordinatewise and each_cell_its_own_output(base)) or differences.neighbours != base.neighbours:
         return None
     if base.law.kind == "gaussian":
         because = "bounded independent integer Gaussian noise keeps ρ at integer orders (THEORY H6)"
@@ -53,7 +53,8 @@ def _reached(base: Additive, system: System) -> bool:
     return bool(((np.isneginf(low) | (low >= 0)) & (high >= 1)).all()) and system.equalities.count == 0
 
 
-def _each_cell_its_own_output(base: Additive) -> bool:
+def each_cell_its_own_output(base: Additive) -> bool:
+    """Whether output j counts the records of cell j and nothing else."""
     query = base.query
     if query.cells != query.n or query.grid is not None:
         return False

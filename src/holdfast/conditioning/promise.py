@@ -11,7 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.conditioning.evidence import PRICE, TAU, Evidence, distance_of, needed_tau
+from holdfast.conditioning.line_price import line_price
+from holdfast.conditioning.order_price import order_price
 from holdfast.conditioning.price import box_price, tree_price
+from holdfast.conditioning.row_price import row_price
+from holdfast.conditioning.slack_price import slack_price
 from holdfast.conditioning.union_price import union_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
@@ -30,6 +34,8 @@ EQUALITIES = {
     "integer gaussian": "integer Gaussian noise on the lattice of the equalities keeps ρ (Poisson summation, "
     "THEORY §2); ε is converted from ρ",
 }
+#: What inequalities cost, each where its hypotheses hold: the first that answers is taken.
+PRICES = (box_price, line_price, tree_price, row_price, order_price, slack_price)
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
 UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
@@ -146,7 +152,8 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
             return [base.integer_gaussian(loss, None, because=because, **words)]
         return [base.continuous_gaussian(loss, because=EQUALITIES["gaussian"], **words)]
     words["exact"] = False
-    price = box_price(base, system, differences, **words) or tree_price(base, system, differences, **words)
+    found = (price(base, system, differences, **words) for price in PRICES)
+    price = next((statement for statement in found if statement is not None), None)
     if price is not None and not _bounds_on_cells(base.query, system):
         price = replace(price, caveats=(*price.caveats, THESE_RECORDS_ONLY))
     if kind == "laplace":

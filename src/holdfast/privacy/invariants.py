@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.constraints import NullSpace, System
+from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.enclosed import Enclosed
+from holdfast.constraints.pairs import none_possible
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.queries import Moves, Query, shared_moves
+from holdfast.queries import Moves, Neighbours, Query, shared_moves
 from holdfast.queries.signatures import independent, signatures
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
@@ -68,8 +69,11 @@ def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) ->
     return kept[key][1]
 
 
-#: The refusal when no set of a few records can change while every equality is kept.
-NO_MOVE = "no change of a few records keeps these equalities, so no statement holds: ask for fewer of them"
+#: The refusal when no set of a few records can change while every equality is kept, or within the bounds.
+NO_MOVE = "no change of a few records keeps what must hold, so no statement would be about anything: ask for less of it"
+
+#: Changes of so many records of so many cells are listed to see whether the inequalities leave room for one.
+FEW_RECORDS, FEW_CELLS = 2, 24
 
 
 def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any]] | None:
@@ -79,14 +83,26 @@ def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any
     """
     space = system.null_space(invariants=False)
     if space.rank == 0 or base.query.cells is None or _adds_up(base.query, space):
-        return AllDifferences(base.query, base.neighbours), {}
+        return None if _no_room(base, system, base.neighbours) else (AllDifferences(base.query, base.neighbours), {})
     moves = moves_within(base, space)
-    if moves.empty:
+    if moves.empty or _no_room(base, system, moves.neighbours):
         return None
     if moves.everything:
         return AllDifferences(base.query, base.neighbours), {}
     caveats = () if _larger_are_sums(base, space, moves) else (THESE_RECORDS_ONLY,)
     return moves, {"unprotected": frozen_words(base, open_frozen(moves, space)), "caveats": caveats}
+
+
+def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
+    """Whether it is proved that the inequalities leave no two possible answers that neighbouring data have."""
+    query = base.query
+    if not system.has_inequalities or query.cells is None or not query.integer:
+        return False
+    if query.cells > FEW_CELLS or relation.records > FEW_RECORDS:
+        return False
+    A = query.consistency().astype(np.int64)
+    own = Rows(A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("sum {}", np.arange(A.shape[0])))
+    return none_possible(system, own, np.asarray(query.differences(relation), dtype=np.int64), base.unit)
 
 
 def _larger_are_sums(base: Additive, space: NullSpace, moves: Moves) -> bool:
@@ -155,6 +171,9 @@ def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[
         moves = moves_within(base, space, records)
         if moves.empty:
             return
+        if _no_room(base, system, moves.neighbours):
+            records = moves.records + 1
+            continue
         frozen = moves.frozen[~always[moves.frozen]]
         if frozen_before is not None and frozen.size >= frozen_before and not moves.everything:
             return
