@@ -67,6 +67,7 @@ class Guarantee:
     unprotected: what is published exactly or not protected.
     numerical_delta: the part of delta that pays for numerical error.
     caveats: what else a reader must know.
+    assumes: what is taken to hold for every possible dataset, beyond what the query itself makes true.
     exact: the value is attained, not only an upper bound.
     """
 
@@ -83,6 +84,7 @@ class Guarantee:
     exact: bool = False
     mu: float | None = None
     orders: str = "all"
+    assumes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         def store(name: str, value: Any) -> None:
@@ -118,6 +120,7 @@ class Guarantee:
         one_of("exact", self.exact, (True, False))
         store("unprotected", _sentences("unprotected", self.unprotected))
         store("caveats", _sentences("caveats", self.caveats))
+        store("assumes", _sentences("assumes", self.assumes))
 
     @property
     def records(self) -> int:
@@ -261,6 +264,7 @@ class Guarantee:
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise Refused(f"a guarantee must be a JSON object with schema {SCHEMA!r}")
         found.pop("schema")
+        found.setdefault("assumes", [])  # statements written before it was said
         names = {field.name for field in fields(cls)}
         for name in sorted(found.keys() - names):
             raise Refused(f"a guarantee has no key {name!r}")

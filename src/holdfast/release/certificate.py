@@ -72,10 +72,15 @@ _GUARANTEE_SCHEMA = {
         "numerical_delta": {"type": "number", "minimum": 0, "maximum": 1},
         "caveats": {"type": "array", "items": {"type": "string"}},
         "exact": {"type": "boolean"},
+        "assumes": {"type": "array", "items": {"type": "string"}},
     },
     "additionalProperties": False,
 }
-_GUARANTEE_SCHEMA["required"] = list(_GUARANTEE_SCHEMA["properties"])  # type: ignore[call-overload]
+_GUARANTEE_SCHEMA["required"] = [
+    name
+    for name in _GUARANTEE_SCHEMA["properties"]
+    if name != "assumes"  # not in older statements
+]
 
 
 def _statement(value: Any) -> Guarantee:
