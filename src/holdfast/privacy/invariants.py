@@ -173,10 +173,10 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
             )
         ]
     statements = []
-    for moves, frozen in stages(base, system):
+    for moves, frozen, never in stages(base, system):
         if moves.everything:
             return [state(base.everything(), scope="all", unprotected=figures)]
-        words = frozen_words(base, frozen, never_altered(base, system.null_space(), moves), moves.records) if frozen.size else ()
+        words = frozen_words(base, frozen, never, moves.records)
         statements.append(state(moves, scope="invariant-sharing", unprotected=figures + words))
     return statements
 
@@ -200,10 +200,13 @@ def _has_pairs(found: Signatures) -> bool:
     return bool((np.bincount(found.classes[found.classes >= 0])[1:] > 1).any())
 
 
-def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64]]]:
+Masks = npt.NDArray[np.bool_]
+
+
+def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64], Masks]]:
     """Changes of ever more records that keep every equality, as long as more outputs can change; with the frozen ones.
 
-    Each is behind one invariant-sharing statement: that of the same number of records.
+    The last array tells which outputs no number of records alters, as far as that is known. Each is behind one invariant-sharing statement: that of the same number of records.
     """
     space = system.null_space()
     always = system.null_space(invariants=False).pinned_coordinates()
@@ -215,9 +218,10 @@ def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[
             return
         frozen = moves.frozen[~always[moves.frozen]]
         if frozen_before is None or frozen.size < frozen_before or moves.everything:
-            yield moves, frozen
+            never = never_altered(base, space, moves) if frozen.size else np.zeros(base.query.n, dtype=bool)
+            yield moves, frozen, never
             frozen_before = frozen.size
-            if moves.everything or never_altered(base, space, moves)[frozen].all():
+            if moves.everything or never[frozen].all():
                 return
         replaced = base.neighbours.adds and not moves.neighbours.adds  # one that goes and one that comes
         records = max(records, moves.records * (2 if replaced else 1)) + 1

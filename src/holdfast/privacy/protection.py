@@ -17,6 +17,9 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.constraints import System
+from holdfast.constraints.null_space import TreeShape
+from holdfast.constraints.parts import EQUALITIES, Part
+from holdfast.constraints.rows import stacked
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours, Query
@@ -120,8 +123,18 @@ def together_of(
     """Return how many records of each column must change together, whatever the noise is."""
     rows = sparse.csr_array((0, query.n), dtype=np.int64)
     if system is not None and not system.branches:
-        rows = sparse.csr_array(sparse.vstack([system.equalities.A, system.invariants.A], format="csr"))
+        kept = [part.rows for part in system.parts if part.rows is not None and part.kind in ("invariant", *EQUALITIES)]
+        own = [part.rows for part in system.parts if part.kind == "consistent" and _is_own(query, part)]
+        rows = stacked([each for each in kept if not any(each is other for other in own)], query.n).A
     return records_together(query, rows, kind, columns, possible_cells(query, system))
+
+
+def _is_own(query: Query, part: Part) -> bool:
+    """Whether a hierarchy adds up because the query counts on it."""
+    source = part.source
+    if query.tree is None or not isinstance(source, TreeShape) or query.n != query.tree.n * source.by:
+        return False
+    return np.array_equal(query.tree.parents, source.parents)
 
 
 def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_] | None:
@@ -130,9 +143,10 @@ def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_]
         return None
     zero = np.asarray(system.upper <= 0, dtype=bool) & np.asarray(system.upper < LARGEST, dtype=bool)
     rows = [sparse.csr_array(query.columns.tocsr()[np.flatnonzero(zero)])] if zero.any() else []
-    fixed = np.flatnonzero(np.asarray(system.equalities.b == 0, dtype=bool))
-    if fixed.size:
-        rows.append(sparse.csr_array(system.equalities.A[fixed] @ query.columns))
+    for part in system.parts:
+        if part.kind in ("fixed", "equals") and part.rows is not None:
+            zeros = part.rows.chosen(np.asarray(part.rows.b == 0, dtype=bool))
+            rows.append(sparse.csr_array(stacked([zeros], query.n).A @ query.columns))
     impossible = np.zeros(query.cells, dtype=bool)
     for block in rows:
         block.eliminate_zeros()

@@ -13,7 +13,7 @@ from holdfast.queries.linear_query import Query
 from holdfast.queries.margin_counts import MarginCounts
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.signatures import Signatures, independent, signatures
-from holdfast.queries.together import Column, Groups, Ints, Together, told
+from holdfast.queries.together import Column, Groups, Ints, Together, distinct_pairs, told
 from holdfast.queries.together_classes import Classes, classes_together
 from holdfast.queries.together_cube import complete_margins, cube_together
 from holdfast.queries.together_search import MOST_KINDS, of_columns, search
@@ -56,11 +56,10 @@ def records_together(
 
 def _kinds(query: Query, found: Signatures) -> Ints:
     """A number for each cell that exactly the cells with equal answers share; −1: it cannot hold records."""
-    if query.identity or query.tree is not None:
-        kinds = np.arange(query.cells or 0)
-    else:
-        kinds = equal_columns(query.columns)
     used = found.classes >= 0
+    if query.identity or query.tree is not None:
+        return np.where(used, np.cumsum(used) - 1, -1)
+    kinds = equal_columns(query.columns)
     numbered = np.full(kinds.size, -1, np.int64)
     numbered[used] = np.unique(kinds[used], return_inverse=True)[1].ravel()
     return numbered
@@ -70,7 +69,7 @@ def _classes(found: Signatures, kinds: Ints, relation: Neighbours, alone: bool) 
     """The classes of cells; under add-remove a row that is not there belongs to those of signature 0."""
     used = found.classes >= 0
     count = int(found.classes.max(initial=0)) + 1
-    pairs = np.unique(np.stack([found.classes[used], kinds[used]]), axis=1)
+    pairs = distinct_pairs(found.classes[used], kinds[used])
     number = np.bincount(pairs[0], minlength=count)
     if relation.adds:
         number[0] += 1

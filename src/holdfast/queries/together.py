@@ -23,6 +23,15 @@ Ints = npt.NDArray[np.int64]
 NAMED = 6
 
 
+def distinct_pairs(first: Ints, second: Ints) -> Ints:
+    """Return the different pairs of two lists of numbers ≥ 0, as two rows, sorted."""
+    width = int(second.max(initial=0)) + 1
+    if (int(first.max(initial=0)) + 1) * width < 2**62:
+        keys = np.unique(first.astype(np.int64) * width + second)
+        return np.stack([keys // width, keys % width])
+    return np.unique(np.stack([first, second]), axis=1)
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """A column of the records: the number of the value of every cell (−1: the cell cannot hold records), and names."""

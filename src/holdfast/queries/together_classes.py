@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from holdfast.queries.together import Column, Groups, Ints, Together, told
+from holdfast.queries.together import Column, Groups, Ints, Together, distinct_pairs, told
 
 #: Groups of values of which every two are looked at.
 MOST_GROUPS = 3_000
@@ -49,7 +49,7 @@ def classes_together(kind: str, classes: Classes, columns: tuple[Column, ...]) -
 def _of_column(kind: str, classes: Classes, column: Column) -> Together:
     adds = classes.zero is not None
     used = (classes.of >= 0) & (column.codes >= 0)
-    pairs = np.unique(np.stack([column.codes[used], classes.of[used]]), axis=1)
+    pairs = distinct_pairs(column.codes[used], classes.of[used])
     members, incidence = _grouped(pairs, classes.rich.size)
     touches = np.asarray(incidence @ classes.rich.astype(np.int64) > 0)
     apart = np.full(len(members), _otherwise(classes), np.int64)

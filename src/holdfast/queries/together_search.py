@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csc_array, hstack
 
 from holdfast.queries.columns import Columns, equal_columns
-from holdfast.queries.together import Column, Groups, Ints, Together, told
+from holdfast.queries.together import Column, Groups, Ints, Together, distinct_pairs, told
 
 #: Multisets of records of one size that are listed at most; a larger list is not searched.
 MOST_MULTISETS = 60_000
@@ -132,7 +132,7 @@ def _indicator(multisets: Ints, count: int) -> csc_array[Any]:
 
 def _answers_of(multisets: Ints, answers: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the cells in the multisets, one answer of each, and how many different ones it has."""
-    pairs = np.unique(np.stack([multisets.ravel(), np.repeat(answers, multisets.shape[1])]), axis=1)
+    pairs = distinct_pairs(multisets.ravel(), np.repeat(answers, multisets.shape[1]))
     cells, start, number = np.unique(pairs[0], return_index=True, return_counts=True)
     return cells, pairs[1][start], number
 
@@ -157,7 +157,7 @@ def _of_column(kind: str, found: Found, kinds: Ints, column: Column) -> Together
     present = np.unique(column.codes[used])
     number = np.searchsorted(present, column.codes[used])
     most = np.iinfo(np.int64).max
-    chosen = np.unique(np.stack([number, kinds[used]]), axis=1)
+    chosen = distinct_pairs(number, kinds[used])
     rows = np.full((present.size, found.needed.shape[1]), most)
     weight = np.where(found.needed == 0, most, np.where(found.needed < 0, most - 1, found.needed))
     np.minimum.at(rows, chosen[0], weight[chosen[1]])

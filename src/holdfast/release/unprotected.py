@@ -135,7 +135,7 @@ def _frozen(mechanism: Mechanism) -> dict[int, npt.NDArray[np.int64]]:
     if system is None or base.query.cells is None:
         return {}
     if system.invariants.count:
-        return {moves.records: frozen for moves, frozen in stages(base, system) if not moves.everything}
+        return {moves.records: frozen for moves, frozen, _ in stages(base, system) if not moves.everything}
     if not any(statement.unprotected for statement in mechanism.guarantees):
         return {}  # nothing is fixed by what holds for all data
     if system.branches:
