@@ -30,9 +30,7 @@ def needed_rows(S, W, adds, most):
             total = sum(cost[i] for i in listed)
             if total > most or kept[listed].sum(axis=0).any() or not seen[listed].sum(axis=0).any():
                 continue
-            if any(
-                not kept[list(part)].sum(axis=0).any() for k in range(1, size) for part in combinations(listed, k)
-            ):
+            if any(not kept[list(part)].sum(axis=0).any() for k in range(1, size) for part in combinations(listed, k)):
                 continue
             for i in listed:
                 p, q = rows[i]

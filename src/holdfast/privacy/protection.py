@@ -53,6 +53,18 @@ class Protected:
         """The ε of such changes, where one is stated."""
         return None if self.statement is None else self.statement.epsilon
 
+    @property
+    def in_columns(self) -> tuple[str, str, str, str]:
+        """The row in words: column, records, how strongly such changes are hidden, what one record alone changes."""
+        together = self.together
+        hidden = "not stated" if self.statement is None else amount(self.statement)
+        needs = f"{'' if together.exact else 'at most '}{counted(together.records or 0, together.kind)}"
+        if together.records is None:
+            return self.column, _needed(self), "-", "nothing"
+        alone = _alone(together) or ["everything"]
+        tidy = alone[0].removeprefix("one record alone changes ").removesuffix(" of it")
+        return self.column, needs + _rest(together), hidden, "; ".join([tidy, *_fixed(together)])
+
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
         numbers = ("epsilon", "delta", "rho")
@@ -117,9 +129,7 @@ def protection(
     return Protection(kind, tuple(Protected(each, statements.get(each.records or 0)) for each in needed))
 
 
-def together_of(
-    query: Query, system: System | None, kind: str, columns: tuple[Column, ...]
-) -> tuple[Together, ...]:
+def together_of(query: Query, system: System | None, kind: str, columns: tuple[Column, ...]) -> tuple[Together, ...]:
     """Return how many records of each column must change together, whatever the noise is."""
     rows = sparse.csr_array((0, query.n), dtype=np.int64)
     if system is not None and not system.branches:
@@ -237,7 +247,9 @@ def _fixed(together: Together) -> list[str]:
     if not together.fixed_pairs or together.records is None:
         return []
     shown = ", ".join(f"{a} and {b}" for a, b in together.fixed)
-    more = f" and {together.fixed_pairs - len(together.fixed)} more" if together.fixed_pairs > len(together.fixed) else ""
+    more = (
+        f" and {together.fixed_pairs - len(together.fixed)} more" if together.fixed_pairs > len(together.fixed) else ""
+    )
     return [f"no number of records changes {shown}{more} into each other"]
 
 

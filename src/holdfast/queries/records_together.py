@@ -76,9 +76,7 @@ def _classes(found: Signatures, kinds: Ints, relation: Neighbours, alone: bool) 
     return Classes(found.classes, number > 1, 0 if relation.adds else None, alone)
 
 
-def _of_cube(
-    query: Query, found: Signatures, mask: Any, relation: Neighbours
-) -> dict[str, int | None] | None:
+def _of_cube(query: Query, found: Signatures, mask: Any, relation: Neighbours) -> dict[str, int | None] | None:
     """The records that each axis needs, where all cells are possible and complete margins are kept."""
     cube = query.cube
     if cube is None and query.identity:

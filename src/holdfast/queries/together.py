@@ -149,9 +149,7 @@ def told(
         for records in sorted(counts)
         if records > 0
     )
-    return Together(
-        column.name, kind, steps, tuple(examples.get(0, ())), counts.get(0, 0), counts.get(-1, 0), beyond
-    )
+    return Together(column.name, kind, steps, tuple(examples.get(0, ())), counts.get(0, 0), counts.get(-1, 0), beyond)
 
 
 def _pairs(groups: Groups) -> Iterable[tuple[int, int, list[tuple[int, int]]]]:

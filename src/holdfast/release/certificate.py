@@ -145,6 +145,45 @@ class Unprotected(Model):
     records: Annotated[int, Field(ge=1)] | None
 
 
+class Pairs(Model):
+    """Pairs of values of a column that need so many records; not `exact`: so many suffice, fewer may."""
+
+    records: Annotated[int, Field(ge=1)]
+    pairs: Annotated[int, Field(ge=1)]
+    example: tuple[str, str]
+    exact: bool
+
+
+class ProtectedColumn(Model):
+    """How many records must change together before any value of a column can become any other, and what that costs.
+
+    `fixed` names the first of the pairs that no number of records changes; `undecided` pairs need more than `beyond`
+    records, or never change.
+    """
+
+    column: str
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)] | None
+    exact: bool
+    steps: list[Pairs]
+    fixed: list[tuple[str, str]]
+    fixed_pairs: Annotated[int, Field(ge=0)]
+    undecided: Annotated[int, Field(ge=0)]
+    beyond: Annotated[int, Field(ge=0)]
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    in_words: str
+
+
+class Protects(Model):
+    """What statements protect, column by column; `records` is what changes everything that can change at all."""
+
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)] | None
+    columns: list[ProtectedColumn]
+
+
 class Side(Model):
     """What holds on one side of a union, in row numbers from 0."""
 
@@ -191,6 +230,7 @@ class TableCertificate(Model):
     statements: list[Statement]
     holds: Holds
     unprotected: list[Unprotected]
+    protects: Protects | None = None
     interval: Interval
     parquet: Annotated[str, Field(pattern=FILE_NAME)]
     csv: Annotated[str, Field(pattern=FILE_NAME)]
