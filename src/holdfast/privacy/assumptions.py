@@ -40,7 +40,7 @@ def _of_part(query: Query, part: Part) -> str:
     assert part.rows is not None
     if part.kind in EQUALITIES and not part.rows.b.any() and _kept_by_the_query(query, stacked([part.rows], query.n).A):
         return ""
-    places = np.unique(part.rows.A.indices)
+    places = np.unique(part.rows.A.indices).astype(np.int64)
     if part.kind == "fixed":
         return f"{_named(query, places)} always {'have their' if places.size > 1 else 'has its'} fixed value" + (
             "s" if places.size > 1 else ""

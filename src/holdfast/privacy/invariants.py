@@ -206,7 +206,8 @@ Masks = npt.NDArray[np.bool_]
 def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64], Masks]]:
     """Changes of ever more records that keep every equality, as long as more outputs can change; with the frozen ones.
 
-    The last array tells which outputs no number of records alters, as far as that is known. Each is behind one invariant-sharing statement: that of the same number of records.
+    The last array tells which outputs no number of records alters, as far as that is known. Each stage is behind one
+    invariant-sharing statement: that of the same number of records.
     """
     space = system.null_space()
     always = system.null_space(invariants=False).pinned_coordinates()

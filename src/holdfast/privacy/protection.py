@@ -226,7 +226,8 @@ def _rest(together: Together) -> str:
 
 def _undecided(together: Together) -> str:
     pairs = "pair" if together.undecided == 1 else "pairs"
-    return f"{together.undecided:,} {pairs} of values need more than {counted(together.beyond, together.kind)}, or never change"
+    beyond = counted(together.beyond, together.kind)
+    return f"{together.undecided:,} {pairs} of values need more than {beyond}, or never change"
 
 
 def _alone(together: Together) -> list[str]:

@@ -37,7 +37,10 @@ def records_together(
     columns = tuple(Column(each.name, np.where(found.classes < 0, -1, each.codes), each.values) for each in columns)
     closed = _of_cube(query, found, mask, relation)
     if closed is not None and all(each.name in closed for each in columns):
-        return tuple(_same_for_all(each, relation, closed[each.name]) for each in columns)
+        least = min((k for k in closed.values() if k is not None), default=0)
+        # Where margins are asked, one more than the least suffices, and fewer may (what-can-change, Proposition 3).
+        bounds = {} if query.identity else {k: k == least for k in closed.values() if k is not None}
+        return tuple(_same_for_all(each, relation, closed[each.name], bounds) for each in columns)
     kinds = _kinds(query, found)
     used = np.unique(kinds[kinds >= 0], return_index=True)[1]
     cells = np.flatnonzero(kinds >= 0)[used]
@@ -96,10 +99,10 @@ def _of_cube(query: Query, found: Signatures, mask: Any, relation: Neighbours) -
     return {name: None if k is None else k * times for name, k in zip(cube.names, needed, strict=True)}
 
 
-def _same_for_all(column: Column, relation: Neighbours, records: int | None) -> Together:
+def _same_for_all(column: Column, relation: Neighbours, records: int | None, exact: dict[int, bool]) -> Together:
     values = np.unique(column.codes[column.codes >= 0])
     needed = np.full(1, records or 0, np.int64)
-    return told(column, relation.kind, Groups((values,), needed, None, needed))
+    return told(column, relation.kind, Groups((values,), needed, None, needed), exact)
 
 
 def _not_decided(column: Column, relation: Neighbours) -> Together:

@@ -55,7 +55,9 @@ def _of_column(kind: str, classes: Classes, column: Column) -> Together:
     apart = np.full(len(members), _otherwise(classes), np.int64)
     apart[touches] = 4 if adds else 2
     if adds:
-        apart[np.asarray(incidence[:, [classes.zero]].toarray()).ravel() > 0] = 3
+        of_zero = np.zeros(classes.rich.size, np.int64)
+        of_zero[classes.zero] = 1
+        apart[np.asarray(incidence @ of_zero > 0)] = 3
     alone = np.full(len(members), 2 if adds else 1, np.int64)
     between = None
     if int(np.asarray(incidence.sum(axis=0)).max(initial=0)) > 1 and len(members) <= MOST_GROUPS:
@@ -64,7 +66,7 @@ def _of_column(kind: str, classes: Classes, column: Column) -> Together:
         between = np.where((incidence @ incidence.T).toarray() > 0, alone[0] if alone.size else 1, between)
         between = np.where(between == 99, 0, between)
     # One record alone, and a way back through a class of its own, are the least in any case.
-    sure = {records: classes.independent for records in ((4, 5, 6) if adds else (3,))}
+    sure = dict.fromkeys((4, 5, 6) if adds else (3,), classes.independent)
     if between is None and len(members) > MOST_GROUPS and int(np.asarray(incidence.sum(axis=0)).max(initial=0)) > 1:
         sure |= {2: False, 3: False}  # values may share a class that was not looked at
     return told(column, kind, Groups(members, alone, between, apart), sure)

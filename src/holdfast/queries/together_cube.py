@@ -71,7 +71,7 @@ def complete_margins(cube: Cube, rows: Any) -> Margins | None:
         if cells.size == 0:
             continue
         points = cube.coordinates(cells)
-        constant = np.asarray(points == points[0]).all(axis=0)
+        constant = [bool(same) for same in np.all(points == points[0], axis=0)]
         axes = tuple(a for a, size in enumerate(cube.shape) if constant[a] and size > 1)
         others = math.prod(size for a, size in enumerate(cube.shape) if not constant[a])
         if cells.size != others:

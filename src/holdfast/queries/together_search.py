@@ -56,7 +56,7 @@ def search(signature: Columns, answer: Columns, adds: bool, identity: bool) -> F
         if least and (size >= least + extra - 1 or (needed[off] > 0).all()):
             break
     left = off & (needed == 0)
-    sure = {records: identity for records in range(least + extra - 1, least + extra + 1)}
+    sure = dict.fromkeys(range(least + extra - 1, least + extra + 1), identity)
     if not adds:
         sure[least + 1] = True
         sure[least + 2] = identity or least == 1

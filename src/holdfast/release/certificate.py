@@ -76,10 +76,11 @@ _GUARANTEE_SCHEMA = {
     },
     "additionalProperties": False,
 }
+#: Older statements do not say what they assume.
 _GUARANTEE_SCHEMA["required"] = [
     name
-    for name in _GUARANTEE_SCHEMA["properties"]
-    if name != "assumes"  # not in older statements
+    for name in _GUARANTEE_SCHEMA["properties"]  # type: ignore[attr-defined]
+    if name != "assumes"
 ]
 
 

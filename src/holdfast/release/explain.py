@@ -14,8 +14,8 @@ from holdfast.release.protecting import in_words, outside_words
 from holdfast.release.unprotected import FIXED
 
 HOW = (
-    "For every column: how many records must change together before any of its values can become any other, while every "
-    "exact figure stays, and how strongly such changes are hidden. What fewer records cannot change, a statement about "
+    "For every column: how many records must change together before any of its values can become any other, while "
+    "every exact figure stays, and how strongly such changes are hidden. What fewer records cannot change, a statement about "
     "fewer records does not protect."
 )
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}

@@ -124,8 +124,8 @@ class PrivacySpec(BudgetSpec):
     )
     records: Count | None = Field(
         None,
-        description="With exact figures: how many records (or persons) change together in the statement that the budget "
-        "counts; left out: as many as it takes to change everything that can change.",
+        description="With exact figures: how many records (or persons) change together in the statement that the "
+        "budget counts; left out: as many as it takes to change everything that can change.",
     )
 
     @model_validator(mode="after")
