@@ -15,8 +15,8 @@ from holdfast.release.unprotected import FIXED
 
 HOW = (
     "For every column: how many records must change together before any of its values can become any other, while "
-    "every exact figure stays, and how strongly such changes are hidden. What fewer records cannot change, a statement about "
-    "fewer records does not protect."
+    "every exact figure stays, and how strongly such changes are hidden. What fewer records cannot change, a "
+    "statement about fewer records does not protect."
 )
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 
@@ -44,7 +44,7 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
 
 
 def _protects(job: Job) -> dict[str, list[str]]:
-    """Say column by column how many records must change together, and what stays outside; nothing without exact figures."""
+    """Say by columns how many records must change together, and what stays outside; nothing without exact figures."""
     found = in_words(job)
     if not found:
         return {}
