@@ -45,7 +45,7 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
 
-_GUARANTEE_SCHEMA = {
+_GUARANTEE_SCHEMA: dict[str, Any] = {
     "title": "Guarantee",
     "type": "object",
     "description": "One privacy statement.",
@@ -77,11 +77,7 @@ _GUARANTEE_SCHEMA = {
     "additionalProperties": False,
 }
 #: Older statements do not say what they assume.
-_GUARANTEE_SCHEMA["required"] = [
-    name
-    for name in _GUARANTEE_SCHEMA["properties"]  # type: ignore[attr-defined]
-    if name != "assumes"
-]
+_GUARANTEE_SCHEMA["required"] = [name for name in _GUARANTEE_SCHEMA["properties"] if name != "assumes"]
 
 
 def _statement(value: Any) -> Guarantee:
@@ -156,11 +152,7 @@ class Pairs(Model):
 
 
 class ProtectedColumn(Model):
-    """How many records must change together before any value of a column can become any other, and what that costs.
-
-    `fixed` names the first of the pairs that no number of records changes; `undecided` pairs need more than `beyond`
-    records, or never change.
-    """
+    """How many records must change together before any value of a column can become any other, and what that costs."""
 
     column: str
     kind: Literal["add-remove", "replace-one"]
