@@ -270,7 +270,8 @@ def _given_away(parts: list[_Part], query: Query, moves: Moves) -> list[str]:
         words += _names(query, together, "determined by the exact figures of all parts together, by none alone")
         structural = [sparse.csr_array(part.structural @ part.mechanism.query.columns) for part in parts]
         frozen &= ~together & ~_determined(query, structural)
-    return words + _names(query, frozen, "no allowed change of records alters this")
+    few = f"no allowed change of up to {moves.records} record{'s' * (moves.records > 1)} alters this"
+    return words + _names(query, frozen, few)
 
 
 def _determined(query: Query, rows: list[sparse.csr_array]) -> npt.NDArray[np.bool_]:

@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, positive, probability, rational, reals
+from holdfast.arguments import Refused, one_of, positive, probability, rational, reals, whole
 from holdfast.conditioning import walk
 from holdfast.conditioning.choose import NEAR
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.mechanism import Mechanism, gaussian, laplace
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
-from holdfast.privacy import Additive, Guarantee, Promise, Target, gaussian_mu
+from holdfast.privacy import Additive, Guarantee, Promise, Target, for_records, gaussian_mu
 from holdfast.privacy.budget import one_budget
 from holdfast.privacy.composition import for_all_changes
 from holdfast.privacy.conversion import rho_for
@@ -102,9 +102,21 @@ class Extended(Mechanism):
         """How good the law is: its total squared error at loss 1, the least possible one, and what was compared."""
         return self.form.evidence
 
-    @cached_property
-    def _promise(self) -> Promise:
-        return promise(self.base, self.form, self.system)
+    def _promised(self, base: Additive) -> Promise:
+        return promise(base, self.form, self.system)
+
+    def about(self, records: Any) -> Guarantee | None:
+        """The statement about changes of at least so many records together; None where none holds.
+
+        The law was made for the neighbours of `base`: a statement about all of them grows by group privacy.
+        """
+        best = next((each for each in self.guarantees if each.scope == "all" and not each.void), None)
+        if best is None:
+            return super().about(records)
+        try:
+            return for_records(best, max(best.records, whole("records", records, at_least=1)))
+        except Refused:
+            return None
 
     @property
     def _scale(self) -> float:
@@ -164,9 +176,8 @@ class WholeExtended(Extended):
         self._drawn.refuse_slow()
         return self.form.name
 
-    @cached_property
-    def _promise(self) -> Promise:
-        return lattice_promise(self.base, self._drawn, self.system)
+    def _promised(self, base: Additive) -> Promise:
+        return lattice_promise(base, self._drawn, self.system)
 
     @cached_property
     def _spread(self) -> Spread | None:

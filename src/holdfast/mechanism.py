@@ -23,13 +23,16 @@ from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System, r
 from holdfast.constraints.contradiction import refuse_whole_contradiction
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.privacy import Additive, AllDifferences, Differences, Guarantee, Promise, Target, gaussian_mu
+from holdfast.privacy.assumptions import assumptions
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
 from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.protection import Protection, columns_of, protection
 from holdfast.privacy.rounding import inward
 from holdfast.processed import Processed, then
 from holdfast.published import Release
 from holdfast.queries import Moves, Neighbours, Query
+from holdfast.queries.together import Column
 from holdfast.randomness import Stream, secure
 
 NORMS = ("l2", "l1")
@@ -177,12 +180,16 @@ class Mechanism:
 
     @cached_property
     def _promise(self) -> Promise:
+        return self._promised(self.base).assuming(assumptions(self.query, self.held))
+
+    def _promised(self, base: Additive) -> Promise:
+        """What holds for the same noise and the neighbours of `base`."""
         if self.condition is None:
-            promise = Promise((self.base.statement(),), is_base=True)
+            promise = Promise((base.statement(),), is_base=True)
         else:
-            promise = conditioning.promise(self.base, self.condition.system, self._evidence)
+            promise = conditioning.promise(base, self.condition.system, self._evidence)
         for move in self.moves:
-            promise = imaging.promise(self.base, promise, move.problem, new_invariants=move.new_invariants)
+            promise = imaging.promise(base, promise, move.problem, new_invariants=move.new_invariants)
         return promise
 
     @property
@@ -204,8 +211,35 @@ class Mechanism:
             return self.moves[-1].problem.system
         return None if self.condition is None else self.condition.system
 
+    def about(self, records: Any) -> Guarantee | None:
+        """The statement about changes of at least so many records together; None where none holds.
+
+        Of those that share the exact figures, where there are such: all allowed changes of at most so many records.
+        """
+        relation = Neighbours(self.base.neighbours.kind, whole("records", records, at_least=1))
+        try:
+            found = self._promised(replace(self.base, neighbours=relation))
+        except Refused:
+            return None
+        holds = [each for each in found.statements if each.scope != "subspace" and not each.void]
+        first = min(holds, key=lambda each: each.records, default=None)
+        return None if first is None else replace(first, assumes=assumptions(self.query, self.held))
+
+    @cached_property
+    def protects(self) -> Protection:
+        """For every column, how many records must change together before any value can become any other (THEORY §12).
+
+        While every exact figure stays; with the statement about so many records. `str()` is a table in words.
+        """
+        return self.protection(columns_of(self.query))
+
+    def protection(self, columns: tuple[Column, ...]) -> Protection:
+        """The same for other columns of the records."""
+        return protection(self.query, self.held, self.base.neighbours.kind, columns, self.about)
+
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
         """What it promises for some of the changes that keep all equalities in `held`."""
+        words.setdefault("assumes", assumptions(self.query, self.held))
         if self.condition is None:
             statement = self.base.statement(differences, **words)
         else:

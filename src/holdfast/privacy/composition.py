@@ -356,6 +356,7 @@ def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
         scope=scope,
         status="estimated" if any(part.status == "estimated" for part in parts) else "proved",
         unprotected=tuple(dict.fromkeys(item for part in parts for item in part.unprotected)),
+        assumes=tuple(dict.fromkeys(item for part in parts for item in part.assumes)),
         numerical_delta=min(numerical, numbers.get("delta", 0.0)),
         caveats=tuple(dict.fromkeys(caveats)),
         exact=len(parts) == 1 and parts[0].exact and numbers["because"] == parts[0].because,

@@ -70,6 +70,7 @@ class Guarantee:
     unprotected: what is published exactly or not protected.
     numerical_delta: the part of delta that pays for numerical error.
     caveats: what else a reader must know.
+    assumes: what is taken to hold for every possible dataset, beyond what the query itself makes true.
     exact: the value is attained, not only an upper bound.
     losses: where it is known that the output is a function of integer Gaussian noise added to the answers, the kinds of
         difference that decide: tuples of (|d_i|, σ_i², number of such outputs). δ(ε) then follows from their loss laws.
@@ -89,6 +90,7 @@ class Guarantee:
     mu: float | None = None
     orders: str = "all"
     losses: Losses = ()
+    assumes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         def store(name: str, value: Any) -> None:
@@ -127,6 +129,7 @@ class Guarantee:
         store("losses", checked_losses(self.losses))
         if self.losses and self.rho is None:
             raise Refused("losses belong to a rho, but no rho is stated")
+        store("assumes", _sentences("assumes", self.assumes))
 
     @property
     def records(self) -> int:
@@ -281,6 +284,7 @@ class Guarantee:
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise Refused(f"a guarantee must be a JSON object with schema {SCHEMA!r}")
         found.pop("schema")
+        found.setdefault("assumes", [])  # statements written before it was said
         names = {field.name for field in fields(cls)}
         for name in sorted(found.keys() - names):
             raise Refused(f"a guarantee has no key {name!r}")

@@ -23,6 +23,7 @@ from holdfast.release.certificate import (
     Parameter,
     PrivacyLoss,
     Product,
+    Protects,
     PublicFile,
     ReleasedFile,
     Software,
@@ -69,6 +70,9 @@ def table_certificate(
         unprotected=[
             Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in (*table.unprotected, *determined)
         ],
+        protects=(
+            None if table.protects is None else Protects.model_validate_json(json.dumps(table.protects.as_mapping()))
+        ),
         interval=interval,
         parquet=parquet,
         csv=csv,
