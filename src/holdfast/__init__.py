@@ -8,6 +8,7 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast import beliefs
     from holdfast.arguments import Refused
+    from holdfast.auditing import Audit, audit
     from holdfast.composing import compose
     from holdfast.constraints import (
         Constraint,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 #: once.
 _ROOMS = {
     "arguments": ("Refused",),
+    "auditing": ("Audit", "audit"),
     "composing": ("compose",),
     "constraints": (
         "Constraint",
@@ -71,6 +73,7 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "Audit",
     "Constraint",
     "Cube",
     "Disclosure",
@@ -88,6 +91,7 @@ __all__ = [
     "Stream",
     "__version__",
     "at_least",
+    "audit",
     "beliefs",
     "between",
     "calibrate_refinement",

@@ -54,13 +54,12 @@ def changes(query: Query, held: System | None, scope: str, relation: Neighbours,
         if change.any() and not (rows @ change).any() and (query.columns @ change).any():
             found.setdefault(min(change.tobytes(), (-change).tobytes()), change)
     listed = list(found.values())
-    if len(listed) <= KEPT:
-        return listed
     # Those that alter the answers most, and some of the others.
-    size = [float(np.abs(query.columns @ change).sum()) for change in listed]
-    order = np.argsort(size)[::-1]
+    size = np.array([float(np.abs(query.columns @ change).sum()) for change in listed])
+    order = np.argsort(-size, kind="stable")
     first, rest = order[: KEPT // 2], order[KEPT // 2 :]
-    return [listed[i] for i in [*first.tolist(), *rng.permutation(rest)[: KEPT // 2].tolist()]]
+    chosen = rest if len(listed) <= KEPT else rng.permutation(rest)[: KEPT // 2]
+    return [listed[i] for i in [*first.tolist(), *chosen.tolist()]]
 
 
 def _basis(rows: sparse.csr_array, cells: int, rng: np.random.Generator) -> list[Ints]:

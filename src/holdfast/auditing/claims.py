@@ -36,7 +36,7 @@ class Claim:
         if statement.rho is not None or statement.mu is not None:
             rho = statement.rho if statement.rho is not None else (statement.mu or 0.0) ** 2 / 2
             last = rho + 2 * math.sqrt(rho * math.log(1 / SMALL))
-            for epsilon in np.linspace(0, last, POINTS).tolist():
+            for epsilon in np.linspace(last / POINTS, last, POINTS).tolist():
                 try:
                     at = statement.at_epsilon(epsilon)
                 except Refused:

@@ -204,7 +204,9 @@ def _gathered(mechanism: Mechanism, outputs: Ints, logs: Floats, truth: Ints) ->
     return found
 
 
-def _bounded(logs: Floats, missing: tuple[float, float], spill: tuple[float, float], conditioned: bool) -> Listed | None:
+def _bounded(
+    logs: Floats, missing: tuple[float, float], spill: tuple[float, float], conditioned: bool
+) -> Listed | None:
     mass = [float(np.exp(row).sum()) for row in logs]
     if min(mass) <= 0 or any(left > LARGEST_SHARE * (seen + left) for seen, left in zip(mass, missing, strict=True)):
         return None

@@ -90,7 +90,9 @@ def listed_evidence(claim: Claim, laws: Listed) -> Evidence:
             for order in WHOLE_ORDERS + (() if claim.statement.orders == "integer" else OTHER_ORDERS):
                 divergence = losses.renyi(order)
                 if divergence > order * rho:
-                    words = f"the divergence of order {order:g} is {divergence:.6g}, above {order:g}·ρ = {order * rho:.6g}"
+                    words = (
+                        f"the divergence of order {order:g} is {divergence:.6g}, above {order:g}·ρ = {order * rho:.6g}"
+                    )
                     best = max(found, key=lambda each: each.margin)
                     found.append(replace(best, margin=divergence - order * rho, event=words))
     return max(found, key=lambda each: each.margin)

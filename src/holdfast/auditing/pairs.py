@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,7 @@ def given_pairs(pairs: Any, n: int | None) -> list[Pair]:
         if ends[0].shape != ends[1].shape or ends[0].ndim != 1 or (n is not None and ends[0].size != n):
             wanted = "two truths of the same length" if n is None else f"two truths of {n} numbers"
             raise Refused(f"pair {k} must be {wanted}, found shapes {ends[0].shape} and {ends[1].shape}")
-        found.append(Pair(*ends, f"pair {k} as passed"))
+        found.append(Pair(ends[0], ends[1], f"pair {k} as passed"))
     return found
 
 
@@ -86,7 +87,7 @@ def _fewest_records(query: Query, difference: npt.NDArray[Any], relation: Neighb
     found = optimize.milp(
         cost,
         constraints=optimize.LinearConstraint(sparse.vstack(rows, format="csr"), side, side),
-        integrality=np.ones(cost.size),
+        integrality=np.ones(cost.size, dtype=np.int64),
         options={"time_limit": 10.0},
     )
     return float(found.fun) - 1e-6 if found.x is not None else float("inf")
@@ -102,9 +103,7 @@ def searched_pairs(
     if query.cells is None:
         return _by_sensitivity(query, relation)
     found: dict[bytes, Pair] = {}
-    made = [_tables(query, held, change, large, k + seed) for k, change in enumerate(_oriented(query, held, scope, relation, seed))]
-    # First one table of every change, then the second of every change, and so on.
-    for change, table in _in_turn(made):
+    for change, table in _in_order(query, held, _oriented(query, held, scope, relation, seed), large, seed):
         if len(found) >= MOST_PAIRS:
             break
         one, other = query.answer(table), query.answer(table + change)
@@ -121,15 +120,14 @@ def _oriented(query: Query, held: System | None, scope: str, relation: Neighbour
     return both
 
 
-def _in_turn(made: list[Iterator[tuple[Ints, Ints]]]) -> Iterator[tuple[Ints, Ints]]:
-    while made:
-        left = []
-        for tables in made:
-            found = next(tables, None)
-            if found is not None:
-                yield found
-                left.append(tables)
-        made = left
+def _in_order(
+    query: Query, held: System | None, made: list[Ints], large: int, seed: int
+) -> Iterator[tuple[Ints, Ints]]:
+    """Changes with tables, alternately: the first table of one more change, and one more table of an early change."""
+    tables = [_tables(query, held, change, large, k + seed) for k, change in enumerate(made)]
+    first = (found for each in tables for found in itertools.islice(each, 1))
+    for found in itertools.zip_longest(first, itertools.chain.from_iterable(tables)):
+        yield from (each for each in found if each is not None)
 
 
 def _tables(query: Query, held: System | None, change: Ints, large: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
@@ -158,7 +156,12 @@ def _corners(query: Query, held: System, change: Ints, large: int, rng: np.rando
     moved = columns @ change
     system = held if not held.branches else None
     sides = [system] if system is not None else list(held.branches)
-    aims = [np.ones(change.size), -np.ones(change.size), np.where(change < 0, -1.0, 1.0), np.where(change > 0, -1.0, 1.0)]
+    aims = [
+        np.ones(change.size),
+        -np.ones(change.size),
+        np.where(change < 0, -1.0, 1.0),
+        np.where(change > 0, -1.0, 1.0),
+    ]
     aims += [rng.normal(size=change.size) for _ in range(2)]
     unit = 1 if query.grid is None else query.grid
     for side in sides:
@@ -179,7 +182,7 @@ def _corners(query: Query, held: System, change: Ints, large: int, rng: np.rando
             found = optimize.milp(
                 aim,
                 constraints=bounds,
-                integrality=np.ones(change.size),
+                integrality=np.ones(change.size, dtype=np.int64),
                 bounds=optimize.Bounds(np.maximum(-change, 0), large + np.abs(change)),
                 options={"time_limit": PROGRAM_SECONDS},
             )

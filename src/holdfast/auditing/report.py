@@ -27,7 +27,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """"violated" or "not refuted"."""
+        """ "violated" or "not refuted"."""
         return VIOLATED if self.evidence is not None and self.evidence.margin > 0 else NOT_REFUTED
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """"violated" where any statement was refuted, otherwise "not refuted"."""
+        """ "violated" where any statement was refuted, otherwise "not refuted"."""
         return VIOLATED if any(each.verdict == VIOLATED for each in self.findings) else NOT_REFUTED
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,9 @@ from holdfast.randomness import Stream
 Values = npt.NDArray[Any]
 
 #: Draws with which pairs are compared, and with which the best of them are then tested, round after round.
-FIRST, ROUNDS = 1_200, ((4, 4_000), (4, 20_000), (3, 80_000), (1, 300_000))
+FIRST, ROUNDS = 1_000, ((6, 4_000), (4, 20_000), (3, 80_000), (2, 300_000), (1, 1_200_000))
+#: Draws with which scores are fitted, and events chosen, at most; the others of that half would add little.
+FITTED, CHOSEN = 15_000, 40_000
 #: Numbers that one sample holds at most.
 MOST_NUMBERS = 12_000_000
 #: Real outputs are rounded to this share of their spread where a statement is about real arithmetic.
@@ -58,7 +61,7 @@ class View:
             values = np.asarray(self.space.project(values.T.astype(np.float64)).T)
         if not self.real or values.dtype.kind != "f":
             return values
-        return np.rint(values / grain)
+        return np.asarray(np.rint(values / grain) * grain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +93,12 @@ class Trial:
     def learned(self, one: Values, other: Values, claim: Claim, confirming: int) -> list[tuple[Event, bool]]:
         """The best event in each direction; True where it speaks for the pair's one."""
         half = len(one) // 2
-        fitted: list[Score] = scores(one[:half], other[:half], self.seen_pair, low_bits=not self.view.real)
+        fitted: list[Score] = scores(
+            one[:half][:FITTED], other[:half][:FITTED], self.seen_pair, low_bits=not self.view.real
+        )
         found = []
         for turned in (False, True):
-            a, b = (other[half:], one[half:]) if turned else (one[half:], other[half:])
+            a, b = (each[half:][:CHOSEN] for each in ((other, one) if turned else (one, other)))
             event = best_event(fitted, a, b, claim, confirming)
             if event is not None:
                 found.append((event, not turned))
@@ -121,53 +126,83 @@ def counted(event: Event, forward: bool, draws: tuple[Values, Values], claim: Cl
     return Evidence(float(margins[0]), float(margins[0]) + claimed, delta, claimed, SAMPLED, str(event))
 
 
+@dataclass
+class Search:
+    """The search for strong evidence by draws: every pair a little, then the best of them ever more."""
+
+    claim: Claim
+    trials: list[Trial]
+    alarms: FalseAlarms
+    clock: Clock
+    draws: int = 0
+    cost: float = 0.0
+    most: int = 0
+    best: Evidence | None = None
+
+    def run(self) -> int:
+        """Search until time ends or the claim is refuted; return how many pairs were tried."""
+        first, _ = self.trials[0].samples(2)  # which may compile what it needs
+        self.most = max(64, MOST_NUMBERS // first.shape[1])
+        self._paced(16, lambda: self.trials[0].samples(16))
+        ranked = self._compared(self.clock.part(0.4))
+        tried = len(ranked)
+        for count, wanted in ROUNDS:
+            tested = []
+            for _, k in ranked[:count]:
+                size = self._affordable(wanted, 0.5)
+                if self.best is not None and (self.clock.left <= 0 or size < wanted // 8):
+                    return tried
+                found = self._paced(size, lambda k=k, size=size: self.trials[k].tested(size, self.claim, self.alarms))  # type: ignore[misc]
+                tested.append((found.margin, k))
+                if self.best is None or found.margin > self.best.margin:
+                    self.best = on_pair(found, self.trials[k].pair)
+                if self.best.margin > 0:
+                    return tried
+            # What counts on fresh draws is what decides which pairs go on.
+            ranked = sorted(tested, reverse=True) + ranked[count:]
+        return tried
+
+    def _compared(self, clock: Clock) -> list[tuple[float, int]]:
+        """Pairs by how much their best event promises, best first; as many as there is time for."""
+        ranked = []
+        for k, trial in enumerate(self.trials):
+            if k and clock.left <= 0:
+                break
+            size = self._affordable(FIRST, 0.3 / len(self.trials))
+            learned = self._paced(
+                size,
+                lambda trial=trial, size=size: trial.learned(*trial.samples(size), self.claim, ROUNDS[1][1]),  # type: ignore[misc]
+            )
+            ranked.append((max((event.promise for event, _ in learned), default=-np.inf), k))
+        return sorted(ranked, reverse=True)
+
+    def _paced(self, size: int, work: Callable[[], Any]) -> Any:
+        """Do work on so many draws at each truth, and remember how long one took."""
+        start = time.perf_counter()
+        found = work()
+        self.cost = (time.perf_counter() - start) / size
+        self.draws += 2 * size
+        return found
+
+    def _affordable(self, wanted: int, share: float) -> int:
+        # What one call costs by itself is spread over ever more draws: twice as many may be tried as would fit.
+        fit = 2 * self.clock.left * share / max(self.cost, 1e-9)
+        return int(max(64, min(wanted, self.most, fit)))
+
+
 def sampled_evidence(
     subject: Subject, claim: Claim, pairs: list[Pair], view: View, alarms: FalseAlarms, clock: Clock, stream: Stream
 ) -> tuple[Evidence | None, int, int]:
     """The strongest evidence that draws give against a claim; how many pairs were tried, and how many draws made."""
     if not pairs:
         return None, 0, 0
-    trials = [Trial(subject, pair, view, stream) for pair in pairs]
-    cost, width = _cost(trials[0])
-    most = max(64, MOST_NUMBERS // width)
-    ranked: list[tuple[float, int]] = []
-    made = 0
-    first, searching = _affordable(FIRST, cost, most, clock.left * 0.3 / len(trials)), clock.part(0.4)
-    for k, trial in enumerate(trials):
-        if k and searching.left <= 0:
-            break
-        learned = trial.learned(*trial.samples(first), claim, ROUNDS[1][1])
-        made += 2 * first
-        ranked.append((max((event.promise for event, _ in learned), default=-np.inf), k))
-    ranked.sort(reverse=True)
-    best: Evidence | None = None
-    for count, wanted in ROUNDS:
-        for _, k in ranked[:count]:
-            size = _affordable(wanted, cost, most, clock.left * 0.5)
-            if best is not None and (clock.left <= 0 or size < wanted // 8):
-                return best, len(ranked), made
-            found = trials[k].tested(size, claim, alarms)
-            made += 2 * size
-            if best is None or found.margin > best.margin:
-                best = _on(found, pairs[k])
-            if best.margin > 0:
-                return best, len(ranked), made
-    return best, len(ranked), made
+    search = Search(claim, [Trial(subject, pair, view, stream) for pair in pairs], alarms, clock)
+    tried = search.run()
+    return search.best, tried, search.draws
 
 
-def _cost(trial: Trial) -> tuple[float, int]:
-    """Seconds for a draw at both truths (after the first, which may compile), and numbers per draw."""
-    one, _ = trial.samples(2)
-    start = time.perf_counter()
-    trial.samples(16)
-    return (time.perf_counter() - start) / 16, one.shape[1]
-
-
-def _affordable(wanted: int, cost: float, most: int, seconds: float) -> int:
-    return int(max(64, min(wanted, most, seconds / max(cost, 1e-9))))
-
-
-def _on(found: Evidence, pair: Pair) -> Evidence:
+def on_pair(found: Evidence, pair: Pair) -> Evidence:
+    """The evidence with the pair it was found on."""
     return replace(found, pair=pair.words, one=shown(pair.one), other=shown(pair.other))
 
 

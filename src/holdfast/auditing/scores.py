@@ -15,7 +15,7 @@ Values = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 #: Outputs that are looked at one by one, and pairs of outputs.
-COLUMNS, COUPLES = 10, 60
+COLUMNS, COUPLES = 8, 36
 #: Outputs up to which a full covariance is estimated, and bins of an output whose density is estimated.
 FULL, BINS = 60, 24
 #: Distinct tables up to which each is an event of its own.
@@ -64,7 +64,9 @@ def _whole(values: Values) -> bool:
 
 
 def _finite(values: Values) -> Floats:
-    return np.clip(np.nan_to_num(values.astype(np.float64), posinf=1e300, neginf=-1e300), -1e150, 1e150)
+    if values.dtype.kind in "iu":
+        return values.astype(np.float64)
+    return np.clip(values.astype(np.float64, copy=False), -1e150, 1e150)
 
 
 def _columns(one: Values, other: Values, pair: Pair) -> list[int]:
@@ -86,9 +88,8 @@ def _linear(one: Values, other: Values, columns: list[int]) -> Iterator[Score]:
     variance = (a.var(axis=0) + b.var(axis=0)) / 2
     plain = shift / np.where(variance > 0, variance, 1.0)
     yield Score("a weighted sum of all outputs", lambda values: _finite(values) @ plain)
-    sharp = np.zeros_like(plain)
-    sharp[columns] = plain[columns]
-    yield Score("a weighted sum of the outputs that differ most", lambda values: _finite(values) @ sharp)
+    sharp = plain[columns]
+    yield Score("a weighted sum of the outputs that differ most", lambda values: _finite(values[:, columns]) @ sharp)
     if 1 < one.shape[1] <= FULL:
         covariance = (np.cov(a.T) + np.cov(b.T)) / 2
         ridge = 1e-9 * float(np.trace(covariance)) / one.shape[1] + 1e-300
@@ -111,11 +112,11 @@ def _simple(one: Values, pair: Pair) -> Iterator[Score]:
         )
     changed = pair.one != pair.other
     if changed.any():
-        size = np.abs(_finite(one)[:, changed] - pair.one[changed]).mean(axis=0)
+        size = np.abs(_finite(one[:, changed]) - pair.one[changed]).mean(axis=0)
         rate = 1 / np.where(size > 0, size, 1.0)
 
         def nearer(values: Values) -> Floats:
-            seen = _finite(values)[:, changed]
+            seen = _finite(values[:, changed])
             return (np.abs(seen - pair.one[changed]) - np.abs(seen - pair.other[changed])) @ rate
 
         yield Score("how much nearer the output is to the other truth", nearer)
@@ -125,11 +126,11 @@ def _couples(one: Values, other: Values, columns: list[int]) -> Iterator[Score]:
     """Differences and sums of two outputs that take one value often, or lie elsewhere in the two samples."""
     n = one.shape[1]
     others = dict.fromkeys([*columns, *range(min(n, 12)), *((i + n // 2) % n for i in columns)])
-    couples = [(i, j) for i in columns[:5] for j in others if i != j][:COUPLES]
+    couples = [(i, j) for i in columns[:4] for j in others if i != j][:COUPLES]
     ranked = []
     for i, j in couples:
         for sign, words in ((-1, "minus"), (1, "plus")):
-            a, b = (_finite(sample)[:, i] + sign * _finite(sample)[:, j] for sample in (one[:600], other[:600]))
+            a, b = (_finite(sample[:, i]) + sign * _finite(sample[:, j]) for sample in (one[:600], other[:600]))
             points = np.sort(np.concatenate([a, b]))
             apart = np.abs(_share(a, points) - _share(b, points)).max()
             usual = np.unique(np.round(a, 9), return_counts=True)[1].max() / len(a)
@@ -150,7 +151,7 @@ def _densities(one: Values, other: Values, columns: list[int]) -> Iterator[Score
     """Log-ratios of estimated densities, output by output, and their sum."""
     made = []
     for i in columns[:6]:
-        a, b = _finite(one)[:, i], _finite(other)[:, i]
+        a, b = _finite(one[:, i]), _finite(other[:, i])
         pooled = np.concatenate([a, b])
         values = np.unique(pooled)
         edges = values if len(values) <= BINS else np.unique(np.quantile(pooled, np.linspace(0, 1, BINS + 1)[1:-1]))
@@ -158,8 +159,8 @@ def _densities(one: Values, other: Values, columns: list[int]) -> Iterator[Score
         made.append((i, edges, np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)))
 
     def ratio(values: Values) -> Floats:
-        seen = _finite(values)
-        return np.sum([table[np.searchsorted(edges, seen[:, i], side="right")] for i, edges, table in made], axis=0)
+        found = [table[np.searchsorted(edges, _finite(values[:, i]), side="right")] for i, edges, table in made]
+        return np.asarray(np.sum(found, axis=0))
 
     yield Score("a sum of estimated log-ratios of the outputs that differ most", ratio)
 

@@ -52,8 +52,8 @@ class Subject:
         if not kept:
             raise Refused(NOTHING.format("a void statement"))
         asked = query if query is not None else getattr(mechanism, "query", None)
-        plain = type(mechanism) is Mechanism
-        listed = mechanism if plain and query is None and mechanism.base.law.integer else None
+        # A subclass may draw from another law than its base says.
+        listed = mechanism if type(mechanism) is Mechanism and query is None else None
         return cls(_name(mechanism), kept, _draw(mechanism), asked, _held(mechanism), listed)
 
 

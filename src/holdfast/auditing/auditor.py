@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from holdfast.arguments import Refused, positive, whole
 from holdfast.auditing.claims import Claim
+from holdfast.auditing.closed_forms import known_evidence
 from holdfast.auditing.counting import FalseAlarms
 from holdfast.auditing.evidence import Evidence
 from holdfast.auditing.listing import listed
 from holdfast.auditing.losses import listed_evidence
 from holdfast.auditing.pairs import Pair, given_pairs, neighbouring, searched_pairs
 from holdfast.auditing.report import Audit, Finding
-from holdfast.auditing.sampling import Clock, View, sampled_evidence, shown
+from holdfast.auditing.sampling import Clock, View, on_pair, sampled_evidence
 from holdfast.auditing.subject import Subject
+from holdfast.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.additive import REAL_ARITHMETIC
 from holdfast.queries import Query
@@ -27,6 +29,9 @@ FAR = 40
 #: A large count where the noise is not known.
 LARGE = 1_000
 NO_PAIRS = "no pair of possible neighbouring datasets was found for it: pass some as pairs="
+NOT_ABOUT = "it is about none of these pairs"
+#: After so many pairs that could not be listed no more are tried.
+UNLISTED = 4
 BITS = "it is about real arithmetic: outputs were rounded, and the low bits of doubles were not looked at"
 
 
@@ -54,10 +59,13 @@ def audit(
     if passed is None and subject.query is None:
         raise Refused("pairs of truths are needed where the query is not known: pass pairs= or query=")
     alarms, clock = FalseAlarms(), Clock(effort)
-    findings: list[Finding] = []
-    for k, statement in enumerate(subject.statements):
-        share = clock.part(1 / (len(subject.statements) - k))
-        findings.append(_tested(subject, statement, passed, alarms, share, whole("seed", seed)))
+    tests = [_test(subject, statement, passed, whole("seed", seed)) for statement in subject.statements]
+    listing = clock.part(0.5)
+    exact = [_listed(subject, test, listing.part(1 / (len(tests) - k))) for k, test in enumerate(tests)]
+    findings = []
+    for k, (test, found) in enumerate(zip(tests, exact, strict=True)):
+        share = clock.part(1 / (len(tests) - k))
+        findings.append(_drawn(subject, test, found, alarms, share, seed))
     if all(finding.evidence is None for finding in findings):
         raise Refused(f"nothing can be audited: {'; '.join(dict.fromkeys(n for f in findings for n in f.notes))}")
     return Audit(subject.name, tuple(findings), alarms.tests)
@@ -67,54 +75,73 @@ def _width(subject: Subject) -> int | None:
     return None if subject.query is None else subject.query.n
 
 
-def _tested(
-    subject: Subject, statement: Guarantee, passed: list[Pair] | None, alarms: FalseAlarms, clock: Clock, seed: int
-) -> Finding:
-    """Test one statement on every pair it is about: first by listing, then by drawing."""
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """A statement to be refuted: its claim, the pairs it is about, and what it speaks of."""
+
+    claim: Claim
+    pairs: list[Pair]
+    view: View
+    notes: tuple[str, ...]
+
+
+def _test(subject: Subject, statement: Guarantee, passed: list[Pair] | None, seed: int) -> _Test:
     relation, scope = statement.neighbours, statement.scope
     if passed is not None:
         about = [each for each in passed if neighbouring(each, subject.query, subject.held, scope, relation)]
     else:
         assert subject.query is not None
         about = searched_pairs(subject.query, subject.held, scope, relation, _large(subject), seed)
-    notes = () if about else (NO_PAIRS if passed is None else "it is not about any of these pairs",)
+    notes = () if about else (NO_PAIRS if passed is None else NOT_ABOUT,)
     view = View(None, REAL_ARITHMETIC in statement.caveats or scope == "subspace")
     if scope == "subspace" and subject.held is not None:
         view = replace(view, space=subject.held.null_space())
-    claim = Claim.of(statement)
-    exact = None if scope == "subspace" else _listed(subject, claim, about, clock.part(0.5))
+    return _Test(Claim.of(statement), about, view, notes + ((BITS,) if view.real else ()))
+
+
+def _listed(subject: Subject, test: _Test, clock: Clock) -> Evidence | None:
+    """The strongest evidence of listed laws; None where none can be listed."""
+    best: Evidence | None = None
+    if subject.listed is None or test.view.space is not None:
+        return None
+    failed = 0
+    for pair in test.pairs:
+        if failed > UNLISTED or (best is not None and (clock.left <= 0 or best.margin > 0)):
+            break
+        try:
+            found = _known(subject.listed, test.claim, pair)
+        except Refused:
+            return best
+        if found is None:
+            failed += 1
+            continue
+        if best is None or found.margin > best.margin:
+            best = on_pair(found, pair)
+    return best
+
+
+def _known(mechanism: Mechanism, claim: Claim, pair: Pair) -> Evidence | None:
+    """What the laws themselves say about a pair; None where they cannot be written down."""
+    if not mechanism.base.law.integer:
+        return known_evidence(claim, mechanism, pair)
+    laws = listed(mechanism, pair)
+    return None if laws is None else listed_evidence(claim, laws)
+
+
+def _drawn(
+    subject: Subject, test: _Test, exact: Evidence | None, alarms: FalseAlarms, clock: Clock, seed: int
+) -> Finding:
+    """Look for stronger evidence than that of listed laws by drawing, unless they refute the statement already."""
+    statement, notes = test.claim.statement, test.notes
     if exact is not None and exact.margin > 0:
-        return Finding(statement, exact, len(about), 0, notes)
-    if view.real:
-        notes += (BITS,)
+        return Finding(statement, exact, len(test.pairs), 0, notes)
     try:
-        found, tried, draws = sampled_evidence(subject, claim, about, view, alarms, clock, seeded(seed))
+        found, tried, draws = sampled_evidence(subject, test.claim, test.pairs, test.view, alarms, clock, seeded(seed))
     except Refused as refusal:
         found, tried, draws = None, 0, 0
         notes += (f"no draws were made: {refusal}",)
-    both = [each for each in (exact, found) if each is not None]
-    best = max(both, key=lambda each: each.margin, default=None)
-    return Finding(statement, best, max(tried, len(about) if exact else 0), draws, notes)
-
-
-def _listed(subject: Subject, claim: Claim, pairs: list[Pair], clock: Clock) -> Evidence | None:
-    """The strongest evidence of listed laws; None where none can be listed."""
-    best: Evidence | None = None
-    if subject.listed is None:
-        return None
-    for pair in pairs:
-        if best is not None and (clock.left <= 0 or best.margin > 0):
-            break
-        try:
-            laws = listed(subject.listed, pair)
-        except Refused:
-            return best
-        if laws is None:
-            return best
-        found = listed_evidence(claim, laws)
-        if best is None or found.margin > best.margin:
-            best = replace(found, pair=pair.words, one=shown(pair.one), other=shown(pair.other))
-    return best
+    best = max((each for each in (exact, found) if each is not None), key=lambda each: each.margin, default=None)
+    return Finding(statement, best, len(test.pairs) if exact is not None else tried, draws, notes)
 
 
 def _large(subject: Subject) -> int:
