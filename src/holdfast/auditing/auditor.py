@@ -14,7 +14,7 @@ from holdfast.auditing.counting import FalseAlarms
 from holdfast.auditing.evidence import Evidence
 from holdfast.auditing.listing import listed
 from holdfast.auditing.losses import listed_evidence
-from holdfast.auditing.pairs import Pair, given_pairs, neighbouring, searched_pairs
+from holdfast.auditing.pairs import FEWEST_PAIRS, MOST_PAIRS, Pair, given_pairs, neighbouring, searched_pairs
 from holdfast.auditing.report import Audit, Finding
 from holdfast.auditing.sampling import Clock, View, on_pair, sampled_evidence
 from holdfast.auditing.subject import Subject
@@ -24,6 +24,8 @@ from holdfast.privacy.additive import REAL_ARITHMETIC
 from holdfast.queries import Query
 from holdfast.randomness import seeded
 
+#: Pairs that are made up for every second of effort, up to a limit.
+PAIRS_PER_SECOND = 20
 #: A count this many scales of the noise from every edge counts as large.
 FAR = 40
 #: A large count where the noise is not known.
@@ -59,7 +61,8 @@ def audit(
     if passed is None and subject.query is None:
         raise Refused("pairs of truths are needed where the query is not known: pass pairs= or query=")
     alarms, clock = FalseAlarms(), Clock(effort)
-    tests = [_test(subject, statement, passed, whole("seed", seed)) for statement in subject.statements]
+    most = int(min(MOST_PAIRS, max(FEWEST_PAIRS, PAIRS_PER_SECOND * effort)))
+    tests = [_test(subject, statement, passed, most, whole("seed", seed)) for statement in subject.statements]
     listing = clock.part(0.5)
     exact = [_listed(subject, test, listing.part(1 / (len(tests) - k))) for k, test in enumerate(tests)]
     findings = []
@@ -85,13 +88,13 @@ class _Test:
     notes: tuple[str, ...]
 
 
-def _test(subject: Subject, statement: Guarantee, passed: list[Pair] | None, seed: int) -> _Test:
+def _test(subject: Subject, statement: Guarantee, passed: list[Pair] | None, most: int, seed: int) -> _Test:
     relation, scope = statement.neighbours, statement.scope
     if passed is not None:
         about = [each for each in passed if neighbouring(each, subject.query, subject.held, scope, relation)]
     else:
         assert subject.query is not None
-        about = searched_pairs(subject.query, subject.held, scope, relation, _large(subject), seed)
+        about = searched_pairs(subject.query, subject.held, scope, relation, _large(subject), seed, most)
     notes = () if about else (NO_PAIRS if passed is None else NOT_ABOUT,)
     view = View(None, REAL_ARITHMETIC in statement.caveats or scope == "subspace")
     if scope == "subspace" and subject.held is not None:

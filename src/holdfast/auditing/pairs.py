@@ -18,10 +18,12 @@ from holdfast.queries import Neighbours, Query
 
 #: Cells up to which corners of what must hold are searched by a program.
 MOST_CELLS = 400
+#: Simple tables of which so many fit make corners superfluous.
+ENOUGH = 4
 #: Seconds after which a program is given up; another corner is then used or none.
 PROGRAM_SECONDS = 2.0
-#: Pairs that one statement is tested on at most.
-MOST_PAIRS = 60
+#: Pairs that one statement is tested on at most, and at least where little effort is made.
+MOST_PAIRS, FEWEST_PAIRS = 60, 6
 #: Cells of a pair that words name one by one.
 NAMED = 8
 
@@ -94,17 +96,17 @@ def _fewest_records(query: Query, difference: npt.NDArray[Any], relation: Neighb
 
 
 def searched_pairs(
-    query: Query, held: System | None, scope: str, relation: Neighbours, large: int, seed: int
+    query: Query, held: System | None, scope: str, relation: Neighbours, large: int, seed: int, most: int = MOST_PAIRS
 ) -> list[Pair]:
     """Pairs of possible datasets that a statement is about, the most promising first.
 
-    `large`: a count that is far from every edge for this noise.
+    `large`: a count that is far from every edge for this noise. `most`: so many pairs are enough.
     """
     if query.cells is None:
         return _by_sensitivity(query, relation)
     found: dict[bytes, Pair] = {}
     for change, table in _in_order(query, held, _oriented(query, held, scope, relation, seed), large, seed):
-        if len(found) >= MOST_PAIRS:
+        if len(found) >= most:
             break
         one, other = query.answer(table), query.answer(table + change)
         if _possible(held, query, one) and _possible(held, query, other):
@@ -131,23 +133,30 @@ def _in_order(
 
 
 def _tables(query: Query, held: System | None, change: Ints, large: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
-    """Cell counts from which this change can be made, each with the change."""
+    """Cell counts from which this change can be made, each with the change; corners where simple ones do not fit."""
+    rng = np.random.default_rng(seed)
+    fitting = 0
+    for table in _simple_tables(change, large, rng):
+        yield change, table
+        fitting += all(_possible(held, query, query.answer(each)) for each in (table, table + change))
+    if held is not None and change.size <= MOST_CELLS and fitting < ENOUGH:
+        for table in _corners(query, held, change, large, rng):
+            yield change, table
+
+
+def _simple_tables(change: Ints, large: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """Nothing but what the change needs, large counts where it takes, gives or neither, and small counts at random."""
     least = np.maximum(-change, 0)
-    yield change, least
+    yield least
     losing, gaining = change < 0, change > 0
     for chosen in (losing, gaining, ~losing, change == 0, np.ones(change.size, dtype=bool)):
         if chosen.any():
-            yield change, least + large * chosen
-    rng = np.random.default_rng(seed)
-    others = np.flatnonzero(change == 0)
-    for j in rng.permutation(others)[:3].tolist():
+            yield least + large * chosen
+    for j in rng.permutation(np.flatnonzero(change == 0))[:3].tolist():
         table = least.copy()
         table[j] += large
-        yield change, table
-    yield change, least + rng.integers(0, 4, change.size)
-    if held is not None and change.size <= MOST_CELLS:
-        for table in _corners(query, held, change, large, rng):
-            yield change, table
+        yield table
+    yield least + rng.integers(0, 4, change.size)
 
 
 def _corners(query: Query, held: System, change: Ints, large: int, rng: np.random.Generator) -> Iterator[Ints]:
