@@ -35,8 +35,9 @@ def mechanisms():
     }
 
 
-def law(mechanism, truth, reach=45):
+def law(mechanism, truth):
     """The exact law at a truth, output by output, in units of the grid."""
+    reach = 200 if mechanism.query.n == 1 else 45
     steps = mechanism.query.in_steps("truth", truth, (mechanism.query.n,), whole=True)
     system = None if mechanism.condition is None else mechanism.condition.system
     found = {}

@@ -97,23 +97,20 @@ def replayed(folder, text, records, neighbour, columns, tape, monkeypatch):
     return first, everything(folder, neighbour, columns, monkeypatch)
 
 
+BOUNDED = "hold: [consistent, nonnegative]\nmethod: "
+REPLACE = "epsilon: 1, neighbours: replace-one"
+MARGINS = "hold: [nonnegative, {exact: [[sex], [age]]}]\naccept_disclosure: true"
+LEVEL = "hold: [consistent, nonnegative, {exact: [borough]}]\nmethod: given"
+SWAPPED = [("F", "old"), ("F", "adult"), ("M", "adult"), ("M", "child"), ("F", "old"), ("M", "child")]
 JOBS = {
-    "a tree, conditioned": (tree(rest="hold: [consistent, nonnegative]\nmethod: given"), TRIPS, [*TRIPS, ("South", "S2")]),
-    "a tree, moved": (tree(rest="hold: [consistent, nonnegative]\nmethod: onto"), TRIPS, [*TRIPS, ("South", "S2")]),
-    "one record less": (tree(rest="hold: [consistent, nonnegative]\nmethod: onto"), TRIPS, TRIPS[1:]),
-    "topdown": (tree(rest="hold: [consistent, nonnegative]\nmethod: topdown"), TRIPS, TRIPS[1:]),
-    "an exact level": (
-        tree(privacy="epsilon: 1, neighbours: replace-one", rest="hold: [consistent, nonnegative, {exact: [borough]}]\nmethod: given"),
-        TRIPS,
-        [("North", "N2"), *TRIPS[1:]],
-    ),
+    "a tree, conditioned": (tree(rest=BOUNDED + "given"), TRIPS, [*TRIPS, ("South", "S2")]),
+    "a tree, moved": (tree(rest=BOUNDED + "onto"), TRIPS, [*TRIPS, ("South", "S2")]),
+    "one record less": (tree(rest=BOUNDED + "onto"), TRIPS, TRIPS[1:]),
+    "topdown": (tree(rest=BOUNDED + "topdown"), TRIPS, TRIPS[1:]),
+    "an exact level": (tree(privacy=REPLACE, rest=LEVEL), TRIPS, [("North", "N2"), *TRIPS[1:]]),
     "a cube": (cube(rest="hold: [nonnegative]"), PEOPLE, [*PEOPLE, ("M", "old")]),
-    "exact margins": (
-        cube(privacy="epsilon: 1, neighbours: replace-one", rest="hold: [nonnegative, {exact: [[sex], [age]]}]\naccept_disclosure: true"),
-        PEOPLE,
-        [("F", "old"), ("F", "adult"), ("M", "adult"), ("M", "child"), ("F", "old"), ("M", "child")],
-    ),
-}  # fmt: skip
+    "exact margins": (cube(privacy=REPLACE, rest=MARGINS), PEOPLE, SWAPPED),
+}
 
 
 @pytest.mark.slow

