@@ -24,6 +24,13 @@ TRIPS = [("North", "N1"), ("North", "N1"), ("North", "N2"), ("South", "S1"), ("S
 PEOPLE = [("F", "child"), ("F", "adult"), ("M", "adult"), ("M", "old"), ("F", "old"), ("M", "child")]
 
 
+def in_scales(mechanism, answers):
+    """Answers in scales of their Laplace noise."""
+    law = mechanism.base.law
+    scales = np.array([float(value) for value in law.scale_values])
+    return answers / (scales[0] if law.which is None else scales[law.which])
+
+
 @dataclass
 class Tape:
     """What went into the noise and what came out of it, run by run."""
@@ -48,18 +55,21 @@ class Tape:
         """The answers differ by no more than the statement about one record counts."""
         assert len(self.replayed) == len(self.answers) > 0
         for before, (mechanism, after) in zip(self.answers, self.replayed, strict=True):
-            law, change = mechanism.base.law, np.abs(after - before).astype(float)
-            scales = np.array([float(value) for value in law.scale_values])
-            loss = (change / (scales[0] if law.which is None else scales[law.which])).sum()
+            loss = np.abs(in_scales(mechanism, after) - in_scales(mechanism, before)).sum()
             assert loss <= mechanism.guarantee.epsilon * (1 + 1e-9)
 
 
 @pytest.fixture
-def tape(monkeypatch):
-    made = Tape()
-    monkeypatch.setattr(Mechanism, "_noisy", made.noisy(Mechanism._noisy))
+def clocks(monkeypatch):
+    """One time and one identity for all runs: they are public, and differ between any two."""
     monkeypatch.setattr(run.secrets, "token_hex", lambda size: "0" * 2 * size)
     monkeypatch.setattr(run, "now", lambda: "2026-01-02T03:04:05+00:00")
+
+
+@pytest.fixture
+def tape(clocks, monkeypatch):
+    made = Tape()
+    monkeypatch.setattr(Mechanism, "_noisy", made.noisy(Mechanism._noisy))
     return made
 
 
@@ -142,3 +152,32 @@ def test_a_leak_around_the_noise_is_seen(tmp_path, tape, monkeypatch):
     text, records, neighbour = JOBS["one record less"]
     first, second = replayed(tmp_path, text, records, neighbour, ["borough", "zone"], tape, monkeypatch)
     assert any(second[what] != seen for what, seen in first.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_the_public_recorder_finds_nothing(name, tmp_path, clocks, monkeypatch):
+    """dp-recorder itself, where it is installed. It is on no registry, so it is no dependency of the tests."""
+    recorder = pytest.importorskip("dp_recorder.auditing.audit_primitives")
+    original, drawing = Mechanism._noisy, []
+
+    @recorder.audit_spec("noise", "answers", "loss", lambda one, other: float(np.abs(one - other).sum()))
+    def noisy(answers, loss):
+        return original(*drawing[-1])
+
+    def drawn(mechanism, truth, size, stream):
+        drawing.append((mechanism, truth, size, stream))
+        return noisy(in_scales(mechanism, truth), float(mechanism.guarantee.epsilon)).copy()
+
+    monkeypatch.setattr(Mechanism, "_noisy", drawn)
+    text, records, neighbour = JOBS[name]
+    columns = ["borough", "zone"] if records is TRIPS else ["sex", "age"]
+    (tmp_path / "zones.csv").write_text(ZONES)
+    (tmp_path / "spec.yaml").write_text(HEAD + text)
+    auditor = recorder.Auditor()
+    for data in (records, neighbour):
+        with auditor:
+            recorder.ensure_equality(published=everything(tmp_path, data, columns, monkeypatch))
+        if data is records:
+            auditor.set_replay()
+    auditor.validate_records()
