@@ -102,18 +102,18 @@ def windows_around_the_data():
 
 
 def narrow_rows():
-    """A row with an exact sum and bounds, cut at the windows of free cells: zeros push a large cell down."""
-    held = hf.invariant(np.ones((1, 8), dtype=int)) & hf.nonnegative()
-    right = hf.laplace(hf.histogram(8), scale=2, neighbours="replace-one").given(held)
-    reach = 8
+    """A row with an exact sum and bounds, cut at the windows of free cells: zeros push a large cell out of its own."""
+    held = hf.invariant(np.ones((1, 4), dtype=int)) & hf.nonnegative()
+    right = hf.laplace(hf.histogram(4), scale=2, neighbours="replace-one").given(held)
+    reach = 5
+    free = np.indices((2 * reach + 1,) * 3).reshape(3, -1).T - reach
+    steps = np.column_stack([free, -free.sum(axis=1)])
+    steps = steps[np.abs(steps).max(axis=1) <= reach]
 
     def draws(truth, size, rng):
-        parts, missing = [], size
-        while missing > 0:
-            values = right.simulate(truth, 2 * size, hf.seeded(int(rng.integers(2**60))))
-            parts.append(values[(np.abs(values - truth) <= reach).all(axis=1)][:missing])
-            missing -= len(parts[-1])
-        return np.concatenate(parts)
+        allowed = steps[(truth + steps >= 0).all(axis=1)]
+        chances = np.exp(-np.abs(allowed).sum(axis=1) / 2)
+        return truth + allowed[rng.choice(len(allowed), size, p=chances / chances.sum())]
 
     broken = Own(draws, right.query, replace(right.guarantee, delta=1e-5, status="estimated"))
     object.__setattr__(broken, "held", right.held)

@@ -109,7 +109,7 @@ def replayed(folder, text, records, neighbour, columns, tape, monkeypatch):
 
 BOUNDED = "hold: [consistent, nonnegative]\nmethod: "
 REPLACE = "epsilon: 1, neighbours: replace-one"
-MARGINS = "hold: [nonnegative, {exact: [[sex], [age]]}]\naccept_disclosure: true"
+MARGINS = "hold: [nonnegative, {exact: [[sex], [age]]}]\naccept_disclosure: true\nmethod: onto"
 LEVEL = "hold: [consistent, nonnegative, {exact: [borough]}]\nmethod: given"
 SWAPPED = [("F", "old"), ("F", "adult"), ("M", "adult"), ("M", "child"), ("F", "old"), ("M", "child")]
 JOBS = {

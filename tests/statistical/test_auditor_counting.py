@@ -11,7 +11,7 @@ from broken import claim
 from holdfast.auditing.claims import Claim
 from holdfast.auditing.counting import FalseAlarms, largest_probability, least_probability
 from holdfast.auditing.events import Event, best_event
-from holdfast.auditing.sampling import counted
+from holdfast.auditing.sampling import proved
 from holdfast.auditing.scores import Score, lowest_bit
 
 
@@ -43,13 +43,12 @@ def test_a_statement_that_is_just_true_is_refuted_no_more_often_than_said():
     alarms = 0
     for _ in range(2000):
         rate = FalseAlarms(0.2 * np.pi**2 / 6)
-        draws = (rng.random((400, 1)) < 0.75).astype(int), (rng.random((400, 1)) < 0.25).astype(int)
-        alarms += counted(event, True, draws, exact, rate).margin > 0
+        counts = int(rng.binomial(400, 0.75)), int(rng.binomial(400, 0.25))
+        alarms += proved(event, counts, (400, 400), exact, rate).margin > 0
     # At most 400 are expected; 13 standard deviations above would be 633.
     assert alarms < 500
     slightly = Claim.of(claim(math.log(3) - 0.4))
-    draws = (rng.random((40_000, 1)) < 0.75).astype(int), (rng.random((40_000, 1)) < 0.25).astype(int)
-    assert counted(event, True, draws, slightly, FalseAlarms()).margin > 0
+    assert proved(event, (30_000, 10_000), (40_000, 40_000), slightly, FalseAlarms()).margin > 0
 
 
 def test_the_best_event_is_found():

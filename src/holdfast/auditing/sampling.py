@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.auditing.claims import Claim
-from holdfast.auditing.counting import FalseAlarms, largest_probability, least_probability
+from holdfast.auditing.counting import FalseAlarms, largest_probability, least_probability, rough_limits
 from holdfast.auditing.events import Event, best_event
 from holdfast.auditing.evidence import SAMPLED, Evidence
 from holdfast.auditing.pairs import Pair
@@ -23,7 +25,7 @@ from holdfast.randomness import Stream
 Values = npt.NDArray[Any]
 
 #: Draws with which pairs are compared, and with which the best of them are then tested, round after round.
-FIRST, ROUNDS = 1_000, ((6, 4_000), (4, 20_000), (3, 80_000), (2, 300_000), (1, 1_200_000))
+FIRST, ROUNDS = 1_000, ((12, 4_000), (5, 20_000), (3, 80_000), (2, 300_000), (1, 1_200_000))
 #: Draws with which scores are fitted, and events chosen, at most; the others of that half would add little.
 FITTED, CHOSEN = 15_000, 40_000
 #: Numbers that one sample holds at most.
@@ -104,23 +106,34 @@ class Trial:
                 found.append((event, not turned))
         return found
 
-    def tested(self, size: int, claim: Claim, alarms: FalseAlarms) -> Evidence:
-        """Learn on one half of so many draws at each truth, and bound what was found on the other half."""
+    def compared(self, size: int, claim: Claim) -> list[tuple[Event, bool]]:
+        """What so many draws at each truth teach, for a comparison of pairs."""
+        return self.learned(*self.samples(size), claim, ROUNDS[1][1])
+
+    def tested(self, size: int, claim: Claim, alarms: FalseAlarms, later: int) -> tuple[Evidence, float]:
+        """Learn on one half of so many draws at each truth, and bound what was found on the other half.
+
+        Besides the evidence: about how far `later` draws might come, for the choice of pairs that go on.
+        """
         one, other = self.samples(size)
         half = size // 2
-        found = [
-            counted(event, forward, (one[half:], other[half:]), claim, alarms)
-            for event, forward in self.learned(one[:half], other[:half], claim, half)
-        ]
-        return max(found, key=lambda each: each.margin)
+        found, outlook = [], -math.inf
+        for event, forward in self.learned(one[:half], other[:half], claim, half):
+            fresh = (one[half:], other[half:]) if forward else (other[half:], one[half:])
+            counts = event.count(fresh[0]), event.count(fresh[1])
+            found.append(proved(event, counts, (size - half, size - half), claim, alarms))
+            limits = rough_limits(np.array([counts[0]]), np.array([counts[1]]), (size - half, size - half), later)
+            outlook = max(outlook, float(claim.margin(*limits)[0][0]))
+        return max(found, key=lambda each: each.margin), outlook
 
 
-def counted(event: Event, forward: bool, draws: tuple[Values, Values], claim: Claim, alarms: FalseAlarms) -> Evidence:
-    """What fresh draws prove about an event that was chosen before they were made (docs/theory/auditing.md, Prop 1)."""
-    one, other = draws if forward else draws[::-1]
+def proved(
+    event: Event, counts: tuple[int, int], sizes: tuple[int, int], claim: Claim, alarms: FalseAlarms
+) -> Evidence:
+    """What counts of fresh draws prove about an event that was chosen before (docs/theory/auditing.md, Prop 2)."""
     alpha = alarms.next() / 2
-    low = least_probability(event.count(one), len(one), alpha)
-    high = largest_probability(event.count(other), len(other), alpha)
+    low = least_probability(counts[0], sizes[0], alpha)
+    high = largest_probability(counts[1], sizes[1], alpha)
     margins, at = claim.margin(low, high)
     claimed, delta = float(claim.epsilons[at[0]]), float(claim.deltas[at[0]])
     return Evidence(float(margins[0]), float(margins[0]) + claimed, delta, claimed, SAMPLED, str(event))
@@ -146,19 +159,19 @@ class Search:
         self._paced(16, lambda: self.trials[0].samples(16))
         ranked = self._compared(self.clock.part(0.4))
         tried = len(ranked)
-        for count, wanted in ROUNDS:
+        for (count, wanted), later in zip(ROUNDS, (*(size for _, size in ROUNDS[1:]), ROUNDS[-1][1]), strict=True):
             tested = []
             for _, k in ranked[:count]:
                 size = self._affordable(wanted, 0.5)
                 if self.best is not None and (self.clock.left <= 0 or size < wanted // 8):
                     return tried
-                found = self._paced(size, lambda k=k, size=size: self.trials[k].tested(size, self.claim, self.alarms))  # type: ignore[misc]
-                tested.append((found.margin, k))
+                found, outlook = self._paced(size, partial(self.trials[k].tested, size, self.claim, self.alarms, later))
+                tested.append((outlook, k))
                 if self.best is None or found.margin > self.best.margin:
                     self.best = on_pair(found, self.trials[k].pair)
                 if self.best.margin > 0:
                     return tried
-            # What counts on fresh draws is what decides which pairs go on.
+            # What fresh draws showed decides which pairs go on.
             ranked = sorted(tested, reverse=True) + ranked[count:]
         return tried
 
@@ -169,10 +182,7 @@ class Search:
             if k and clock.left <= 0:
                 break
             size = self._affordable(FIRST, 0.3 / len(self.trials))
-            learned = self._paced(
-                size,
-                lambda trial=trial, size=size: trial.learned(*trial.samples(size), self.claim, ROUNDS[1][1]),  # type: ignore[misc]
-            )
+            learned = self._paced(size, partial(trial.compared, size, self.claim))
             ranked.append((max((event.promise for event, _ in learned), default=-np.inf), k))
         return sorted(ranked, reverse=True)
 
