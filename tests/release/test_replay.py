@@ -7,6 +7,7 @@ noise may not differ by more than the statement counts. What differs would be a 
 
 import shutil
 import sqlite3
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -158,7 +159,9 @@ def test_a_leak_around_the_noise_is_seen(tmp_path, tape, monkeypatch):
 @pytest.mark.parametrize("name", JOBS)
 def test_the_public_recorder_finds_nothing(name, tmp_path, clocks, monkeypatch):
     """dp-recorder itself, where it is installed. It is on no registry, so it is no dependency of the tests."""
-    recorder = pytest.importorskip("dp_recorder.auditing.audit_primitives")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of its own imports
+        recorder = pytest.importorskip("dp_recorder.auditing.audit_primitives")
     original, drawing = Mechanism._noisy, []
 
     @recorder.audit_spec("noise", "answers", "loss", lambda one, other: float(np.abs(one - other).sum()))
@@ -181,3 +184,9 @@ def test_the_public_recorder_finds_nothing(name, tmp_path, clocks, monkeypatch):
         if data is records:
             auditor.set_replay()
     auditor.validate_records()
+    # It would have seen a leak: the number of records beside the frozen table.
+    auditor = recorder.Auditor()
+    with auditor, pytest.raises(AssertionError, match="Equality"):
+        recorder.ensure_equality(count=len(records))
+        auditor.set_replay()
+        recorder.ensure_equality(count=len(records) + 1)
