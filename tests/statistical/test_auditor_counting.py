@@ -67,7 +67,7 @@ def test_the_lowest_bit_of_a_double():
 
 
 @pytest.mark.slow
-def test_hundreds_of_audits_of_a_tight_mechanism_refute_nothing():
+def test_many_audits_of_a_tight_mechanism_refute_nothing():
     """Whole audits of a law that meets its claim exactly, from many seeds."""
     query = hf.histogram(1)
 
