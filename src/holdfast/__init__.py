@@ -8,6 +8,7 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast import beliefs
     from holdfast.arguments import Refused
+    from holdfast.auditing import Audit, audit
     from holdfast.composing import compose
     from holdfast.constraints import (
         Constraint,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 #: once.
 _ROOMS = {
     "arguments": ("Refused",),
+    "auditing": ("Audit", "audit"),
     "composing": ("compose",),
     "constraints": (
         "Constraint",
@@ -73,6 +75,7 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "Audit",
     "Constraint",
     "Cube",
     "Disclosure",
@@ -90,6 +93,7 @@ __all__ = [
     "Stream",
     "__version__",
     "at_least",
+    "audit",
     "beliefs",
     "between",
     "calibrate_refinement",
