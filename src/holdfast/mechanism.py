@@ -504,7 +504,7 @@ class Mechanism:
     ) -> npt.NDArray[Any]:
         for move in self.moves:
             way = self._way(move)
-            values = way.image(move.problem, values, move.problem.space.rows @ truth, ties)
+            values = way.image(move.problem, values, move.problem.space.sides_of(truth), ties)
         return values
 
     def _moved_with_evidence(

@@ -195,8 +195,8 @@ def _outputs(part: _Part, pivots: Ints, low: Ints, high: Ints) -> Ints:
 
 
 def _gathered(mechanism: Mechanism, outputs: Ints, logs: Floats, truth: Ints) -> Floats:
-    """The logs of the images: what is moved to one place is added."""
-    images = np.ascontiguousarray(mechanism._moved(outputs.copy(), truth))
+    """The logs of the images: what is moved to one place is added. The coin for ties is public and stays the same."""
+    images = np.ascontiguousarray(mechanism._moved(outputs.copy(), truth, None))
     _, where = np.unique(images.view(np.dtype((np.void, images.dtype.itemsize * images.shape[1]))), return_inverse=True)
     found = np.full((2, int(where.max()) + 1), -np.inf)
     for row in range(2):
