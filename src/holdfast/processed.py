@@ -122,7 +122,7 @@ class Processed:
 
 def passed_on(statements: tuple[Guarantee, ...], name: str) -> tuple[Guarantee, ...]:
     """The statements that hold after a function of the whole output."""
-    words = f"then {name}, a function of the released values alone (post-processing)"
+    words = f"then {name}, a function of the released values alone (post-processing, THEORY §3)"
     return tuple(
         each if each.void else replace(each, because=f"{each.because.rstrip('. ')}; {words}", exact=False)
         for each in statements
