@@ -8,6 +8,7 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast import beliefs
     from holdfast.arguments import Refused
+    from holdfast.auditing import Audit, audit
     from holdfast.composing import compose
     from holdfast.constraints import (
         Constraint,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.extension import extend
     from holdfast.mechanism import Mechanism, gaussian, laplace
     from holdfast.mixtures import Mixture, mixture
+    from holdfast.named_subspace import within
     from holdfast.privacy import Guarantee
     from holdfast.projection import Projected, project
     from holdfast.published import Release
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 #: once.
 _ROOMS = {
     "arguments": ("Refused",),
+    "auditing": ("Audit", "audit"),
     "composing": ("compose",),
     "constraints": (
         "Constraint",
@@ -60,6 +63,7 @@ _ROOMS = {
     "extension": ("extend",),
     "mechanism": ("Mechanism", "gaussian", "laplace"),
     "mixtures": ("Mixture", "mixture"),
+    "named_subspace": ("within",),
     "privacy": ("Guarantee",),
     "projection": ("Projected", "project"),
     "published": ("Release",),
@@ -71,6 +75,7 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "Audit",
     "Constraint",
     "Cube",
     "Disclosure",
@@ -88,6 +93,7 @@ __all__ = [
     "Stream",
     "__version__",
     "at_least",
+    "audit",
     "beliefs",
     "between",
     "calibrate_refinement",
@@ -114,6 +120,7 @@ __all__ = [
     "refine",
     "refinement_loss",
     "seeded",
+    "within",
     "workload",
 ]
 

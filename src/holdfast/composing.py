@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,13 +20,18 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import System
 from holdfast.constraints.elimination import eliminate
 from holdfast.constraints.lattice import rational_basis
-from holdfast.extension import Extended
 from holdfast.mechanism import Mechanism
-from holdfast.privacy import AllDifferences, Differences, Guarantee, for_records
+from holdfast.mixtures import Mixture
+from holdfast.privacy import Guarantee
 from holdfast.privacy import compose as compose_statements
 from holdfast.privacy.composition import DIFFERENT_FIGURES, THESE_RECORDS_ONLY
-from holdfast.privacy.invariants import NAMED, named, published
+from holdfast.privacy.invariants import MOST_RECORDS, NAMED, named, published
+from holdfast.projection import Projected
 from holdfast.queries import Bound, Moves, Neighbours, Query, shared_moves, workload
+from holdfast.queries.weights import Weights
+
+Source = Mechanism | Mixture | Projected
+MECHANISMS = (Mechanism, Mixture, Projected)
 
 #: Cells up to which it is worked out which outputs the figures of all parts determine by addition and subtraction.
 MOST_CELLS = 4_000
@@ -45,7 +50,7 @@ class _Part:
     """A mechanism, what must hold in it, and where its outputs are among those of all parts."""
 
     name: str
-    mechanism: Mechanism
+    mechanism: Source
     system: System | None
     outputs: slice
 
@@ -71,76 +76,113 @@ class _Part:
     def statement(self, moves: Moves, **words: Any) -> Guarantee:
         """What it promises for changes that keep the figures of all parts."""
         figures = () if self.system is None else tuple(f"{self.name}: {figure}" for figure in published(self.system))
-        if isinstance(self.mechanism, Extended):
-            whole = _for_all_changes(self.mechanism, moves.neighbours)
-            caveats = (*whole.caveats, *words.pop("caveats", ()))
-            return replace(whole, unprotected=figures, caveats=caveats, **words)
-        differences: Differences = _Seen(moves, self.outputs)
-        if moves.everything:
-            differences = AllDifferences(self.mechanism.query, self.mechanism.base.neighbours)
-        return self.mechanism.statement_for(differences, unprotected=figures, **words)
+        return self.mechanism.statement_about(_seen(moves, self.outputs), unprotected=figures, **words)
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
+def _seen(moves: Moves, outputs: slice) -> Moves:
     """Changes of records as one part sees them: what they change among its outputs."""
+    size = outputs.stop - outputs.start
 
-    moves: Moves
-    outputs: slice
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation, and the number of records that change together."""
-        return self.moves.neighbours
-
-    def bound(self, values: Sequence[Any], which: npt.NDArray[np.int32] | None, p: int) -> Bound:
-        """Largest Σ values[which[i]]·|d_i|^p over the outputs of this part."""
-        return self.moves.bound((*values, 0), self._among_all(len(values), which), p)
-
-    def kinds(self, which: npt.NDArray[np.int32] | None) -> list[Counter[tuple[int, int]]]:
-        """The maximal multisets of (|d_i|, which[i]) over the outputs of this part, and perhaps smaller ones."""
-        others = 1 if which is None else int(which.max()) + 1
-        found = self.moves.kinds(self._among_all(others, which))
-        return [Counter({key: count for key, count in kind.items() if key[1] != others}) for kind in found]
-
-    def _among_all(self, others: int, which: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int32]:
-        result = np.full(self.moves.n, others, dtype=np.int32)
-        result[self.outputs] = 0 if which is None else which
+    def among_all(others: int, which: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int32]:
+        result = np.full(moves.n, others, dtype=np.int32)
+        result[outputs] = 0 if which is None else which
         return result
 
+    def bound(weights: Weights, p: int) -> Bound:
+        return moves.bound((*weights.values, 0), among_all(len(weights.values), weights.which), p)
 
-def compose(parts: Iterable[Guarantee] | Iterable[Mechanism], *, epsilon: Any = None, delta: Any = None) -> Guarantee:
+    def kinds(which: npt.NDArray[np.int64] | None) -> list[Counter[tuple[int, int]]]:
+        others = 1 if which is None else int(which.max()) + 1
+        found = moves.kinds(among_all(others, which))
+        return [Counter({key: count for key, count in kind.items() if key[1] != others}) for kind in found]
+
+    frozen = moves.frozen[(moves.frozen >= outputs.start) & (moves.frozen < outputs.stop)] - outputs.start
+    return Moves(moves.neighbours, moves.everything, moves.empty, moves.exact, frozen, size, bound, kinds)
+
+
+class Composition(Guarantee):
+    """The first statement about several releases together; `guarantees` are all that hold, itself first."""
+
+    @classmethod
+    def of(cls, statements: Sequence[Guarantee]) -> Composition:
+        """Make the first statement one that knows the others."""
+        first = cls(**{each.name: getattr(statements[0], each.name) for each in fields(Guarantee)})
+        object.__setattr__(first, "_others", tuple(statements[1:]))
+        return first
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """Every statement that holds."""
+        return (self, *self.__dict__.get("_others", ()))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as a statement."""
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        return all(getattr(self, each.name) == getattr(other, each.name) for each in fields(Guarantee))
+
+    __hash__ = Guarantee.__hash__
+
+
+def compose(parts: Iterable[Guarantee] | Iterable[Source], *, epsilon: Any = None, delta: Any = None) -> Composition:
     """Return what several releases promise together, from their statements or from the mechanisms themselves.
 
     With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε; with
-    neither, the plain sums. Statements are added as `holdfast.privacy.compose` says.
+    neither, the plain sums. Statements are added as `holdfast.privacy.compose` says. What is returned is the first
+    statement; its `guarantees` are all that hold.
 
-    Mechanisms must be about the same records and cells, each with noise of its own. The statement is then about the
-    smallest changes of records that keep what must hold in *all* parts (THEORY §3), which may take more records than in
-    any part alone. It names the outputs that no such change alters, and those that the exact figures determine together
-    although those of no part do (SDP §2.3).
+    Mechanisms (also mixtures, projected ones and noise made for exact figures) must be about the same records and
+    cells, each with noise of its own. The first statement is then about the smallest changes of records that keep what
+    must hold in *all* parts (THEORY §3), which may take more records than in any part alone. It names the outputs that
+    no such change alters, and those that the exact figures determine together although those of no part do (SDP §2.3).
+    Statements about more records follow where these can alter more, and one for all neighbours about what the exact
+    figures leave open, where every part makes one (SDP Props 7 and 9).
     """
-    if isinstance(parts, (Guarantee, Mechanism)) or not isinstance(parts, Iterable):
+    if isinstance(parts, (Guarantee, *MECHANISMS)) or not isinstance(parts, Iterable):
         raise Refused(f"parts must be a list of guarantees or of mechanisms, found {type(parts).__name__}")
     found: list[Any] = list(parts)
-    if not found or not all(isinstance(part, Mechanism) for part in found):
-        return compose_statements(found, epsilon=epsilon, delta=delta)
+    if not found or not all(isinstance(part, MECHANISMS) for part in found):
+        return Composition.of([compose_statements(found, epsilon=epsilon, delta=delta)])
+    for part in found:
+        _ = part.guarantee  # refused where it promises nothing
     joint = _joint(found)
+    everywhere = _for_all_neighbours(found, epsilon, delta)
     if joint is None:
-        return compose_statements([part.guarantee for part in found], epsilon=epsilon, delta=delta)
-    return _composed(*joint, epsilon, delta)
+        first = compose_statements([part.guarantee for part in found], epsilon=epsilon, delta=delta)
+        return Composition.of([first, *(each for each in everywhere if each.scope != first.scope)])
+    together = _composed(*joint, epsilon, delta)
+    if not together:
+        raise Refused(NO_MOVE)
+    if any(each.scope == "all" for each in together):
+        everywhere = []  # says less
+    return Composition.of([*together, *everywhere])
 
 
-def _joint(mechanisms: list[Mechanism]) -> tuple[list[_Part], Query] | None:
+def _for_all_neighbours(mechanisms: Sequence[Source], epsilon: Any, delta: Any) -> list[Guarantee]:
+    """The sum of the parts' statements about all neighbours; nothing where a part makes none, or they have no sum."""
+    found = [
+        next((each for each in part.guarantees if each.scope != "invariant-sharing" and not each.void), None)
+        for part in mechanisms
+    ]
+    statements = [each for each in found if each is not None]
+    if len(statements) < len(found):
+        return []
+    try:
+        return [compose_statements(statements, epsilon=epsilon, delta=delta)]
+    except Refused:
+        return []
+
+
+def _joint(mechanisms: list[Source]) -> tuple[list[_Part], Query] | None:
     """The parts and the query of all their outputs; None where their own statements say it all."""
-    systems = [each.system if isinstance(each, Extended) else each.held for each in mechanisms]
+    systems = [each.held for each in mechanisms]
     if len(mechanisms) == 1 or not any(system is not None for system in systems):
         return None
     if any(system is not None and system.branches for system in systems):
         if any(system is not None and system.invariants.count for system in systems):
             raise Refused("no statement is known for a union beside exact figures: drop one of them")
         return None
-    relations = {mechanism.base.neighbours for mechanism in mechanisms}
+    relations = {relation for mechanism in mechanisms for relation in _relations(mechanism)}
     if len(relations) > 1:
         raise Refused(
             "mechanisms must be for the same neighbours to be composed, found "
@@ -160,13 +202,33 @@ def _joint(mechanisms: list[Mechanism]) -> tuple[list[_Part], Query] | None:
     return [_Part(*each) for each in zip(names, mechanisms, systems, outputs, strict=True)], query
 
 
-def _composed(parts: list[_Part], query: Query, epsilon: Any, delta: Any) -> Guarantee:
-    for part in parts:
-        _ = part.mechanism.guarantee  # refused where it promises nothing
-    relation = parts[0].mechanism.base.neighbours
-    moves = shared_moves(query, _rows(parts, query), relation, cube_margins=_cube_margins(parts, query))
-    if moves.empty:
-        raise Refused(NO_MOVE)
+def _relations(mechanism: Source) -> set[Neighbours]:
+    """For which neighbours it was made."""
+    if isinstance(mechanism, Mixture):
+        return {part.base.neighbours for part in mechanism.parts}
+    return {mechanism.claimed.neighbours if isinstance(mechanism, Projected) else mechanism.base.neighbours}
+
+
+def _composed(parts: list[_Part], query: Query, epsilon: Any, delta: Any) -> list[Guarantee]:
+    """Statements about ever more records that keep what must hold in all parts, as long as they can alter more."""
+    (relation,) = _relations(parts[0].mechanism)
+    rows, margins = _rows(parts, query), _cube_margins(parts, query)
+    found: list[Guarantee] = []
+    records, frozen = 1, query.n + 1
+    while records <= MOST_RECORDS and frozen:
+        moves = shared_moves(query, rows, relation, cube_margins=margins, records_at_least=records)
+        if moves.empty or moves.frozen.size >= frozen:
+            break
+        try:
+            found.append(_stated(parts, query, moves, epsilon, delta))
+        except Refused:
+            if not found:
+                raise
+        records, frozen = moves.records + 1, 0 if moves.everything else moves.frozen.size
+    return found
+
+
+def _stated(parts: list[_Part], query: Query, moves: Moves, epsilon: Any, delta: Any) -> Guarantee:
     sharing = any(part.publishes for part in parts) and not moves.everything
     words: dict[str, Any] = {"scope": "invariant-sharing" if sharing else "all"}
     if not sharing and not moves.everything:
@@ -208,7 +270,8 @@ def _given_away(parts: list[_Part], query: Query, moves: Moves) -> list[str]:
         words += _names(query, together, "determined by the exact figures of all parts together, by none alone")
         structural = [sparse.csr_array(part.structural @ part.mechanism.query.columns) for part in parts]
         frozen &= ~together & ~_determined(query, structural)
-    return words + _names(query, frozen, "no allowed change of records alters this")
+    few = f"no allowed change of up to {moves.records} record{'s' * (moves.records > 1)} alters this"
+    return words + _names(query, frozen, few)
 
 
 def _determined(query: Query, rows: list[sparse.csr_array]) -> npt.NDArray[np.bool_]:
@@ -229,16 +292,3 @@ def _names(query: Query, chosen: npt.NDArray[np.bool_], why: str) -> list[str]:
         return []
     labels = list(dict.fromkeys(str(query.labels[i]) for i in found.tolist()))
     return [f"{named(labels[:NAMED], len(labels))} ({why})"]
-
-
-def _for_all_changes(mechanism: Mechanism, relation: Neighbours) -> Guarantee:
-    """A statement about all changes of so many records, for those among them that keep every exact figure.
-
-    Where they do, the part of the output that a subspace statement leaves out is the same before and after.
-    """
-    found = next((each for each in mechanism.guarantees if each.scope != "invariant-sharing" and not each.void), None)
-    if found is None:
-        raise Refused("a part makes no statement about all neighbours: compose the guarantees instead")
-    # A replaced record is one that goes and one that comes.
-    steps = relation.records * (2 if found.neighbours.adds and not relation.adds else 1)
-    return replace(for_records(found, max(steps, found.records)), neighbours=relation)

@@ -11,17 +11,18 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, positive, probability, rational, reals
+from holdfast.arguments import Refused, one_of, positive, probability, rational, reals, whole
 from holdfast.conditioning import walk
 from holdfast.conditioning.choose import NEAR
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
 from holdfast.mechanism import Mechanism, gaussian, laplace
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
-from holdfast.privacy import Additive, Promise, Target, gaussian_mu
+from holdfast.privacy import Additive, Guarantee, Promise, Target, for_records, gaussian_mu
 from holdfast.privacy.budget import one_budget
+from holdfast.privacy.composition import for_all_changes
 from holdfast.privacy.conversion import rho_for
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
 from holdfast.subspace import (
     GAUSSIAN,
@@ -74,6 +75,23 @@ class Extended(Mechanism):
         """Refuse: the noise of `base` is not the noise that is drawn."""
         raise Refused("noise made for its constraint promises what its guarantees say, and nothing about other changes")
 
+    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
+        """The statement about all changes of so many records, for those among them that keep every exact figure.
+
+        Where they do, the part of the output that a subspace statement leaves out is the same before and after.
+        """
+        return for_all_changes(self.guarantees, moves.neighbours, **words)
+
+    @property
+    def held(self) -> System | None:
+        """What must hold in the output."""
+        return self.system
+
+    @property
+    def asked(self) -> Constraint | None:
+        """Everything that was asked of the output."""
+        return self.constraint
+
     @property
     def method(self) -> str:
         """What is drawn."""
@@ -84,9 +102,21 @@ class Extended(Mechanism):
         """How good the law is: its total squared error at loss 1, the least possible one, and what was compared."""
         return self.form.evidence
 
-    @cached_property
-    def _promise(self) -> Promise:
-        return promise(self.base, self.form, self.system)
+    def _promised(self, base: Additive) -> Promise:
+        return promise(base, self.form, self.system)
+
+    def about(self, records: Any) -> Guarantee | None:
+        """The statement about changes of at least so many records together; None where none holds.
+
+        The law was made for the neighbours of `base`: a statement about all of them grows by group privacy.
+        """
+        best = next((each for each in self.guarantees if each.scope == "all" and not each.void), None)
+        if best is None:
+            return super().about(records)
+        try:
+            return for_records(best, max(best.records, whole("records", records, at_least=1)))
+        except Refused:
+            return None
 
     @property
     def _scale(self) -> float:
@@ -146,9 +176,8 @@ class WholeExtended(Extended):
         self._drawn.refuse_slow()
         return self.form.name
 
-    @cached_property
-    def _promise(self) -> Promise:
-        return lattice_promise(self.base, self._drawn, self.system)
+    def _promised(self, base: Additive) -> Promise:
+        return lattice_promise(base, self._drawn, self.system)
 
     @cached_property
     def _spread(self) -> Spread | None:

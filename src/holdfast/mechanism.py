@@ -7,6 +7,7 @@ allowed (update). Both only build an expression: nothing is drawn before `releas
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,21 +19,29 @@ import numpy.typing as npt
 
 from holdfast import conditioning, imaging
 from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
-from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
+from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System, revealed
+from holdfast.constraints.contradiction import refuse_whole_contradiction
 from holdfast.noise.spread import Spread, independent_spread
-from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, gaussian_mu
+from holdfast.privacy import Additive, AllDifferences, Differences, Guarantee, Promise, Target, gaussian_mu
+from holdfast.privacy.assumptions import assumptions
 from holdfast.privacy.budget import gaussian_base, laplace_base, one_budget
 from holdfast.privacy.factor import factor_meeting
 from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.protection import Protection, columns_of, protection
 from holdfast.privacy.rounding import inward
+from holdfast.processed import Processed, then
 from holdfast.published import Release
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Moves, Neighbours, Query
+from holdfast.queries.together import Column
 from holdfast.randomness import Stream, secure
 
 NORMS = ("l2", "l1")
 #: Numbers that one call of `noise` or `simulate` returns at most: 32 GiB of them.
 MOST_NUMBERS = 2**32
-NOT_SECRET = "made with a reproducible stream: whoever knows the seed can remove the noise"
+NOT_SECRET = (
+    "made with a reproducible stream: whoever knows the seed can remove the noise, and two releases with one seed show "
+    "the exact difference of their truths even to those who do not know it"
+)
 UNMEASURED = "some outputs are not measured: use given() or onto() with what determines them"
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
 
@@ -100,6 +109,7 @@ class Mechanism:
             one_of("method", method, [conditioning.name_of(way) for way in conditioning.ways()])
         joint = constraint if self.condition is None else self.condition.constraint & constraint
         asked = self.condition.tau if tau is None and self.condition is not None else _tau(tau)
+        conditioning.refuse_tau(method, asked)
         return replace(self, condition=_Condition(joint, self._system(joint), method, asked))
 
     def onto(
@@ -131,12 +141,20 @@ class Mechanism:
             raise Refused("whole numbers come from integer noise: make the mechanism with integer=True")
         if integer and not whole_so_far:
             raise Refused("an earlier onto() moves to real values: pass integer=True there too")
-        system = self._system(joint) if integer else joint.system(self.base.query.n)
+        system = self._system(joint) if integer else revealed(joint.system(self.base.query.n), None)
         problem = imaging.Problem(
             self.base.query.n, system, norm, self._spreads(weights), bool(integer), self.base.unit
         )
         move = _Move(joint, constraint.has_invariants, problem, method, isinstance(weights, str))
         return replace(self, moves=(*self.moves, move))
+
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values. The function must read nothing else.
+
+        Guarantee: the statements about all neighbours and about those that share the exact figures go on to hold;
+        subspace statements do not cover functions that read the exact figures, and go (THEORY §3).
+        """
+        return then(self, function, name)
 
     def calibrated(
         self, epsilon: Any = None, delta: Any = None, rho: Any = None, scope: str | None = None
@@ -162,12 +180,16 @@ class Mechanism:
 
     @cached_property
     def _promise(self) -> Promise:
+        return self._promised(self.base).assuming(assumptions(self.query, self.held))
+
+    def _promised(self, base: Additive) -> Promise:
+        """What holds for the same noise and the neighbours of `base`."""
         if self.condition is None:
-            promise = Promise((self.base.statement(),), is_base=True)
+            promise = Promise((base.statement(),), is_base=True)
         else:
-            promise = conditioning.promise(self.base, self.condition.system, self._evidence)
+            promise = conditioning.promise(base, self.condition.system, self._evidence)
         for move in self.moves:
-            promise = imaging.promise(self.base, promise, move.problem, new_invariants=move.new_invariants)
+            promise = imaging.promise(base, promise, move.problem, new_invariants=move.new_invariants)
         return promise
 
     @property
@@ -189,8 +211,35 @@ class Mechanism:
             return self.moves[-1].problem.system
         return None if self.condition is None else self.condition.system
 
+    def about(self, records: Any) -> Guarantee | None:
+        """The statement about changes of at least so many records together; None where none holds.
+
+        Of those that share the exact figures, where there are such: all allowed changes of at most so many records.
+        """
+        relation = Neighbours(self.base.neighbours.kind, whole("records", records, at_least=1))
+        try:
+            found = self._promised(replace(self.base, neighbours=relation))
+        except Refused:
+            return None
+        holds = [each for each in found.statements if each.scope != "subspace" and not each.void]
+        first = min(holds, key=lambda each: each.records, default=None)
+        return None if first is None else replace(first, assumes=assumptions(self.query, self.held))
+
+    @cached_property
+    def protects(self) -> Protection:
+        """For every column, how many records must change together before any value can become any other (THEORY §12).
+
+        While every exact figure stays; with the statement about so many records. `str()` is a table in words.
+        """
+        return self.protection(columns_of(self.query))
+
+    def protection(self, columns: tuple[Column, ...]) -> Protection:
+        """The same for other columns of the records."""
+        return protection(self.query, self.held, self.base.neighbours.kind, columns, self.about)
+
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
         """What it promises for some of the changes that keep all equalities in `held`."""
+        words.setdefault("assumes", assumptions(self.query, self.held))
         if self.condition is None:
             statement = self.base.statement(differences, **words)
         else:
@@ -198,6 +247,20 @@ class Mechanism:
                 self.base, self.condition.system, differences, self._evidence, **words
             )
         return imaging.passed(statement) if self.moves else statement
+
+    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
+        """What it promises for changes that keep all its equalities, however its noise was made."""
+        differences: Differences = moves
+        if moves.everything:
+            differences = AllDifferences(self.query, self.base.neighbours)
+        return self.statement_for(differences, **words)
+
+    @property
+    def asked(self) -> Constraint | None:
+        """Everything that was asked of the output so far; None where nothing was."""
+        if self.moves:
+            return self.moves[-1].constraint
+        return None if self.condition is None else self.condition.constraint
 
     # --- what it draws -----------------------------------------------------------------------------------------
 
@@ -223,9 +286,10 @@ class Mechanism:
             noise = self._plan.draw(None, count, stream)
         else:
             noise = self._measured_draw(count, stream)
+        ties = self._ties(count, stream)
         for move in self.moves:
             rows = move.problem.space.rows.shape[0]
-            noise = self._way(move).image(move.problem, noise, np.zeros(rows, dtype=np.int64))
+            noise = self._way(move).image(move.problem, noise, np.zeros(rows, dtype=np.int64), ties)
         return self._in_units(noise)
 
     def standard_error(self) -> npt.NDArray[np.float64]:
@@ -234,8 +298,11 @@ class Mechanism:
             raise Refused(DATA_DEPENDENT)
         return self._spread.standard_errors * float(self.base.unit)
 
-    def image(self, noisy: Any) -> npt.NDArray[Any]:
-        """The map itself of an `onto` mechanism with structural constraints: noisy values (n,) or (size, n)."""
+    def image(self, noisy: Any, ties: Any = 0) -> npt.NDArray[Any]:
+        """The map itself of an `onto` mechanism with structural constraints: noisy values (n,) or (size, n).
+
+        `ties`: the coin of 64 bits that decides between equally near whole tables, as a release publishes it.
+        """
         if not self.moves:
             raise Refused("image() is the map of onto(): this mechanism has none")
         if any(move.problem.system.invariants.count for move in self.moves):
@@ -245,8 +312,9 @@ class Mechanism:
         values = np.atleast_2d(self._from_units("noisy", noisy, None))
         if values.ndim != 2 or values.shape[1] != self.query.n:
             raise Refused(f"noisy must have shape ({self.query.n},) or (size, {self.query.n}), found {np.shape(noisy)}")
+        coins = np.full(len(values), whole("ties", ties, at_least=0) % 2**64, dtype=np.uint64)
         for move in self.moves:
-            values = self._way(move).image(move.problem, values, move.problem.right_hand_sides())
+            values = self._way(move).image(move.problem, values, move.problem.right_hand_sides(), coins)
         result = self._in_units(values)
         return result[0] if np.ndim(noisy) == 1 else result
 
@@ -273,7 +341,8 @@ class Mechanism:
         noisy = self._noisy(checked, 1, stream)
         # A move may work in place, and what it was given is published beside it where that is free.
         measurements = noisy[0].copy() if self._measurements_are_free else None
-        values, evidence = self._moved_with_evidence(noisy, checked)
+        ties = self._ties(1, stream)
+        values, evidence = self._moved_with_evidence(noisy, checked, 0 if ties is None else int(ties[0]))
         self._check(values, checked)
         if evidence is not None:
             self._check_on_grid(values, checked, evidence)
@@ -281,7 +350,8 @@ class Mechanism:
             statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
         kept = None if measurements is None else self._in_units(measurements)
         shown = (self._in_units(values), statements, self.query, self.method, self._unit_spread, kept)
-        return Release(*shown, evidence if self._measurements_are_free else None)
+        coin = None if ties is None else int(ties[0])
+        return Release(*shown, evidence if self._measurements_are_free else None, coin)
 
     # --- within ------------------------------------------------------------------------------------------------
 
@@ -295,7 +365,11 @@ class Mechanism:
             obstacle = system.integer_obstacle(self.base.unit)
             if obstacle:
                 raise Refused(f"integer noise cannot satisfy the constraint: {obstacle}")
-        return system
+        plain = revealed(system, self.base.unit if self.base.law.integer else None)
+        if self.base.law.integer and plain is not system and plain.integer_obstacle(self.base.unit):
+            refuse_whole_contradiction(system.parts, system.n)  # names the parts where it can
+            raise Refused(f"integer noise cannot satisfy the constraint: {plain.integer_obstacle(self.base.unit)}")
+        return plain
 
     def _count(self, size: Any) -> int:
         """Read how many draws are asked for; refuse more numbers than memory could hold before any is drawn."""
@@ -400,7 +474,8 @@ class Mechanism:
         return self.base.law.measured_draw(size, stream)
 
     def _values(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
-        return self._moved(self._noisy(truth, size, stream), truth)
+        noisy = self._noisy(truth, size, stream)
+        return self._moved(noisy, truth, self._ties(size, stream))
 
     def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
         """The truth with its noise, conditioned but not moved."""
@@ -413,20 +488,33 @@ class Mechanism:
             values += np.where(np.isinf(self.base.law.variances), np.zeros_like(truth), truth)
         return values
 
-    def _moved(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _ties(self, size: int, stream: Stream) -> npt.NDArray[np.uint64] | None:
+        """Public coins that decide ties in whole tables, one for each; None where no table is moved to whole numbers.
+
+        They are fresh bits of the system; of a reproducible stream its next words, after those of the noise.
+        """
+        if not any(move.problem.integer for move in self.moves):
+            return None
+        if stream.reproducible:
+            return stream.words(size)
+        return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+    def _moved(
+        self, values: npt.NDArray[Any], truth: npt.NDArray[Any], ties: npt.NDArray[np.uint64] | None
+    ) -> npt.NDArray[Any]:
         for move in self.moves:
             way = self._way(move)
-            values = way.image(move.problem, values, move.problem.space.rows @ truth)
+            values = way.image(move.problem, values, move.problem.space.sides_of(truth), ties)
         return values
 
     def _moved_with_evidence(
-        self, noisy: npt.NDArray[Any], truth: npt.NDArray[Any]
+        self, noisy: npt.NDArray[Any], truth: npt.NDArray[Any], coin: int
     ) -> tuple[npt.NDArray[Any], imaging.Evidence | None]:
         """One moved table (n,), and what the last way can show for it."""
         values, evidence = noisy[0], None
         for move in self.moves:
-            right = move.problem.space.rows @ truth
-            answer = imaging.certified(self._way(move), move.problem, values, right)
+            right = move.problem.space.sides_of(truth)
+            answer = imaging.certified(self._way(move), move.problem, values, right, coin)
             values, evidence = answer.values, answer.evidence
         return values, evidence
 
@@ -449,7 +537,7 @@ class Mechanism:
         if missed is None and last.invariants.count:
             change = values - truth
             kept = last.null_space(structural=False).contains(
-                change if change.dtype.kind == "i" else np.asarray(change)
+                change if change.dtype.kind == "i" else np.asarray(change), np.abs(truth).astype(np.float64)
             )
             missed = None if kept else "an invariant"
         if missed is not None:

@@ -6,10 +6,11 @@ Imaging goes through a mixture: moving its values onto a constraint is the mixtu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,15 +18,17 @@ import numpy.typing as npt
 from flint import arb
 
 from holdfast.arguments import Refused, positive, whole
-from holdfast.constraints import Constraint
+from holdfast.constraints import Constraint, System
 from holdfast.mechanism import DATA_DEPENDENT, NOT_SECRET, Mechanism, chosen_stream
 from holdfast.noise.comparison import Comparison
 from holdfast.noise.precision import ball
 from holdfast.noise.spread import Spread
-from holdfast.privacy import Guarantee
+from holdfast.privacy import Differences, Guarantee, Promise
+from holdfast.privacy.invariants import NO_MOVE, published, sharing
 from holdfast.privacy.mixing import mixed
+from holdfast.processed import Processed, then
 from holdfast.published import Release
-from holdfast.queries import Query
+from holdfast.queries import Moves, Query
 from holdfast.randomness import Stream
 
 
@@ -69,19 +72,76 @@ class Mixture:
         """Belief update: every part is moved onto the constraint, as `Mechanism.onto` says."""
         return replace(self, parts=tuple(part.onto(constraint, **how) for part in self.parts))
 
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values, as `Mechanism.then` says."""
+        return then(self, function, name)
+
     def given(self, *_constraint: Any, **_how: Any) -> NoReturn:
         """Belief revision would weigh the parts by the data; refused."""
         raise Refused("given() on a mixture would weigh its parts by the data: condition each part, then mix them")
 
     @cached_property
-    def guarantee(self) -> Guarantee:
-        """The largest numbers of the parts (TV Thm 16, part 2)."""
-        return mixed([_for_all(part) for part in self.parts])
+    def _promise(self) -> Promise:
+        """Every statement that holds (TV Thm 16, part 2; with exact figures SDP §2.3)."""
+        for part in self.parts:
+            _ = part.guarantee  # refused with its own reason
+        if self.held is None or not self.held.invariants.count:
+            return Promise((mixed([_for_all(part) for part in self.parts]),))
+        return Promise.of([*self._sharing(self.held), *self._subspace(self.held)], NO_MOVE)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """The one statement that is made."""
-        return (self.guarantee,)
+        """Every statement that holds, best first.
+
+        Where parts publish exact figures: for data that share those of *all* parts, since it is not known beforehand
+        which are published; and for all neighbours about what none of the figures fixes, where all parts say so.
+        """
+        return self._promise.statements
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The best statement that holds; refused where none does."""
+        if self._promise.refusal:
+            raise Refused(self._promise.refusal)
+        return self._promise.statements[0]
+
+    @cached_property
+    def held(self) -> System | None:
+        """Everything that must hold in some part; None where nothing must."""
+        asked = [part.asked for part in self.parts if part.asked is not None]
+        if not asked:
+            return None
+        distinct = list({id(each): each for each in asked}.values())
+        return reduce(and_, distinct).system(self.query.n)
+
+    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
+        """What it promises for changes that keep the equalities of all parts."""
+        return mixed([part.statement_about(moves, **words) for part in self.parts])
+
+    def _sharing(self, held: System) -> list[Guarantee]:
+        if held.branches:
+            raise Refused("no statement is known for a union beside exact figures: drop one of them")
+        relations = {part.base.neighbours for part in self.parts}
+        if len(relations) > 1:
+            raise Refused("the parts of a mixture with exact figures must be for the same neighbours")
+
+        def state(differences: Any, **words: Any) -> Guarantee:
+            return mixed([_about(part, differences, words) for part in self.parts])
+
+        return sharing(self.parts[0].base, held, state)
+
+    def _subspace(self, held: System) -> list[Guarantee]:
+        """The worst of the parts' statements about all neighbours, for what the figures of all of them leave open."""
+        found = [
+            next((each for each in part.guarantees if each.scope != "invariant-sharing" and not each.void), None)
+            for part in self.parts
+        ]
+        statements = [each for each in found if each is not None]
+        if len(statements) < len(found) or all(each.scope == "all" for each in statements):
+            return []
+        if held.null_space().is_zero:
+            return []
+        return [replace(mixed(statements), unprotected=published(held))]
 
     @property
     def method(self) -> str:
@@ -105,13 +165,17 @@ class Mixture:
 
     def release(self, truth: Any, rng: Stream | None = None) -> Release:
         """Release one table by one part. `rng=None` draws from the secure stream; refused when no statement holds."""
-        statement = self.guarantee
+        statements = (self.guarantee, *self.guarantees[1:])
+        for part in self.parts:
+            part._truth(truth)  # refused whatever the coin says
         stream = chosen_stream(rng)
         chosen = self.parts[int(self._coin.draw(1, stream)[0])]
         made = chosen.release(truth, stream)
         if stream.reproducible:
-            statement = replace(statement, caveats=(*statement.caveats, NOT_SECRET))
-        return Release(made.values, (statement,), self.query, self.method, self._spread, made.measurements)
+            statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
+        return Release(
+            made.values, statements, self.query, self.method, self._spread, made.measurements, ties=made.ties
+        )
 
     @cached_property
     def _coin(self) -> Comparison:
@@ -146,16 +210,25 @@ class Mixture:
         return Spread(np.sqrt(squares), variance_of, quantiles, measured=any(part.measured for part in known))
 
 
+def _about(part: Mechanism, differences: Differences, words: dict[str, Any]) -> Guarantee:
+    """A part's statement about some changes, or about all neighbours where all of them keep the figures."""
+    if isinstance(differences, Moves):
+        return part.statement_about(differences, **words)
+    if words.get("scope") == "all" and part.guarantee.scope == "all":
+        return replace(part.guarantee, unprotected=words["unprotected"])
+    return part.statement_for(differences, **words)
+
+
 def _for_all(part: Mechanism) -> Guarantee:
-    """The best statement about all neighbours; refused where the part makes none."""
-    _ = part.guarantee
+    """The best statement about all neighbours, or the best one where the part makes none."""
     return next((each for each in part.guarantees if each.scope == "all" and not each.void), part.guarantee)
 
 
 def mixture(mechanisms: Iterable[Mechanism], weights: Sequence[Any]) -> Mixture:
     """One of several mechanisms for one query, chosen with these fixed probabilities, before the data is looked at.
 
-    Law: Σ a_i·(law of part i). Guarantee: the largest of the parts' (TV Thm 16).
+    Law: Σ a_i·(law of part i). Guarantee: the largest of the parts' (TV Thm 16); where parts publish exact figures, for
+    data that share those of all parts (SDP §2.3).
     """
     parts = tuple(mechanisms)
     if not parts or not all(isinstance(part, Mechanism) for part in parts):

@@ -17,9 +17,11 @@ from holdfast.constraints.rows import products
 from holdfast.extension import equalities
 from holdfast.noise import Gaussian, Independent
 from holdfast.privacy import Additive, Differences, Guarantee, Promise, for_records
+from holdfast.privacy.composition import for_all_changes
 from holdfast.privacy.invariants import NO_MOVE, published, sharing
+from holdfast.processed import Processed, then
 from holdfast.published import Release
-from holdfast.queries import Query
+from holdfast.queries import Moves, Query
 
 CLAIMED = "rests on the guarantee claimed for a mechanism that is not holdfast's and was not checked"
 BECAUSE = "orthogonal projection of a private answer (SDP Thm 10)"
@@ -80,6 +82,19 @@ class Projected:
         """The best statement that holds."""
         return self.guarantees[0]
 
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values, as `Mechanism.then` says."""
+        return then(self, function, name)
+
+    @property
+    def held(self) -> System:
+        """What must hold in the output."""
+        return self.system
+
+    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
+        """The claim, for those changes of so many records that keep every exact figure."""
+        return for_all_changes(self.guarantees, moves.neighbours, **words)
+
     def simulate(self, truth: Any, size: int) -> npt.NDArray[np.float64]:
         """The values of `size` independent releases of this truth, (size, n): for planning, tests and studies."""
         checked = self._truth(truth)
@@ -101,8 +116,11 @@ class Projected:
         noisy = reals("the mechanism's answer", self.answer(truth.copy()), (self.query.n,))
         # Formed from the answer and the exact figures alone: the same two give the same bits, whatever the truth is.
         space = self.system.null_space()
-        residual = _products(space.rows, noisy) - _products(space.rows, truth)
-        return np.asarray(noisy - space.correction(residual[:, None], np.ones(self.query.n))[:, 0])
+        if space.rank == 0:
+            return noisy
+        rows = space.sound.rows
+        residual = _products(rows, noisy) - _products(rows, truth)
+        return np.asarray(noisy - space.sound.correction(residual[:, None])[:, 0])
 
 
 def _products(rows: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -34,7 +34,8 @@ class Release:
     statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
     constraint, in output order and meaningless where an output was not measured: `onto` mechanisms only, and only where
     the guarantees cover them too. `evidence` says on which grid the values stand and how near to the nearest point they
-    are, where a solver moved them and the guarantees cover that too.
+    are, where a solver moved them and the guarantees cover that too. `ties` is the public coin that decided between
+    equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
     """
 
     values: npt.NDArray[Any]
@@ -44,6 +45,7 @@ class Release:
     find_spread: Callable[[], Spread | None] = field(repr=False)
     measurements: npt.NDArray[Any] | None = field(default=None, repr=False)
     evidence: Evidence | None = field(default=None, repr=False)
+    ties: int | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # The law of the errors is found again when it is asked for.
@@ -77,7 +79,8 @@ class Release:
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
         """Return lower and upper ends, shape (n, 2), that cover each true value with at least this probability.
 
-        The ends come from the law of the errors, which does not depend on the data; refused where it does.
+        The ends come from the law of the errors, which does not depend on the data; refused where it does. Where
+        `spread.measured`, they are measured on simulated draws and widened by the error of that (noise/spread.py).
         """
         tail = (1 - float(probability("confidence", confidence))) / 2
         spread = self._known()

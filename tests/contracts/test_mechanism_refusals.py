@@ -177,9 +177,9 @@ def test_a_refusal_is_a_value_error():
 
 
 def test_rejection_that_would_not_end_is_refused():
-    """Two opposite inequalities leave one plane; noise of scale 10^7 falls on it once in 10^8 draws or so."""
-    plane = hf.at_least([[1, 1, 1], [-1, -1, -1]], [30, -30])
-    mechanism = hf.laplace(CELLS, scale=10**7).given(plane)
+    """Two opposite inequalities leave two planes; noise of scale 10^7 falls on them once in 10^7 draws or so."""
+    planes = hf.at_least([[1, 1, 1], [-1, -1, -1]], [30, -31])  # with −30 they would be one equality
+    mechanism = hf.laplace(CELLS, scale=10**7).given(planes)
     with pytest.raises(hf.Refused, match="did not end"):
         mechanism.simulate([10, 10, 10], 1, rng=hf.seeded(1))
 

@@ -64,7 +64,7 @@ def test_it_is_never_chosen_unasked(make, integer, must):
 
 @pytest.mark.parametrize("must", [CONSISTENT, CONSISTENT & hf.invariant(hf.exact_nodes(TREE, [0]))])
 @pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
-def test_every_statement_is_an_estimate_with_the_same_figures(make, must):
+def test_every_statement_is_an_estimate_with_a_delta(make, must):
     exact = make(QUERY, scale=2).given(must)
     chain = make(QUERY, scale=2).given(must, method="metropolis")
     release = chain.release(TRUTH)
@@ -73,11 +73,25 @@ def test_every_statement_is_an_estimate_with_the_same_figures(make, must):
     assert len(chain.guarantees) == len(exact.guarantees)
     for statement, proved in zip(chain.guarantees, exact.guarantees, strict=True):
         assert (statement.status, proved.status) == ("estimated", "proved")
-        assert (statement.epsilon, statement.rho, statement.mu) == (proved.epsilon, proved.rho, proved.mu)
+        assert make is hf.gaussian or statement.epsilon == proved.epsilon
+        assert (statement.rho, statement.mu) == (None, None)  # they do not survive a distance
+        assert (
+            statement.void or 0 < statement.numerical_delta <= statement.delta
+        )  # nobody knows that a chain is at its law
         assert not statement.exact
         assert any("Markov chain" in caveat for caveat in statement.caveats)
         assert not any("Markov chain" in caveat for caveat in proved.caveats)
     assert "rests on an estimate and is not proved" in str(release.guarantee)
+
+
+def test_a_distance_cannot_be_asked_for():
+    base = hf.laplace(QUERY, scale=2)
+    for ask in (
+        lambda: base.given(CONSISTENT, method="metropolis", tau=1e-4),
+        lambda: base.given(CONSISTENT, tau=1e-4).given(hf.nonnegative(), method="metropolis"),
+    ):
+        with pytest.raises(hf.Refused, match="takes no tau"):
+            ask()
 
 
 def test_what_follows_stays_an_estimate():

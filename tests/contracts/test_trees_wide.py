@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.trees import sampler as trees_sampler
 from samplers import NONE, sampler, sums_up
 
 
@@ -33,9 +32,8 @@ def test_parcels_of_wide_and_narrow_leaves_have_all_their_messages():
     assert slots[kinds[0], alike] >= 0
 
 
-def test_a_far_bound_is_kept_where_one_parcel_pulls_hard(monkeypatch):
+def test_a_far_bound_is_kept_where_one_parcel_pulls_hard():
     """A large leaf among empty ones, below a chain of outputs that hold their total: most noise would break it."""
-    monkeypatch.setattr(trees_sampler, "MOST_TRIES", 3)
     usual = 1 + np.repeat(np.arange(40), 20)
     parents = np.concatenate([[-1], np.zeros(40, int), usual, [0, 841, 842, 843], np.full(120, 844)])
     is_leaf = ~np.isin(np.arange(parents.size), parents)

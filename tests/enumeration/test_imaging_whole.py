@@ -106,6 +106,6 @@ def test_steps_of_one_sum_are_exchanged_until_no_other_point_is_nearer(seed):
     missing = int(rng.integers(-2, 3))
     total = int(moves.sum()) + missing
     points = np.array([point for point in itertools.product(range(-4, 5), repeat=3) if sum(point) == total])
-    one_sum._put_right(weights, low, high, moves, missing)
+    one_sum._put_right(weights, low, high, moves, missing, np.uint64(seed))
     assert moves.sum() == total
     assert (weights * moves**2).sum() == (weights * points**2).sum(axis=1).min()

@@ -99,3 +99,19 @@ def test_a_union_is_priced_for_its_own_records_only():
     assert THESE_RECORDS_ONLY in statement.caveats
     with pytest.raises(hf.Refused, match="says nothing about 4"):
         for_records(statement, 4)
+
+
+def test_priced_bounds_on_sums_of_cells_are_not_carried_over_to_more_records():
+    # With 3 ≤ x₁ + 3x₂ ≤ 4 no chain of single records leads from (3, 0) to (0, 1).
+    chain = hf.Hierarchy.from_parents([-1, 0])
+    mechanism = hf.laplace(hf.workload([[1, 3], [1, 3]]), scale=4).given(hf.consistent(chain) & hf.between(3, 4))
+    statement = mechanism.guarantee
+    if statement.epsilon < 2 * 6 / 4:  # otherwise it is the bound for all tables, possible or not
+        with pytest.raises(hf.Refused, match="says nothing about 4"):
+            for_records(statement, 4)
+    # Bounds on single cells, or none but the signs, are kept on the way.
+    for query in (hf.counts(chain), hf.workload([[1], [1]])):
+        held = hf.laplace(query, scale=4).given(hf.consistent(chain) & hf.between(0, 4))
+        assert for_records(held.guarantee, 4).epsilon == 4 * held.guarantee.epsilon
+    signs = hf.laplace(hf.workload([[1, 3], [1, 3]]), scale=4).given(hf.consistent(chain) & hf.nonnegative())
+    assert for_records(signs.guarantee, 2).epsilon == 2 * signs.guarantee.epsilon

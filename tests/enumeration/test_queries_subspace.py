@@ -25,14 +25,18 @@ def dense(rows):
 
 def space(rows, **more):
     projector = dense(rows)
-    return SimpleNamespace(project=lambda d: projector @ d, rows=csr_array(np.asarray(rows)), **more)
+    return SimpleNamespace(enclosed=lambda d: near(projector @ d), rows=csr_array(np.asarray(rows)), **more)
+
+
+def near(values):
+    return SimpleNamespace(values=values, radius=1e-15 * np.ones_like(values))
 
 
 def refusing(rows, **more):
-    def project(_columns):
+    def enclosed(_columns):
         raise AssertionError("a closed form was expected")
 
-    return SimpleNamespace(project=project, rows=csr_array(np.asarray(rows)), **more)
+    return SimpleNamespace(enclosed=enclosed, rows=csr_array(np.asarray(rows)), **more)
 
 
 def truth(asked, p, kind, rows):
@@ -122,11 +126,11 @@ def test_exchangeable_cells_are_projected_once_per_class():
     rows[1, 500:] = 1
     projector = np.linalg.pinv(rows.astype(float))
 
-    def project(block):
+    def enclosed(block):
         asked_for.append(block.shape[1])
-        return block - projector @ (rows @ block)
+        return near(block - projector @ (rows @ block))
 
-    within = SimpleNamespace(project=project, rows=csr_array(rows))
+    within = SimpleNamespace(enclosed=enclosed, rows=csr_array(rows))
     found = histogram(n).sensitivity(1, "replace-one", within=within)
     assert sum(asked_for) == 3
     cells = np.eye(n)[:, [0, 600, 1999]]

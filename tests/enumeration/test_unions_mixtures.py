@@ -105,9 +105,25 @@ REFUSED = {
         lambda: hf.mixture([hf.laplace(PAIR, scale=1, neighbours=kind) for kind in KINDS], [0.5, 0.5]).guarantee,
         "the same neighbours",
     ),
-    "invariants": (
-        lambda: hf.mixture([hf.laplace(PAIR, scale=1).given(hf.invariant([[1, 1]]))], [1]).guarantee,
-        "all neighbours",
+    "invariants that no change keeps": (
+        lambda: (
+            hf.mixture(
+                [hf.laplace(PAIR, scale=1).given(hf.invariant(rows)) for rows in ([[1, 0]], [[0, 1]])], [0.5, 0.5]
+            ).guarantee
+        ),
+        "no change of a few records",
+    ),
+    "invariants beside a union": (
+        lambda: (
+            hf.mixture(
+                [
+                    hf.laplace(PAIR, scale=1).given(hf.invariant([[1, 1]])),
+                    hf.laplace(PAIR, scale=1).given(hf.between(0, 1, at=[0]) | hf.between(5, 6, at=[0])),
+                ],
+                [0.5, 0.5],
+            ).guarantee
+        ),
+        "union",
     ),
     "errors that depend on the data": (lambda: MIXED.onto(hf.nonnegative()).standard_error(), "depends on the data"),
     "a stream of another kind": (lambda: MIXED.noise(1, rng=np.random.default_rng(1)), "rng must be a stream"),

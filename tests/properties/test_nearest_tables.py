@@ -115,7 +115,9 @@ def test_wrong_prices_only_cost_time(problem, seed, wrong):
     guess = (moves + rng.integers(-3, 4, moves.size), rng.normal(0, wrong, layout.inner.size))
     found = np.empty_like(best)
     started = (guess[0], guess[1].copy(), guess[1])
-    assert whole_rows(forest, weights, bounds, True, noisy[None], found, started, True) == 1
+    assert (
+        whole_rows(forest, weights, bounds, True, noisy[None], np.zeros(1, dtype=np.int64), found, started, True) == 1
+    )
     assert np.array_equal(found, best)
 
 

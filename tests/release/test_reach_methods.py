@@ -238,7 +238,7 @@ def test_whole_noise_made_for_exact_figures_meets_the_budget(tmp_path, law, kind
     table = made.tables[0]
     found = made.guarantee.rho / 0.2 if kind == "gaussian" else made.guarantee.epsilon / 0.5
     assert 1 - 1e-9 < found <= 1
-    assert (made.guarantee.scope, made.guarantee.records, made.guarantee.status) == ("invariant-sharing", 2, "proved")
+    assert (made.guarantee.scope, made.guarantee.records, made.guarantee.status) == ("invariant-sharing", 4, "proved")
     truth = table.query.answer(np.full(5, 10))
     drawn = table.mechanism.simulate(truth, 50)
     exact = np.asarray(table.query.tree.depth) < 2

@@ -14,7 +14,7 @@ app = typer.Typer(
     name="holdfast",
     help="Differentially private tables in which everything that must hold, holds exactly.",
     epilog="Exit codes: 0 done; 1 a fault of holdfast; 2 wrong command line; 3 refused; 4 the ledger has too little "
-    "left; 5 verify found a difference; 130 interrupted.",
+    "left; 5 verify found a difference; 6 audit refuted a statement; 130 interrupted.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -92,6 +92,21 @@ def explain(spec: SpecFile, json: Json = False, quiet: Quiet = False) -> None:
         from holdfast.cli import verbs
 
         verbs.explain(spec, json, quiet)
+
+
+@app.command()
+def audit(
+    spec: SpecFile,
+    seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Try to refute what the release would promise, on made-up neighbouring data; reads no confidential data."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        if not verbs.audit(spec, seconds, json, quiet):
+            raise Ending(6)
 
 
 @app.command()

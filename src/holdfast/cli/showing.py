@@ -81,6 +81,9 @@ def plan(found: Any) -> None:
     console.print("\n[bold]What it promises[/bold]")
     for statement in job.guarantees:
         console.print(f"  {escape(str(statement))}")
+    for table in found.tables:
+        if table.protects is not None:
+            console.print(_protects(table, several=len(found.tables) > 1))
     if found.unprotected or found.disclosed:
         console.print("\n[bold]What stays unprotected[/bold]")
         for words in (*found.unprotected, *found.disclosed):
@@ -99,6 +102,18 @@ def plan(found: Any) -> None:
             f"  Choosing the records of each person takes about {more:.0f} MiB more for every million records, or disk "
             "where memory ends."
         )
+
+
+def _protects(table: Any, *, several: bool) -> Table:
+    """Records that must change together, column by column."""
+    where = f" ({table.name})" if several else ""
+    title = f"\nRecords that must change together before a value can become another, with all exact figures kept{where}"
+    shown = Table(title=escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("column", "records", "hidden with", "one record alone"):
+        shown.add_column(name)
+    for row in table.protects.rows:
+        shown.add_row(*(escape(words) for words in row.in_columns))
+    return shown
 
 
 def _levels(table: Any) -> Table:

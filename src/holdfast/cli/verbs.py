@@ -83,6 +83,20 @@ def explain(spec: Path, json: bool, quiet: bool) -> None:
         showing.sections(found)
 
 
+def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
+    """Try to refute what a spec promises; return whether nothing was refuted."""
+    from holdfast.release.audit import audit as audited
+
+    job = job_of(spec, quiet or json)
+    with showing.working(quiet or json) as step:
+        found = audited(job, seconds, step)
+    if json:
+        showing.data(found.as_mapping())
+    elif not quiet:
+        showing.sentence(str(found))
+    return not found.violated
+
+
 def schema(what: str) -> None:
     """Print a JSON Schema."""
     one_of("schema", what, SCHEMAS)

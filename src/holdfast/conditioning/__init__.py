@@ -1,6 +1,6 @@
 """The ways to compute `given`, and its privacy statement."""
 
-from holdfast.conditioning.choose import Plan, Way, choose, name_of, ways
+from holdfast.conditioning.choose import Plan, Way, choose, name_of, refuse_tau, ways
 from holdfast.conditioning.evidence import LARGEST_TAU, LEAST_TAU, TAU, Evidence, distance_of
 from holdfast.conditioning.price import forget
 from holdfast.conditioning.problem import Problem
@@ -21,6 +21,7 @@ __all__ = [
     "forget",
     "name_of",
     "promise",
+    "refuse_tau",
     "statement_for",
     "ways",
 ]

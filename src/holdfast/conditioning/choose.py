@@ -94,6 +94,12 @@ def ways() -> tuple[Way, ...]:
     return cast("tuple[Way, ...]", WAYS + NEAR + ASKED_FOR)
 
 
+def refuse_tau(method: str | None, tau: float | None) -> None:
+    """Refuse a distance that was asked for where nothing measures it."""
+    if tau is not None and method is not None and method in {name_of(cast("Way", way)) for way in ASKED_FOR}:
+        raise Refused(metropolis.NO_TAU)
+
+
 def name_of(way: Way) -> str:
     """The name by which a user asks for a way."""
     return way.__name__.rsplit(".", 1)[-1]

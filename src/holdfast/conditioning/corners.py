@@ -21,8 +21,9 @@ from holdfast.randomness import seeded
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: How many corners are looked for, and seconds for each.
-CORNERS, SECONDS = 4, 5.0
+#: How many corners are looked for, and nodes of branch and bound and steps of the simplex method for each: amounts of
+#: work and no time, since they decide what is measured, and with it how long walks are and whether they are refused.
+CORNERS, NODES, STEPS = 4, 500, 200_000
 #: Steps of room of a cell, in standard deviations of its noise, and what each unit of it is worth.
 ROOM = ((0.25, 16.0), (0.5, 8.0), (0.75, 4.0), (1.5, 2.0), (3.0, 1.0))
 NO_TABLE = "no public table was found at which the walk can be measured: use onto(), or ask for fewer constraints"
@@ -41,7 +42,7 @@ def public_tables(problem: Problem, truth: Ints) -> list[Ints]:
     found: dict[bytes, Ints] = {}
     for costs in np.where(both, 2 * words - 1, words * pull):
         program.col_cost_ = costs
-        solver = quiet_solver(time_limit=SECONDS)
+        solver = quiet_solver(mip_max_nodes=NODES, simplex_iteration_limit=STEPS)
         solver.passModel(program)
         solver.run()
         values = np.array(solver.getSolution().col_value)
@@ -61,7 +62,7 @@ def roomy_table(problem: Problem, truth: Ints) -> Floats | None:
     """
     n, widths = problem.law.n, np.sqrt(problem.law.variances)
     low, high = problem.system.integer_bounds(problem.unit)
-    solver = quiet_solver(time_limit=SECONDS)
+    solver = quiet_solver(simplex_iteration_limit=STEPS)
     solver.passModel(_program(problem, truth))
     for k, (length, worth) in enumerate(ROOM, start=1):
         solver.addVars(n, np.zeros(n), length * widths)

@@ -43,7 +43,7 @@ def _measured(problem: Problem) -> bool:
 
 def _dense_root(problem: Problem) -> npt.NDArray[np.float64] | None:
     """F with F Fᵀ = Q(QᵀΣ⁻¹Q)⁻¹Qᵀ, or None when the unmeasured outputs leave a direction without noise law."""
-    basis = linalg.null_space(problem.space.rows.toarray()) if problem.space.rank else np.eye(problem.law.n)
+    basis = problem.space.orthonormal()
     precision = basis.T @ (basis / problem.law.variances[:, None])
     values, vectors = linalg.eigh(precision)
     if values.size and values[0] <= values[-1] * 1e-12:

@@ -95,7 +95,7 @@ def sampler_of(problem: Problem) -> Sampler | None:
     """Chains for the law of a problem, in units of its largest scale; None where its factors would be too large."""
     kept: dict[str, Any] = problem.__dict__
     if "_gibbs" not in kept:
-        rows = sparse.csr_array(problem.space.rows)
+        rows = sparse.csr_array(problem.space.sound.rows)
         rows.sort_indices()
         scales = _scales(problem) / _unit(problem)
         kept["_gibbs"] = _made(
@@ -148,7 +148,7 @@ class Sampler:
             rounds = [self.advance(now, stream).copy() for _ in range(-(-size // STUDY_CHAINS))]
             return np.concatenate(rounds)[:size]
 
-        return simulated_spread(states)
+        return simulated_spread(states, chains=STUDY_CHAINS)
 
     def start(self, count: int, stream: Stream) -> Floats:
         """One step from no noise: every variance is then the square of a normal number."""

@@ -22,6 +22,7 @@ from holdfast.arguments import Refused
 from holdfast.conditioning.corners import roomy_table
 from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
+from holdfast.conditioning.giving_up import first_kept, last_tries
 from holdfast.conditioning.in_turn_offers import SEED, Layout, MixtureChain, Rejection
 from holdfast.conditioning.in_turn_steps import Ints
 from holdfast.conditioning.problem import Problem, Truth
@@ -33,14 +34,18 @@ from holdfast.randomness import Stream, seeded
 MOST_OUTPUTS, MOST_WORK = 2_000, 3e7
 #: Widest noise, as a standard deviation: sums of cells stay exact in doubles, and remainders even.
 WIDEST = 2.0**16
-#: Fewest dimensions at which bounds are kept by drawing again, draws for each table, and chains that run at once.
-FEWEST_BOUNDED, MOST_AGAIN, AT_ONCE = 13, 200, 32
+#: Fewest dimensions at which bounds are kept by drawing again, and chains that run at once.
+FEWEST_BOUNDED, AT_ONCE = 13, 32
+#: Noise that breaks a bound is the last that is tried with probability 2^−10: so many draws for each table in the mean,
+#: at most, whatever the table.
+GIVING_UP_BITS = 10
+MEAN_TRIES = 2**GIVING_UP_BITS
 #: Least share of offers within the bounds of the roomiest table with the held figures, how many are looked at, and how
 #: far that table may be outside by rounding.
 LEAST_WITHIN, OFFERS, NEARLY = 0.01, 1_024, 1e-6
 #: Largest rate 1/λ of Laplace noise: where noise is narrower, some states are hardly ever left.
 LARGEST_RATE = 0.8
-#: Least share of offers that are accepted.
+#: Least share of offers that are accepted: proved for Gaussian noise, measured for Laplace noise.
 LEAST_SHARE = 0.05
 #: Fewest steps of any chain, whatever was measured, and how many times longer a chain runs than any pair was apart.
 FEWEST_STEPS, LONGER = 20, 3
@@ -51,7 +56,11 @@ MOST_STEPS = 2_000
 #: Chains whose states errors are measured on.
 WALKS = 200
 
-AGAIN_WORDS = "; noise that breaks a bound is drawn again, {most} times at most, which is paid for in this distance"
+AGAIN_WORDS = (
+    "; noise that breaks a bound is drawn again, until a coin ends it, {most} times in the mean at most, which is paid "
+    "for in this distance"
+)
+NO_REFUSALS = "; how much a refusal to draw again tells is not known for Gaussian noise"
 TOO_RARE = "noise on this table is too rarely within its bounds: use onto(), less noise or fewer bounds"
 
 #: Numbers of steps that were measured before: problems of one law and one set of equalities share theirs.
@@ -88,7 +97,10 @@ def _made(problem: Problem) -> Rejection | MixtureChain | None:
     each = scales[np.zeros(law.n, dtype=np.int64) if law.which is None else law.which][layout.cells]
     if law.kind == "laplace" and 1 / each.min() > LARGEST_RATE:
         return None
-    made = Rejection.of(layout, each) if law.kind == "gaussian" else MixtureChain.of(layout, 1 / each)
+    if law.kind == "gaussian":
+        offers = Rejection.of(layout, each)
+        return offers if offers.least_share() >= LEAST_SHARE else None
+    made = MixtureChain.of(layout, 1 / each)
     return made if made.share() >= LEAST_SHARE else None
 
 
@@ -99,10 +111,12 @@ def accepts(problem: Problem) -> bool:
 
 def evidence(problem: Problem) -> Evidence:
     """Gaussian noise: the proved bound on rounding. Laplace noise: what the couplings are asked for."""
-    again = AGAIN_WORDS.format(most=MOST_AGAIN) if problem.depends_on_data else ""
+    again = AGAIN_WORDS.format(most=MEAN_TRIES) if problem.depends_on_data else ""
     if problem.law.kind == "laplace":
         return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau) + again)
-    return Evidence(_tries(problem) * _rounding(problem), True, ROUNDED_WORDS + again)
+    if problem.depends_on_data:
+        return Evidence(_tries(problem) * _rounding(problem), False, ROUNDED_WORDS + again + NO_REFUSALS)
+    return Evidence(_rounding(problem), True, ROUNDED_WORDS)
 
 
 def least_tau(problem: Problem) -> float:
@@ -113,15 +127,20 @@ def least_tau(problem: Problem) -> float:
 
 
 def _tries(problem: Problem) -> int:
-    """How often noise is drawn for one table, at most: the distance adds up over these draws."""
-    return MOST_AGAIN if problem.depends_on_data else 1
+    """How often noise is drawn for one table in the mean, at most: the distance adds up over these draws."""
+    return MEAN_TRIES if problem.depends_on_data else 1
 
 
 def _rounding(problem: Problem) -> float:
-    """What rounding adds to the distance in one offer or one step of a chain, at most (docs/theory/walks.md)."""
-    n, widest = problem.law.n, float(np.sqrt(problem.law.variances.max()))
-    offered = n * (2.0**-45 + widest * 2.0**-54)
-    return 2 * offered + n * widest * 2.0**-52 if problem.law.kind == "laplace" else offered
+    """What rounding adds to the distance in one draw or one step of a chain, at most (docs/theory/walks.md, §5).
+
+    Errors of offers count 1/share times among those that are accepted.
+    """
+    n, widest, found = problem.law.n, float(np.sqrt(problem.law.variances.max())), _found(problem)
+    offered = n * (2.0**-44 + widest * 2.0**-50)
+    if isinstance(found, Rejection):
+        return offered / found.least_share()
+    return 2 * offered
 
 
 def _drawn(problem: Problem, size: int, stream: Stream) -> Ints:
@@ -134,22 +153,27 @@ def _drawn(problem: Problem, size: int, stream: Stream) -> Ints:
 
 
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
-    """Draw noise such that truth + noise satisfies the system, (size, n)."""
+    """Draw noise such that truth + noise satisfies the system, (size, n).
+
+    *Guarantee:* with bounds the statement holds for the release or refusal (docs/theory/walks.md, Proposition 8).
+    """
     if not problem.depends_on_data:
         return _drawn(problem, size, stream)
     table = np.asarray(truth, dtype=np.int64)
     _refuse_without_room(problem, table)
     noise = np.empty((size, problem.law.n), dtype=np.int64)
-    missing, tries = np.arange(size), 0
+    missing = np.arange(size)
     while missing.size:
-        each = min(MOST_AGAIN - tries, -(-AT_ONCE // missing.size))
-        if each == 0:
+        shape = missing.size, -(-AT_ONCE // missing.size)
+        found = _drawn(problem, shape[0] * shape[1], stream)
+        inside = _within(problem, table, found).reshape(shape)
+        first = first_kept(inside, last_tries(inside.size, GIVING_UP_BITS, stream).reshape(shape))
+        # A release is one draw; of many, for a study, only the first decides whether there are any.
+        if missing[0] == 0 and first[0] == -2:
             raise Refused(TOO_RARE)
-        found = _drawn(problem, missing.size * each, stream)
-        inside = _within(problem, table, found).reshape(missing.size, each)
-        first, good = inside.argmax(axis=1), inside.any(axis=1)
-        noise[missing[good]] = found.reshape(missing.size, each, -1)[good, first[good]]
-        missing, tries = missing[~good], tries + each
+        good = first >= 0
+        noise[missing[good]] = found.reshape(*shape, -1)[good, first[good]]
+        missing = missing[~good]
     return noise
 
 
@@ -195,7 +219,7 @@ def spread(problem: Problem) -> Spread | None:
             kept.append(chain.layout.noise(running, problem.law.n))
         return np.concatenate(kept)[:size]
 
-    return simulated_spread(states)
+    return simulated_spread(states, chains=None if isinstance(chain, Rejection) else WALKS)
 
 
 def _steps(problem: Problem, chain: MixtureChain) -> int:

@@ -6,6 +6,7 @@ Gaussian noise is drawn by rejection, Laplace noise by a chain that draws varian
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,9 +130,13 @@ class Rejection:
             raise Refused("drawing this noise was stopped by rounding: use onto(), or more noise")
         return states, log_weights - self.limit
 
-    def share(self) -> float:
-        """About the share of offers that are accepted; it is public."""
-        return float(np.exp(self.tried(TRIED * TRIED_STEPS, seeded(SEED))[1]).mean())
+    def least_share(self) -> float:
+        """The share of offers that are accepted, at least: all noise weighs at least 1 and at least Π √(2πv_j).
+
+        Both are proved after Proposition 5 (docs/theory/walks.md).
+        """
+        volume = 0.5 * float(np.log(2 * math.pi * self.plan.variances).sum())
+        return math.exp(max(0.0, volume) - self.limit - SLACK)
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw so many states."""

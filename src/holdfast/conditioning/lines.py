@@ -36,6 +36,8 @@ Floats = npt.NDArray[np.float64]
 MOST_DIMENSIONS = 300
 #: Directions for each dimension, and tries to find each of them.
 DIRECTIONS, TRIES = 32, 10
+#: Chains whose states errors are measured on.
+STUDY_CHAINS = 100
 #: Numbers of steps that were measured before, by law, bounds and held figures.
 MEASURED: dict[tuple[Any, ...], int] = {}
 
@@ -94,11 +96,11 @@ def spread(problem: Problem) -> Spread | None:
     chain = face.chain(np.zeros(problem.law.n))
 
     def states(size: int) -> Floats:
-        stream, count = seeded(1), 100
+        stream, count = seeded(1), STUDY_CHAINS
         now = chain.run(chain.start(count, stream), steps, stream)
         return face.noise(np.concatenate([chain.advance(now, stream).copy() for _ in range(-(-size // count))])[:size])
 
-    return simulated_spread(states)
+    return simulated_spread(states, chains=STUDY_CHAINS)
 
 
 def _basis(rows: sparse.csr_array) -> sparse.csc_array:

@@ -23,8 +23,10 @@ from holdfast.trees import Forest
 
 ONLY_NEAR = (
     "the draws come from a Markov chain that only comes near the law this statement is about; how near is not proved, "
-    "and no diagnostic proves it"
+    "and no diagnostic proves it: this delta supposes a total variation of {tau:.3g}, which nothing measures"
 )
+#: Why no distance can be asked for.
+NO_TAU = "method 'metropolis' takes no tau, because nothing measures how near its draws come: leave tau or method out"
 #: Share of proposals accepted that the step is tuned to (Roberts, Gelman and Gilks 1997).
 ACCEPTANCE = 0.234
 #: Steps in which a chain tunes its step, and steps it takes afterwards, for each leaf that moves freely. On a city of
@@ -65,9 +67,8 @@ def accepts(problem: Problem) -> bool:
 
 
 def evidence(problem: Problem) -> Evidence:
-    """Nothing is known about the distance of the draws from the law."""
-    del problem
-    return Evidence(0.0, False, ONLY_NEAR)
+    """Nothing is known about the distance of the draws from the law; one is supposed, and the words say so."""
+    return Evidence(problem.tau, False, ONLY_NEAR.format(tau=problem.tau))
 
 
 def target_of(problem: Problem, truth: Truth) -> Target:
@@ -119,7 +120,7 @@ def spread(problem: Problem) -> Spread | None:
         _, kept = warmed(target, 1, stream).run(size * thin, stream, thin)
         return target.noise(kept[0])
 
-    return simulated_spread(states)
+    return simulated_spread(states, chains=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.conditioning.evidence import PRICE, TAU, Evidence, distance_of, needed_tau
+from holdfast.conditioning.line_price import line_price
+from holdfast.conditioning.order_price import order_price
 from holdfast.conditioning.price import box_price, tree_price
+from holdfast.conditioning.row_price import row_price
+from holdfast.conditioning.slack_price import slack_price
 from holdfast.conditioning.union_price import union_price
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
@@ -19,6 +23,7 @@ from holdfast.privacy.composition import THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
 from holdfast.privacy.rounding import inward
+from holdfast.queries import Query
 
 #: Differences are tested for staying whole under projection up to so many cells.
 MOST_CELLS = 20_000
@@ -29,6 +34,8 @@ EQUALITIES = {
     "integer gaussian": "integer Gaussian noise on the lattice of the equalities keeps ρ (Poisson summation, "
     "THEORY §2); ε is converted from ρ",
 }
+#: What inequalities cost, each where its hypotheses hold: the first that answers is taken.
+PRICES = (box_price, line_price, tree_price, row_price, order_price, slack_price)
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
 UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
@@ -55,7 +62,7 @@ def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ())
     `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
     """
     found = _promise(base, system)
-    return Promise.of([_weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
+    return Promise.of([weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
 
 
 def default_tau(base: Additive, system: System) -> float:
@@ -77,10 +84,11 @@ def statement_for(
     base: Additive, system: System, differences: Differences, evidence: tuple[Evidence, ...] = (), **words: Any
 ) -> Guarantee:
     """Return the statement about some of the changes that keep every equality of a system without a union."""
-    return _weakened(_state(base, system, differences, **words), base, evidence)
+    return weakened(_state(base, system, differences, **words), base, evidence)
 
 
-def _weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+def weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    """The statement about draws that come as near to the law as the evidence says."""
     return _weaker(statement, base, evidence) if evidence else statement
 
 
@@ -144,7 +152,10 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
             return [base.integer_gaussian(loss, None, because=because, **words)]
         return [base.continuous_gaussian(loss, because=EQUALITIES["gaussian"], **words)]
     words["exact"] = False
-    price = box_price(base, system, differences, **words) or tree_price(base, system, differences, **words)
+    found = (price(base, system, differences, **words) for price in PRICES)
+    price = next((statement for statement in found if statement is not None), None)
+    if price is not None and not _bounds_on_cells(base.query, system):
+        price = replace(price, caveats=(*price.caveats, THESE_RECORDS_ONLY))
     if kind == "laplace":
         if price is not None:
             return [price]
@@ -152,6 +163,26 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
     if not integer:
         return [base.continuous_gaussian(loss, because=FREE, **words)]
     return [] if price is None else [price]
+
+
+def _bounds_on_cells(query: Query, system: System) -> bool:
+    """Whether every bound is on a single cell or follows from counts not being negative.
+
+    Then tables between two that keep to the bounds do so too, and a priced statement can be carried over to more
+    records (docs/theory/composition.md, Lemma).
+    """
+    if query.identity:
+        return system.inequalities.count == 0
+    if system.inequalities.count or query.cells is None:
+        return False
+    low, high = system.real_bounds()
+    beyond_signs = (low > 0) | np.isfinite(high)
+    if query.levels is not None and not beyond_signs.any():
+        return True  # counts and margins: no entry is negative
+    rows = sparse.csr_array(query.columns)
+    several = np.diff(rows.indptr) > 1
+    signed = np.asarray(rows.min(axis=1).todense()).ravel() < 0
+    return not (several & (beyond_signs | (signed & np.isfinite(low)))).any()
 
 
 def _invariants(base: Additive, system: System) -> Promise:

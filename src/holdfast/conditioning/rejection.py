@@ -1,7 +1,8 @@
 """Draw, look, draw again: where what must hold has positive probability.
 
-Law: the conditional law, exact for integer noise. The work is bounded, and a problem whose equalities alone make
-success too rare is not accepted at all.
+Law: the conditional law, exact for integer noise. A problem whose equalities alone make success too rare is not
+accepted at all. Laplace noise is given up by a coin, and the statement holds for a refusal too (`giving_up.py`);
+Gaussian noise, for which no such rule is known, is drawn until it holds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.conditioning.giving_up import last_tries
 from holdfast.conditioning.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
@@ -21,10 +23,12 @@ from holdfast.randomness import Stream, seeded
 LEAST_SHARE = 2e-5
 #: Most inequalities on continuous noise: a table on all of their borders at once still leaves room, 1/9! for an order.
 MOST_HALF_SPACES = 8
-#: Whole vectors tried for one draw before giving up; e^-20 of the problems at LEAST_SHARE would need more.
-MOST_TRIES = 1_000_000
+#: A try that fails is the last one with probability 2^−20: one draw in twenty is given up at LEAST_SHARE.
+GIVING_UP_BITS = 20
 #: Numbers drawn at once.
 BATCH = 1 << 20
+
+TOO_RARE = "what must hold is too rare under this noise: drawing did not end; use onto() or more noise"
 
 
 def accepts(problem: Problem) -> bool:
@@ -66,15 +70,16 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     """Draw noise that makes truth + noise satisfy the system, (size, n)."""
     n = problem.law.n
     kept: list[npt.NDArray[Any]] = []
-    found, tried, batch = 0, 0, 16
+    found, batch = 0, 16
     while found < size:
-        if tried > MOST_TRIES * (found + 1):
-            raise Refused("what must hold is too rare under this noise: drawing did not end; use onto() or more noise")
         noise = problem.law.draw(batch, stream)
-        good = noise[_holds(problem, noise, truth)]
-        kept.append(good)
-        found += len(good)
-        tried += batch
+        held = _holds(problem, noise, truth)
+        # A release is one draw; of many, for a study, only the first decides whether there are any.
+        asked = np.cumsum(held) == 0 if problem.law.kind == "laplace" and not found else np.zeros(batch, dtype=bool)
+        if asked.any() and (last_tries(batch, GIVING_UP_BITS, stream) & asked).any():
+            raise Refused(TOO_RARE)
+        kept.append(noise[held])
+        found += int(held.sum())
         batch = min(2 * batch, max(16, BATCH // n))
     return np.concatenate(kept)[:size]
 

@@ -16,6 +16,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.conditioning.typical import Typical
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -40,6 +42,26 @@ def windows(scale: float, gaussian: bool, cells: Ints) -> Ints:
     return np.ceil(((target + np.multiply.outer(cells, moments)) / tilts).min(axis=1)).astype(np.int64)
 
 
+def beyond(scale: float, gaussian: bool, deviations: Floats) -> Floats:
+    """How far from their mean sums with these deviations are followed, for cells with scale λ or σ²."""
+    target = math.log(2 / TAIL)
+    single = math.sqrt(2 * scale * target) if gaussian else scale * target
+    return np.asarray(single + deviations * math.sqrt(2 * target))
+
+
+def widest_window(scale: float, gaussian: bool, cells: int) -> int:
+    """No window is wider, whatever the data: deviations of up to √cells/2 scales."""
+    deviation = (math.sqrt(scale) if gaussian else scale) * max(1.5, math.sqrt(cells) / 2)
+    return math.ceil(float(beyond(scale, gaussian, np.array(deviation)))) + 1
+
+
+def _bridge(variances: Floats) -> Floats:
+    """The deviations of sums of columns j … of a row, were they normal and the row held."""
+    after = np.cumsum(variances[:, ::-1], axis=1)[:, ::-1]
+    before = after[:, :1] - after
+    return np.asarray(np.sqrt(after * before / np.maximum(after[:, :1], 1e-300)))
+
+
 class Windows(NamedTuple):
     """How far cells are drawn, and how far the messages of columns and the sums of columns j … of a row reach."""
 
@@ -47,6 +69,24 @@ class Windows(NamedTuple):
     reach: int
     depth: int
     widths: Ints
+
+    @classmethod
+    def around(cls, found: Typical, centre: Ints, scale: float, gaussian: bool, most: int) -> tuple[Windows, Ints]:
+        """Windows for noise less its centre, where bounds push it about; also the reach of every cell by itself.
+
+        Sums of cells whose tails fall like e^{−u/λ}, with a deviation of s, stay within λL + s√(2L) of their mean but
+        for e^{−L} (docs/theory/walks.md, §2).
+        """
+        off, held = found.means - centre, found.deviations**2
+        cells = np.minimum(most, np.ceil(np.abs(off) + beyond(scale, gaussian, found.deviations)))
+        after, beside = np.cumsum(held[::-1], axis=0)[::-1], np.cumsum(off[:, ::-1], axis=1)[:, ::-1]
+        below = np.abs(np.cumsum(off[::-1], axis=0)[::-1])
+        depths = below + beyond(scale, gaussian, np.sqrt(np.minimum(after, after[0] - after + held[0])))
+        across = (np.abs(beside) + beyond(scale, gaussian, _bridge(found.variances))).max(axis=0)
+        widths = np.minimum(most, np.ceil(np.append(across, 1.0))).astype(np.int64)
+        reach = int(cells.max())
+        depth = max(reach, int(min(most, math.ceil(depths.max()))), int(np.abs(centre.sum(axis=0)).max()) + 1)
+        return cls(reach, reach, depth, widths), cells.astype(np.int64)
 
     @classmethod
     def of(cls, scale: float, gaussian: bool, rows: int, columns: int) -> Windows:
@@ -65,15 +105,17 @@ class Table(NamedTuple):
     which: Ints  # (columns,): class of each column
     widths: Ints  # (columns + 1,): sums of columns j … of a row are followed from −widths[j] to widths[j]
     core: int  # noise of −core … core is drawn; core ≤ reach
+    sums: Ints  # (columns,): what each column sums to
 
 
-def prepared(weights: Floats, which: Ints, sizes: Windows) -> Table:
+def prepared(weights: Floats, which: Ints, sizes: Windows, sums: Ints | None = None) -> Table:
     """Convolve the weights of each column from the last row upwards; each message is scaled to a largest entry of 1."""
+    sums = np.zeros(which.size, dtype=np.int64) if sums is None else sums
     rows, classes, _ = weights.shape
     below = np.zeros((rows + 1, classes, 2 * sizes.depth + 1))
     below[rows, :, sizes.depth] = 1.0
     _fill(weights, below)
-    return Table(weights, below, which, sizes.widths, min(sizes.core, weights.shape[2] // 2))
+    return Table(weights, below, which, sizes.widths, min(sizes.core, weights.shape[2] // 2), sums)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -163,7 +205,7 @@ def propose(
     With limits, row r is accepted with probability P_r/limits[r], and the draw ends at the first row that is not.
     """
     rows, columns = noise.shape
-    needed = np.zeros(columns, dtype=np.int64)
+    needed = table.sums.copy()
     shares = np.empty((columns, table.weights.shape[2]))
     sums = np.empty((columns + 1, 2 * table.widths.max() + 1))
     log_weight = 0.0

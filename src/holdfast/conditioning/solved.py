@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.constraints.elimination import eliminate
-from holdfast.constraints.lattice import rational_basis
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 
@@ -28,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 MOST_OUTPUTS = 200
 #: Least share of draws that are kept, and draws with which it is measured.
 LEAST_SHARE, TRIED = 0.01, 4_000
+#: How far the inverse of the numbers that are drawn may be from one.
+MISSED = 1e-10
 #: Numbers drawn at once.
 BATCH = 1 << 20
 
@@ -101,7 +101,9 @@ def _solution(problem: Problem) -> Solution | None:
 
 
 def _made(problem: Problem) -> Solution | None:
-    basis = rational_basis(eliminate(problem.space.rows)).toarray()
+    basis = problem.space.short_basis()
+    if basis is None:
+        return None
     rates = np.sqrt(2 / problem.law.variances)  # 0 where not measured
     keys: dict[tuple[int, ...], float] = {}
     for row, rate in zip(basis.tolist(), rates.tolist(), strict=True):
@@ -114,11 +116,14 @@ def _made(problem: Problem) -> Solution | None:
     order = np.argsort(-np.array(list(keys.values())), kind="stable")
     numbers, tied = numbers[order], np.array(list(keys.values()))[order]
     chosen = _independent_rows(numbers)
-    if (tied[chosen] == 0).any():
+    if len(chosen) < basis.shape[1] or (tied[chosen] == 0).any():
         return None
     others = np.setdiff1d(np.arange(len(tied)), chosen)
     back = np.linalg.inv(numbers[chosen])
-    return Solution(tied[chosen], tied[others], numbers[others] @ back, basis @ back)
+    if np.abs(numbers[chosen] @ back - np.eye(len(chosen))).max() > MISSED:
+        return None
+    outputs = problem.space.project(basis @ back)  # takes away what rounding left of the rows
+    return Solution(tied[chosen], tied[others], numbers[others] @ back, outputs)
 
 
 def _independent_rows(rows: Floats) -> npt.NDArray[np.int64]:

@@ -33,6 +33,7 @@ from holdfast.conditioning.rows_in_turn import (
     prepared,
     propose,
 )
+from holdfast.conditioning.two_way_share import log_least_share, missing_share
 from holdfast.noise.spread import Spread, simulated_quantiles, simulated_spread
 from holdfast.randomness import Stream, seeded
 
@@ -42,8 +43,11 @@ LARGEST_SCALE = 40.0
 MOST_CELLS = 10_000
 #: Least share of proposals that must be accepted, by the product of the ratios that are known beforehand.
 LEAST_SHARE = 1e-3
-#: What is added to the limits, so that rounding and windows never make a row more likely than its limit.
+#: What is added to the limits, so that rounding and windows never make a row more likely than its limit: at least this,
+#: and more where what windows cut away is not known to be so little.
 SLACK = 1e-4
+#: Largest distance from the law that rounding and windows may leave.
+LARGEST_DISTANCE = 1e-6
 #: Cells that errors are measured on where all have one law, and tables where not.
 POOLED, STUDY = 40_000, 2_000
 #: Draws on which errors were measured before, and how many of these are kept.
@@ -80,10 +84,13 @@ class Layout:
                 return cls(turned, scales, which[turned[0]], law.kind == "gaussian")
         return None
 
+    def windows(self) -> Windows:
+        """How far noise is followed."""
+        return Windows.of(float(max(self.scales)), self.gaussian, *self.cells.shape)
+
     def table(self) -> Table:
         """The weights, written out for the compiled draws."""
-        rows, columns = self.cells.shape
-        windows = Windows.of(float(max(self.scales)), self.gaussian, rows, columns)
+        windows, rows = self.windows(), len(self.cells)
         sizes = np.abs(np.arange(-windows.reach, windows.reach + 1)).astype(np.float64)
         exponents = [sizes**2 / (2 * float(s)) if self.gaussian else sizes / float(s) for s in self.scales]
         weights = np.repeat(np.exp(-np.array(exponents))[None], rows, axis=0)
@@ -97,15 +104,21 @@ class Proposals:
     layout: Layout
     table: Table
     limits: Floats
+    distance: float
 
     @classmethod
     def of(cls, layout: Layout) -> Proposals:
-        """Compute the limits M_r; they hold for every need c of the columns."""
+        """Compute the limits M_r; they hold for every need c of the columns (docs/theory/walks.md, Lemma 3a)."""
         table = layout.table()
-        limits = largest(table) * (1 + SLACK)
+        (rows, columns), scales = layout.cells.shape, [float(scale) for scale in layout.scales]
+        missing = missing_share(max(scales), layout.gaussian, rows, layout.windows())
+        limits = largest(table) * (1 + max(SLACK, 8 * columns * missing))
         if layout.gaussian:
             limits *= np.array([_theta_ratio(table, layout, r) for r in range(limits.size)])
-        return cls(layout, table, limits)
+        share = log_least_share(table, limits, scales, layout.gaussian)
+        relative = 12 * (table.weights.shape[2] + 100) * 2.0**-53 + 4 * TAIL
+        absolute = 4 * (2 * table.core + 1) * 2.0**-53 * math.exp(min(700.0, -share))
+        return cls(layout, table, limits, rows * columns * (relative + absolute))
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw so many tables, (size, rows, columns)."""
@@ -157,7 +170,8 @@ def _proposals(problem: Problem) -> Proposals | None:
         if layout is not None and _moderate(layout):
             found = Proposals.of(layout)
             share = np.prod(largest(found.table) / found.limits) if layout.gaussian else 1.0
-            kept["_proposals"] = found if share >= LEAST_SHARE else None
+            near = found.distance <= LARGEST_DISTANCE
+            kept["_proposals"] = found if share >= LEAST_SHARE and near else None
     result: Proposals | None = kept["_proposals"]
     return result
 
@@ -173,13 +187,11 @@ def accepts(problem: Problem) -> bool:
 
 
 def evidence(problem: Problem) -> Evidence:
-    """The proved bound on rounding and on what lies beyond the windows."""
+    """The proved bound on rounding and on what lies beyond the windows (docs/theory/walks.md, Proposition 3b)."""
     found = _proposals(problem)
     assert found is not None
-    rows, columns = found.layout.cells.shape
-    terms = found.table.below.shape[2] + 2 * int(found.table.widths.max()) + 100
     return Evidence(
-        rows * columns * (16 * terms * 2.0**-53 + 4 * TAIL),
+        found.distance,
         True,
         "the draws are made in doubles: their distance from the law is bounded by the number of operations, and this "
         "delta pays for it",
@@ -223,7 +235,7 @@ def spread(problem: Problem) -> Spread | None:
     if not alike:
         return simulated_spread(lambda _size: study.reshape(len(study), -1)[:, order])
     variance = float((study.astype(np.float64) ** 2).mean())
-    pooled = simulated_quantiles(lambda: study.reshape(-1, 1))
+    pooled = simulated_quantiles(lambda: study.reshape(-1, 1), lambda size: np.arange(size) // layout.cells.size)
 
     def variance_of(weights: npt.NDArray[np.float64]) -> float:
         table = weights[layout.cells]

@@ -24,7 +24,9 @@ from holdfast.conditioning.crossed import crossed_table
 from holdfast.conditioning.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.conditioning.moves import found_moves
 from holdfast.conditioning.problem import Problem, Truth
-from holdfast.conditioning.rows_in_turn import TAIL, Windows
+from holdfast.conditioning.rows_in_turn import TAIL, Table, Windows, widest_window
+from holdfast.conditioning.typical import Typical, rounded, typical
+from holdfast.conditioning.walk_rows import FAR as FREE
 from holdfast.conditioning.walk_rows import RowChain, tightened, tilted
 from holdfast.conditioning.walk_steps import CUT, FAR, Floats, Ints, Moves, walk, walk_coupled
 from holdfast.noise.convergence import PILOTS, advanced, worst_run_length
@@ -39,14 +41,18 @@ MOST_STEPS, MOST_TERMS = 1_000, 3e8
 LEAST_INSIDE, WALKS = 0.05, 200
 #: Widest noise, as a standard deviation: the work for one step grows with it, for whole tables with its square.
 WIDEST_LINES, WIDEST_ROWS = 2.0**12, 60.0
+#: Most weights of whole tables, 1 GiB: their windows may have to be as wide as this for some data.
+MOST_WEIGHTS = 2**27
+#: How often windows are laid anew around what was found within them, and the move, in scales, at which they stay.
+MOST_MOVES, NEARLY_STILL = 8, 2.0
+#: Tables of fewer rows are looked at with wide windows first.
+FEW_ROWS = 8
 #: Fewest steps of any walk, whatever was measured.
 FEWEST_STEPS = 20
 #: Steps that a tau must leave room for the rounding of: along lines, and by whole tables.
 USUAL_LINES, USUAL_ROWS = 1_000, 50
 #: How much flatter the law is from which walks start, and steps taken there.
 FLATTER, FIRST_STEPS = 0.25, 20
-#: Rounds of walks for those that end beyond a bound; with LEAST_INSIDE one draw in e^51 needs more.
-MOST_ROUNDS = 1_000
 #: Random words made at once.
 BATCH_WORDS = 1 << 20
 #: Seed of the measurements: they are public and can be repeated.
@@ -58,6 +64,7 @@ MEASURED: dict[Any, int] = {}
 PROBED_WORDS = (
     "; the law depends on the data here, so that was measured at public tables and may differ at the true one"
 )
+CUT_WORDS = "; windows are laid where the bounds push the noise, and what lies beyond is estimated, too"
 TOO_RARE = "the walk is too rarely within these bounds: use onto(), or ask for fewer bounds"
 
 
@@ -71,7 +78,7 @@ def refusal(problem: Problem) -> str:
     widest = float(np.sqrt(law.variances.max(initial=0.0)))
     if law.n > MOST_OUTPUTS:
         return f"method 'walk' takes up to {MOST_OUTPUTS} outputs that depend on each other, found {law.n}"
-    if crossed_table(system) is not None and widest <= WIDEST_ROWS:
+    if _row_cells(problem) is not None:
         return ""
     if problem.space.dimension > MOST_DIMENSIONS:
         return (
@@ -91,6 +98,7 @@ def accepts(problem: Problem) -> bool:
 def evidence(problem: Problem) -> Evidence:
     """What the couplings are asked for; a draw is refused where they do not give it."""
     probed = PROBED_WORDS if problem.depends_on_data else ""
+    probed += CUT_WORDS if problem.depends_on_data and _row_cells(problem) is not None else ""
     return Evidence(problem.tau, False, NEAR_WORDS.format(tau=problem.tau) + probed)
 
 
@@ -100,9 +108,12 @@ def least_tau(problem: Problem) -> float:
 
 
 def _row_cells(problem: Problem) -> Ints | None:
-    """The cells of a two-way table that is walked by whole tables; None where lines are walked."""
-    wide = float(np.sqrt(problem.law.variances.max(initial=0.0))) > WIDEST_ROWS
-    return None if wide else crossed_table(problem.system)
+    """The cells of a two-way table that is walked by whole tables, no more rows than columns; None: along lines."""
+    n, wide = problem.law.n, float(np.sqrt(problem.law.variances.max(initial=0.0))) > WIDEST_ROWS
+    if wide or 2 * n * widest_window(*_window_scale(problem), n) > MOST_WEIGHTS:
+        return None
+    found = crossed_table(problem.system)
+    return found if found is None or len(found) <= found.shape[1] else np.ascontiguousarray(found.T)
 
 
 def _rounding(problem: Problem) -> float:
@@ -110,10 +121,7 @@ def _rounding(problem: Problem) -> float:
     n, widest = problem.law.n, 1 + float(np.sqrt(problem.law.variances.max(initial=0.0)))
     cells = _row_cells(problem)
     if cells is not None:
-        scale, gaussian = _window_scale(problem)
-        sizes = Windows.of(scale, gaussian, *cells.shape)
-        terms = 2 * (sizes.depth + int(sizes.widths.max())) + 100
-        return n * (16 * terms * 2.0**-53 + 4 * TAIL)
+        return n * (12 * (2 * widest_window(*_window_scale(problem), n) + 4) * 2.0**-53 + 4 * TAIL)
     # A line has less than 40 terms per standard deviation, each e to a sum of n parts that is n to n + 37 in size.
     each = (100 * widest + (37 + 2 * n) * (n + 2)) * 2.0**-53 + 2 * widest * CUT
     within = 2 / LEAST_INSIDE if problem.depends_on_data else 1.0
@@ -135,14 +143,12 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     lines, steps = _lines(problem, truth)
     noise = np.empty((size, problem.law.n), dtype=np.int64)
     missing = np.arange(size)
-    for _ in range(MOST_ROUNDS):
+    while missing.size:  # giving up would tell about the data
         states = advanced(lines, lines.start(missing.size, stream), steps, stream)
         inside = lines.inside(states)
         noise[missing[inside]] = states[inside, : problem.law.n]
         missing = missing[~inside]
-        if not missing.size:
-            return noise
-    raise Refused(TOO_RARE)
+    return noise
 
 
 def spread(problem: Problem) -> Spread | None:
@@ -160,10 +166,9 @@ def spread(problem: Problem) -> Spread | None:
             kept.append(running[:, : problem.law.n].copy())
         return np.concatenate(kept)[:size]
 
-    cells = crossed_table(problem.system)
-    if cells is not None or problem.space.dimension == 0:
+    if _row_cells(problem) is not None or problem.space.dimension == 0:
         return simulated_spread(lambda size: draw(problem, None, size, seeded(SEED)))
-    return simulated_spread(states)
+    return simulated_spread(states, chains=WALKS)
 
 
 # --- whole tables ------------------------------------------------------------------------------------------------
@@ -182,20 +187,50 @@ def _window_scale(problem: Problem) -> tuple[float, bool]:
 
 
 def _row_chain(problem: Problem, cells: Ints, table: Ints) -> RowChain:
-    """The chain of whole tables at this table of true values."""
+    """The chain of whole tables at this table of true values; windows lie where bounds push the noise."""
     low, high = problem.system.integer_bounds(problem.unit)
     low = np.where(low > -LARGEST, low - table, -FAR)[cells]
     high = np.where(high < LARGEST, high - table, FAR)[cells]
     low, high = tightened(low, high)
-    rates, rows, columns = _rates(problem)[cells], *cells.shape
-    widest, (scale, gaussian) = float(1 / rates.min()), _window_scale(problem)
-    sizes = Windows.of(scale, gaussian, rows, columns)
-    reach = min(sizes.core, int(max(np.abs(low).max(), np.abs(high).max())))
-    places = np.arange(-reach, reach + 1)
-    energies = rates[:, :, None] * (places**2 if gaussian else np.abs(places))
-    inside = (places >= low[:, :, None]) & (places <= high[:, :, None])
-    weights = np.where(inside, np.exp(-energies), 0.0)
-    return RowChain(tilted(weights, sizes, 2 / math.sqrt(widest) if gaussian else 2 / widest))
+    rates, (scale, gaussian) = _rates(problem)[cells], _window_scale(problem)
+    if not problem.system.has_bounds:  # what is proved of free cells holds (docs/theory/walks.md, Proposition 3)
+        sizes, centre = Windows.of(scale, gaussian, *cells.shape), np.zeros(cells.shape, dtype=np.int64)
+        reaches = np.full(cells.shape, sizes.core)
+        return RowChain(_tilted(problem, rates, (low, high), (sizes, reaches), centre, np.zeros(len(cells)))[0], centre)
+    found, usual = typical(rates, gaussian, low, high, FREE), widest_window(scale, gaussian, cells.size)
+    centre = np.zeros(cells.shape, dtype=np.int64)
+    for turn in range(MOST_MOVES):
+        # Sums of few cells are not normal: where columns are short, what is typical is only a start.
+        wide = turn == 0 and len(cells) < FEW_ROWS
+        centre = centre if wide else rounded(found.means)
+        most = max(usual, MOST_WEIGHTS // (2 * cells.size)) if wide else usual
+        windows = Windows.around(found, centre, scale, gaussian, most)
+        proposals, inner = _tilted(problem, rates, (low, high), windows, centre, found.tilts)
+        moved = np.abs(inner.means).max(initial=0.0)
+        found = inner._replace(means=inner.means + centre)
+        if not wide and moved < NEARLY_STILL * scale ** (0.5 if gaussian else 1.0):
+            break
+    return RowChain(proposals, centre)
+
+
+def _tilted(
+    problem: Problem,
+    rates: Floats,
+    bounds: tuple[Ints, Ints],
+    windows: tuple[Windows, Ints],
+    centre: Ints,
+    tilts: Floats,
+) -> tuple[Table, Typical]:
+    """Weights of noise less its centre, within bounds and windows, and rows that sum to 0 in the mean."""
+    (low, high), (sizes, reaches), (scale, gaussian) = bounds, windows, _window_scale(problem)
+    places = np.arange(-int(reaches.max()), int(reaches.max()) + 1)
+    noise = places + centre[:, :, None]
+    inside = (noise >= low[:, :, None]) & (noise <= high[:, :, None]) & (np.abs(places) <= reaches[:, :, None])
+    energies = rates[:, :, None] * (noise**2 if gaussian else np.abs(noise))
+    least = np.where(inside, energies, np.inf).min(axis=2, keepdims=True)
+    weights = np.where(inside, np.exp(np.minimum(least - energies, 0.0)), 0.0)
+    steepest = 2 / math.sqrt(2 * scale) if gaussian else 2 / scale
+    return tilted(weights, sizes, steepest, -centre.sum(axis=0), tilts)
 
 
 def _row_steps(problem: Problem, cells: Ints) -> int:
@@ -218,7 +253,11 @@ def _row_steps(problem: Problem, cells: Ints) -> int:
 
 
 def _row_probes(problem: Problem, cells: Ints) -> list[Ints]:
-    """Public tables at which the chain is measured: nearly empty, sparse, even and far from all bounds."""
+    """Public tables at which the chain is measured.
+
+    Nearly empty, sparse, even, far from all bounds, and two on which bounds push most: large cells on the diagonal, or
+    in one row and one column, among empty ones.
+    """
     low, high = problem.system.integer_bounds(problem.unit)
     if not problem.system.has_bounds:
         return [np.zeros(problem.law.n, dtype=np.int64)]
@@ -227,8 +266,11 @@ def _row_probes(problem: Problem, cells: Ints) -> list[Ints]:
     words = seeded(SEED).words(2 * cells.size).reshape(2, rows, columns)
     sparse_table = np.where(words[0] % np.uint64(5) == 0, words[1] % np.uint64(20), 0).astype(np.int64)
     far = np.full(cells.shape, int(10 * np.sqrt(problem.law.variances.max())) + 1, dtype=np.int64)
+    large = widest_window(*_window_scale(problem), cells.size)
+    crossing = (np.arange(rows)[:, None] == 0) | (np.arange(columns)[None, :] == 0)
+    pushed = (large * diagonal, large * crossing.astype(np.int64))
     found = []
-    for above in (diagonal, sparse_table, np.ones(cells.shape, dtype=np.int64), far):
+    for above in (diagonal, sparse_table, np.ones(cells.shape, dtype=np.int64), far, *pushed):
         base = np.where(low > -LARGEST, low, np.where(high < LARGEST, high - far.max(), 0))
         table = base.copy()
         table[cells] += above

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.conditioning.rows_in_turn import Floats, Ints, Table, Windows, Words, prepared, propose
+from holdfast.conditioning.typical import Typical
 from holdfast.randomness import Stream
 
 #: Rounds in which the tilts of the rows are improved.
@@ -26,11 +27,11 @@ BATCH_WORDS = 1 << 20
 
 
 @numba.njit(cache=True, nogil=True)
-def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (compiled)
-    """Mean and variance of every row's sum when columns are independent and each sums to 0."""
+def _cell_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (compiled)
+    """Mean and variance of every cell when columns are independent and each has its sum."""
     rows, columns, span = table.weights.shape
     reach, depth = span // 2, table.below.shape[2] // 2
-    means, variances = np.zeros(rows), np.zeros(rows)
+    means, variances = np.zeros((rows, columns)), np.zeros((rows, columns))
     for j in range(columns):
         above = np.zeros(2 * depth + 1)
         above[depth] = 1.0
@@ -40,39 +41,51 @@ def _row_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (co
             for u in range(-reach, reach + 1):
                 weight = table.weights[r, j, u + reach]
                 if weight > 0:
-                    # a + u + b = 0 for the sums a of the rows above and b of those below
+                    # a + u + b is the column's sum for the sums a of the rows above and b of those below
                     begin, end = max(-depth, -depth - u), min(depth, depth - u)
-                    inner = 0.0
+                    inner, rest = 0.0, table.sums[j] - u + depth
                     for a in range(begin, end + 1):
-                        inner += above[a + depth] * table.below[r + 1, j, -u - a + depth]
+                        if 0 <= rest - a <= 2 * depth:
+                            inner += above[a + depth] * table.below[r + 1, j, rest - a]
                         following[a + u + depth] += weight * above[a + depth]
                     total += weight * inner
                     first += u * weight * inner
                     second += u * u * weight * inner
             if total > 0:
-                means[r] += first / total
-                variances[r] += second / total - (first / total) ** 2
+                means[r, j] = first / total
+                variances[r, j] = second / total - (first / total) ** 2
             above = following / max(following.max(), 1e-300)
     return means, variances
 
 
-def tilted(weights: Floats, sizes: Windows, steepest: float) -> Table:
-    """The table whose rows sum to 0 in the mean when columns are independent; tilts are at most so steep."""
-    rows, columns, span = weights.shape
+def tilted(weights: Floats, sizes: Windows, steepest: float, sums: Ints, first: Floats) -> tuple[Table, Typical]:
+    """The table whose rows sum to 0 in the mean when columns are independent, starting from these tilts.
+
+    Also the moments of its cells, and their deviations once their row is held as well.
+    """
+    _, columns, span = weights.shape
     which = np.arange(columns)
     places = np.arange(span) - span // 2
-    tilts = np.zeros(rows)
-    table = prepared(weights, which, sizes)
-    for _ in range(ROUNDS):
-        means, variances = _row_moments(table)
-        if np.abs(means).max() < 0.05 * np.sqrt(variances.mean()):
+    logs = np.where(weights > 0, np.log(np.where(weights > 0, weights, 1.0)), -np.inf)
+
+    def leaning(tilts: Floats) -> Table:
+        leaned = logs + tilts[:, None, None] * places
+        return prepared(np.exp(leaned - leaned.max(axis=2, keepdims=True)), which, sizes, sums)
+
+    tilts = np.clip(first, -steepest, steepest)
+    table = leaning(tilts)
+    for turn in range(ROUNDS + 1):
+        cells, spread = _cell_moments(table)
+        means, variances = cells.sum(axis=1), spread.sum(axis=1)
+        if turn == ROUNDS or np.abs(means).max() < 0.05 * np.sqrt(variances.mean()):
             break
-        tilts -= np.clip(means / np.maximum(variances, 1e-9), -steepest / 2, steepest / 2)
+        # Rows move against each other: of two, both would take the whole step.
+        steps = (len(means) - 1) / len(means) * means / np.maximum(variances, 1e-9)
+        tilts = tilts - np.clip(steps, -steepest / 4, steepest / 4)
         tilts = np.clip(tilts, -steepest, steepest)
-        leaned = np.log(np.where(weights > 0, weights, 1.0)) + tilts[:, None, None] * places
-        leaned = np.where(weights > 0, leaned, -np.inf)
-        table = prepared(np.exp(leaned - leaned.max(axis=2, keepdims=True)), which, sizes)
-    return table
+        table = leaning(tilts)
+    held = 1 - spread / np.maximum(variances[:, None], 1e-300)
+    return table, Typical(cells, spread, np.sqrt(spread * np.clip(held, 0.0, 1.0)), tilts)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -103,9 +116,10 @@ def tightened(low: Ints, high: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class RowChain:
-    """States are the cells of a table and the log of its weight."""
+    """States are the cells of a table and the log of its weight; what is proposed is noise less its `centre`."""
 
     table: Table
+    centre: Ints
 
     @property
     def width(self) -> int:
@@ -120,6 +134,7 @@ class RowChain:
         for start in range(0, count, step):
             part = found[start : start + step]
             _offer(self.table, stream.words(each * len(part)).reshape(len(part), each), part)
+        found[:, :-1] += self.centre.ravel()
         return found
 
     def start(self, count: int, stream: Stream) -> npt.NDArray[Any]:

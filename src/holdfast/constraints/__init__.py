@@ -2,6 +2,7 @@
 
 from holdfast.constraints.constraint import Constraint
 from holdfast.constraints.exact_figures import ExactMargins, ExactNodes, exact_margins, exact_nodes
+from holdfast.constraints.hidden import revealed
 from holdfast.constraints.invariants import invariant
 from holdfast.constraints.null_space import NullSpace, TreeShape
 from holdfast.constraints.parts import Bounds, Part
@@ -33,4 +34,5 @@ __all__ = [
     "nonnegative",
     "ordered",
     "pinned",
+    "revealed",
 ]

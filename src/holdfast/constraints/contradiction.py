@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.arguments import Refused
 from holdfast.constraints.feasibility import Conflict, conflict, is_searched, whole_point
-from holdfast.constraints.parts import Part
+from holdfast.constraints.parts import FOLLOWS, Part
 
 #: Rows of a single contradictory part that a refusal lists.
 _LISTED = 6
@@ -95,7 +95,7 @@ def refuse_whole_contradiction(parts: Sequence[Part], n: int) -> None:
 
     Refuse as well what was searched in vain: it would be in vain again when noise is drawn.
     """
-    structural = [part for part in parts if part.origin == "structural"]
+    structural = [part for part in parts if part.origin == "structural" and part.source is not FOLLOWS]
     if not structural:
         return
     point, impossible = whole_point(structural, n)

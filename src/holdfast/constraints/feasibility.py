@@ -325,7 +325,12 @@ def whole_point(parts: Sequence[Part], n: int) -> tuple[npt.NDArray[np.int64] | 
     Return (point, False) if one is found and verified, (None, True) if it is proved that there is none, and
     (None, False) if nothing was decided.
     """
-    found = model(parts, n)
+    return whole_point_of(model(parts, n))
+
+
+def whole_point_of(found: Model) -> tuple[npt.NDArray[np.int64] | None, bool]:
+    """Search for whole numbers that satisfy a model exactly; the answer is that of `whole_point`."""
+    n = found.n
     if _crossing(found) is not None:
         return None, True
     point = simple_point(found)

@@ -149,6 +149,20 @@ def rational_basis(found: Elimination) -> sparse.csc_array:
     return _matrix(columns, found.n)
 
 
+def reduced_basis(rows: sparse.csr_array) -> npt.NDArray[np.int64] | None:
+    """Return short whole vectors (n, dimension) that span the null space of few independent rows; None beyond 64 bits.
+
+    They are a basis over the rationals, perhaps not of the lattice.
+    """
+    wide, dimension = flint.fmpz_mat(rows.toarray().tolist()).nullspace()
+    lines = [[int(wide[i, k]) for i in range(rows.shape[1])] for k in range(dimension)]
+    primitive = [[x // math.gcd(*line) for x in line] for line in lines]
+    short = [[int(x) for x in line] for line in flint.fmpz_mat(primitive).lll().tolist()]
+    if any(abs(x) >= LARGEST for line in short for x in line):
+        return None
+    return np.array(short, dtype=np.int64).T
+
+
 def _reduced_kernel(rows: Sequence[Row], columns: Sequence[int], rank: int) -> list[dict[int, int]]:
     """Return a reduced lattice basis of the whole vectors on `columns` that all rows send to zero.
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse import linalg
+from scipy import linalg, sparse
 
 from holdfast.arguments import Refused, reals
 from holdfast.constraints.elimination import Elimination, eliminate, peels
-from holdfast.constraints.lattice import lattice_basis, margin_basis, path_basis, rational_basis
+from holdfast.constraints.enclosed import EXACT, Enclosed, Encloser
+from holdfast.constraints.lattice import lattice_basis, margin_basis, path_basis, rational_basis, reduced_basis
 from holdfast.constraints.rows import TOLERANCE, products
+from holdfast.constraints.sound_rows import SoundRows
 
 #: Columns handled at a time where a dense copy is needed.
 _BLOCK = 256
+
+#: Rows with entries below this cannot be so nearly parallel that the rounding of one right-hand side matters.
+LARGE = 1000
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,32 +38,13 @@ class TreeShape:
     by: int
 
 
-def _solver(A: sparse.csr_array) -> Callable[[Floats], Floats]:
-    """Return the solution operator of A Aᵀ for independent rows A with entries near 1."""
-    gram = sparse.csc_array(A @ A.T)
-    gram.eliminate_zeros()
-    if gram.nnz == gram.shape[0]:
-        diagonal = gram.diagonal()
-        return lambda right: right / diagonal.reshape((-1,) + (1,) * (right.ndim - 1))
-    return linalg.splu(gram, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
-
-
-def _unit_rows(A: sparse.csr_array, weights: Floats | None = None) -> sparse.csr_array:
-    """Return A (columns times weights) with every row divided by its length: same null space, well scaled."""
-    scaled = A.astype(np.float64)
-    if weights is not None:
-        scaled = scaled @ sparse.diags_array(weights, format="csr")
-    lengths = linalg.norm(scaled, axis=1)
-    return sparse.csr_array(sparse.diags_array(1.0 / lengths, format="csr") @ scaled)
-
-
 @dataclass(frozen=True, eq=False)
 class NullSpace:
     """The vectors v in Rⁿ with A v = 0, for independent whole-number rows A (`rows`).
 
     `cube_margins` is (shape, keep) when the rows are exactly those margins of a cube's cells, otherwise None.
-    Projections are computed in doubles with one step of refinement: their relative error is a few units in
-    the last place times the condition of the rows; whoever derives a guarantee from them rounds outwards.
+    Projections are computed in doubles, from rows that are reduced first where they are nearly parallel (`sound`).
+    Whoever derives a guarantee from one asks for `enclosed`, which bounds every error.
     """
 
     n: int
@@ -120,9 +107,61 @@ class NullSpace:
         return self._lattice
 
     @cached_property
-    def _plain(self) -> tuple[sparse.csr_array, Callable[[Floats], Floats]]:
-        A = _unit_rows(self.rows)
-        return A, _solver(A)
+    def sound(self) -> SoundRows:
+        """Rows with the same null space on which doubles can be trusted; refused where there are none."""
+        return SoundRows.of(self.rows, trusted=self._trusted)
+
+    @cached_property
+    def _large(self) -> bool:
+        return max(-int(self.rows.data.min(initial=0)), int(self.rows.data.max(initial=0))) >= LARGE
+
+    @property
+    def _trusted(self) -> bool:
+        return self.tree is not None or self.cube_margins is not None
+
+    def sound_for(self, variances: Any) -> SoundRows:
+        """Return such rows in the norm of Σ⁻¹, Σ = diag(variances)."""
+        spread = reals("variances", variances, (self.n,))
+        bad = np.flatnonzero(spread <= 0)
+        if bad.size:
+            raise Refused(f"variances must be above 0, but the entry at position {bad[0]} is not")
+        if (spread == spread[0]).all():
+            return self.sound
+        return SoundRows.of(self.rows, np.sqrt(spread), trusted=self._trusted)
+
+    @cached_property
+    def _encloser(self) -> Encloser:
+        return Encloser(self.sound)
+
+    def enclosed(self, columns: Any) -> Enclosed:
+        """Return Π_N of each column of (n, m) with proved bounds of the error of every entry."""
+        values = self._columns(columns)
+        if values.ndim == 1:
+            values = values[:, None]
+        if np.abs(values).max(initial=0.0) >= EXACT:
+            raise Refused(f"columns must stay below 2**53 in size to be projected, found {np.abs(values).max():.3g}")
+        if self.rank == 0 or values.size == 0:
+            return Enclosed(values, np.zeros_like(values))
+        if self.is_zero:
+            return Enclosed(np.zeros_like(values), np.zeros_like(values))
+        return self._encloser.project(values)
+
+    def orthonormal(self) -> Floats:
+        """Return an orthonormal basis of N, dense, (n, dimension)."""
+        if self.rank == 0:
+            return np.eye(self.n)
+        unit = self.sound.unit.toarray()
+        return np.asarray(linalg.qr(unit.T)[0][:, self.rank :], dtype=np.float64)
+
+    def short_basis(self) -> npt.NDArray[np.int64] | None:
+        """Return whole vectors (n, dimension) that span N, dense; reduced where they are long, None beyond 64 bits."""
+        try:
+            found: npt.NDArray[np.int64] = self._basis.toarray()
+            if np.abs(found).max(initial=0) < LARGE:
+                return found
+        except Refused:
+            pass
+        return reduced_basis(self.sound.rows)
 
     def _columns(self, columns: Any) -> Floats:
         stored: bool = sparse.issparse(columns)
@@ -139,10 +178,7 @@ class NullSpace:
             return values
         if self.is_zero:
             return np.zeros_like(values)
-        A, solve = self._plain
-        for _ in range(2):  # the second pass removes the first one's rounding error from R
-            values = values - A.T @ solve(A @ values)
-        return values
+        return self.sound.project(values)
 
     def project_weighted(self, columns: Any, variances: Any) -> Floats:
         """Return x − ΣAᵀ(AΣAᵀ)⁻¹A x for Σ = diag(variances): the nearest point of N in the norm of Σ⁻¹."""
@@ -150,43 +186,30 @@ class NullSpace:
 
     def weighted_projection(self, variances: Any) -> Callable[[Any], Floats]:
         """Return `project_weighted` for these variances, with its factorisation made once."""
-        spread = reals("variances", variances, (self.n,))
-        bad = np.flatnonzero(spread <= 0)
-        if bad.size:
-            raise Refused(f"variances must be above 0, but the entry at position {bad[0]} is not")
         if self.rank == 0:
             return self._columns
         if self.is_zero:
             return lambda columns: np.zeros_like(self._columns(columns))
-        root = np.sqrt(spread)
-        A = _unit_rows(self.rows, root)
-        solve = _solver(A)
+        made = self.sound_for(variances)
 
         def projected(columns: Any) -> Floats:
             values = self._columns(columns)
-            if values.size == 0:
-                return values
-            wide = root.reshape((-1,) + (1,) * (values.ndim - 1))
-            values = values / wide
-            for _ in range(2):
-                values = values - A.T @ solve(A @ values)
-            return values * wide
+            return values if values.size == 0 else made.project(values)
 
         return projected
 
-    def correction(self, residuals: Floats, variances: Floats) -> Floats:
-        """Return ΣAᵀ(AΣAᵀ)⁻¹ r for residuals r (rank, m): the least change, in the norm of Σ⁻¹, with A·change = r."""
-        if self.rank == 0:
-            return np.zeros((self.n, residuals.shape[1]))
-        root = np.sqrt(variances)
-        scaled = self.rows.astype(np.float64) @ sparse.diags_array(root, format="csr")
-        lengths = linalg.norm(scaled, axis=1)[:, None]
-        A = _unit_rows(self.rows, root)
-        solve = _solver(A)
-        target = residuals / lengths
-        change = A.T @ solve(target)
-        change = change + A.T @ solve(target - A @ change)  # removes the first solve's rounding error
-        return np.asarray(root[:, None] * change)
+    def sides_of(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return A·values (n,): exactly for whole numbers, and for reals where rounding could tell rows apart."""
+        if values.dtype.kind in "iu":
+            return products(self.rows, values.astype(np.int64)[:, None])[:, 0]
+        if not self._large:
+            return np.asarray(self.rows @ values)
+        exact = [Fraction(value) for value in values.tolist()]
+        result = np.empty(self.rank, dtype=object)
+        for i, (start, stop) in enumerate(pairwise(self.rows.indptr.tolist())):
+            terms = (int(self.rows.data[k]) * exact[self.rows.indices[k]] for k in range(start, stop))
+            result[i] = sum(terms, Fraction(0))
+        return result
 
     def alike(self, *values: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Group coordinates with equal columns of A and equal entries in each of the given arrays.
@@ -224,19 +247,21 @@ class NullSpace:
         for start in range(0, wide.shape[1], _BLOCK):
             yield wide[:, start : start + _BLOCK]
 
-    def contains(self, columns: Any) -> Any:
+    def contains(self, columns: Any, size: Any = None) -> Any:
         """Tell whether a vector (a bool), or each column of a matrix (an array of bools), lies in N.
 
-        Whole numbers are tested exactly; reals within 1e-9 of the size of each row.
+        Whole numbers are tested exactly; reals within 1e-9 of the size Σ|a_i v_i| of each row, or of 1. A difference of
+        numbers is rounded as they are: `size` (n,) says how large they were. Rows with large entries are reduced first,
+        so that they are tested for what they say apart.
         """
         found = []
         for block in self._blocks(columns):
             if block.dtype.kind in "iu":
                 found.append((products(self.rows, block.astype(np.int64)) == 0).all(axis=0))
             else:
-                A = self.rows.astype(np.float64)
-                size = np.maximum(abs(A) @ np.abs(block), 1.0)
-                found.append((np.abs(A @ block) <= TOLERANCE * size).all(axis=0))
+                A = (self.sound.rows if self._large else self.rows).astype(np.float64)
+                known = np.abs(block) if size is None else np.maximum(np.abs(block), np.abs(size)[:, None])
+                found.append((np.abs(A @ block) <= TOLERANCE * np.maximum(abs(A) @ known, 1.0)).all(axis=0))
         result = np.concatenate(found).astype(bool) if found else np.zeros(0, dtype=bool)
         return bool(result[0]) if np.ndim(columns) == 1 else result
 

@@ -18,6 +18,8 @@ Kind = Literal["consistent", "nonnegative", "between", "ordered", "fixed", "equa
 
 #: Kinds whose rows say A z = b; ordered and at_least say A z ≥ b; an invariant says C z = C q(x).
 EQUALITIES = frozenset({"consistent", "fixed", "equals"})
+#: The source of a part that follows from others (`hidden`): a contradiction is named without it.
+FOLLOWS = "follows from other parts"
 #: How many positions a name lists before it says how many more there are.
 _LISTED = 6
 

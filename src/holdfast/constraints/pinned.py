@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -112,13 +112,18 @@ def pinned(
     return disclosure(known, wanted, float(positive("seconds", seconds)))
 
 
-def disclosure(known: list[Known], wanted: Any, seconds: float) -> Disclosure:
-    """Return the ranges of a query's outputs given everything known about the same cells."""
+def disclosure(known: list[Known], wanted: Any, seconds: float, own: list[Known] | None = None) -> Disclosure:
+    """Return the ranges of a query's outputs given everything known about the same cells.
+
+    `own`: those whose figures count as published; None: all of them. What others publish is then pinned.
+    """
+    told = known if own is None else own
     if pinned_trees.accepts(known, wanted):
-        return _on_tree(known, wanted)
+        return _on_tree(known, wanted, told)
     rows = cell_rows(known)
+    figures = cell_rows(told) if told else replace(rows, A=rows.A[:0], b=rows.b[:0])
     targets = tidy(sparse.csr_array(wanted.columns))
-    published = _published(targets, rows) | _settled(targets, carried(cell_rows(known, figures=False)))
+    published = _published(targets, figures) | _settled(targets, carried(cell_rows(known, figures=False)))
     closed = None
     if wanted.identity:
         closed = pinned_margins.cell_ranges(rows, (wanted.n,) if wanted.cube is None else wanted.cube.shape)
@@ -126,7 +131,7 @@ def disclosure(known: list[Known], wanted: Any, seconds: float) -> Disclosure:
         return _closed(*closed, published, wanted)
     found = pinned_programs.ranges(carried(rows), targets, seconds)
     single = np.flatnonzero((found.low == found.high) & ~published & (np.diff(targets.indptr) > 1))
-    published[_sums_of_figures(targets, rows, single)] = True
+    published[_sums_of_figures(targets, figures, single)] = True
     return Disclosure(found.low, found.high, found.attained, found.varies, published, wanted)
 
 
@@ -134,10 +139,10 @@ def _closed(low: Ints, high: Ints, published: Mask, wanted: Any) -> Disclosure:
     return Disclosure(low, high, np.ones(low.size, dtype=bool), low < high, published, wanted)
 
 
-def _on_tree(known: list[Known], wanted: Any) -> Disclosure:
+def _on_tree(known: list[Known], wanted: Any, told: list[Known]) -> Disclosure:
     before = pinned_trees.ranges(known, wanted, figures=False)
     published = before[0] == before[1]
-    for each in known:
+    for each in told:
         published[each.system.invariants.A.indices] = True
     tree = wanted.tree
     shown = published.reshape(tree.n, -1)

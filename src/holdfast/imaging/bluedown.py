@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from holdfast.imaging import projection
 from holdfast.imaging.level_by_level import fits, moved, simulated
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 
@@ -24,9 +24,9 @@ def accepts(problem: Problem) -> bool:
     return fits(problem, combined=True)
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move the noisy values, (size, n)."""
-    return moved(problem, noisy, right, combined=True)
+    return moved(problem, noisy, right, ties, combined=True)
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 
@@ -21,8 +21,9 @@ def accepts(problem: Problem) -> bool:
     return not unmeasured.any() or bool(problem.space.pinned_coordinates()[unmeasured].all())
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Clip the noisy values, (size, n), into their bounds; fixed and exact outputs take their value."""
+    del ties  # the nearest point is the only one
     if problem.integer:
         low, high = problem.system.integer_bounds(problem.unit)
         values = np.clip(noisy, np.maximum(low, -LARGEST), np.minimum(high, LARGEST))

@@ -12,7 +12,7 @@ from holdfast.arguments import Refused
 from holdfast.imaging.checker import lower_bound
 from holdfast.imaging.evidence import Answer, Evidence
 from holdfast.imaging.grid import Floats, Ints, Task
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.imaging.rows_apart import stacked
 
 UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
@@ -26,15 +26,20 @@ def approved(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.
 
 
 def moved_rows(
-    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], move: Callable[[Task], Ints]
+    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties, move: Callable[[Task, int], Ints]
 ) -> npt.NDArray[Any]:
     """Move each row of (size, n) by itself; `right` holds the right-hand sides of `problem.space.rows`."""
 
-    def one(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        task = Task.of(problem, row, right)
-        return approved(task, move(task))
+    def one(row: npt.NDArray[Any], coin: int) -> npt.NDArray[Any]:
+        task = Task.of(problem, row, right).turned_by(coin)
+        return turned_back(approved(task, move(task, coin)), task)
 
-    return stacked(problem, noisy, one)
+    return stacked(problem, noisy, ties, one)
+
+
+def turned_back(values: npt.NDArray[Any], task: Task) -> npt.NDArray[Any]:
+    """The moved table of a task as it was before a coin turned it."""
+    return -values if task.turned else values
 
 
 def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest: bool = True) -> Answer:
@@ -53,4 +58,4 @@ def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest:
     )
     gap = max(0.0, objective - max(bound, 0.0))
     unit = task.unit_of_objective
-    return Answer(values, Evidence(task.grid, task.exact, objective * unit, gap * unit, nearest))
+    return Answer(turned_back(values, task), Evidence(task.grid, task.exact, objective * unit, gap * unit, nearest))

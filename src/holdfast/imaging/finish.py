@@ -60,12 +60,14 @@ def balances(task: Task, arcs: Arcs, moves: Ints) -> Ints:
     return np.append(missing, -missing.sum()).astype(np.int64)
 
 
-def cheapest_on_network(task: Task, arcs: Arcs, prices: Floats, *, absolute: bool) -> tuple[Ints | None, Floats]:
-    """The cheapest whole moves on a network and their prices, started from `prices` of the rows."""
+def cheapest_on_network(
+    task: Task, arcs: Arcs, prices: Floats, coin: int, *, absolute: bool
+) -> tuple[Ints | None, Floats]:
+    """The cheapest whole moves on a network and their prices, started from `prices` of the rows; ties by the coin."""
     at_nodes = np.append(prices * arcs.signs, 0.0)
     moves = np.zeros(task.start.size, dtype=np.int64)
     weights = task.shape.weights
-    cheapest_moves(arcs.tail, arcs.head, at_nodes, weights, task.low, task.high, absolute, moves)
+    cheapest_moves(arcs.tail, arcs.head, at_nodes, weights, task.low, task.high, absolute, np.uint64(coin >> 1), moves)
     lacking = balances(task, arcs, moves)
     ends = (arcs.tail, arcs.head, arcs.order, arcs.starts)
     sent = send(*ends, lacking, weights, task.low, task.high, absolute, moves, at_nodes)

@@ -41,7 +41,7 @@ def _stretch(move, up, absolute):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def cheapest_moves(tail, head, prices, weights, low, high, absolute, moves):  # type: ignore[no-untyped-def]
+def cheapest_moves(tail, head, prices, weights, low, high, absolute, coin, moves):  # type: ignore[no-untyped-def]
     """Fill in each arc's cheapest whole move at these prices; of two equally cheap ones the hash decides."""
     for i in range(moves.size):
         c = prices[head[i]] - prices[tail[i]]
@@ -53,7 +53,7 @@ def cheapest_moves(tail, head, prices, weights, low, high, absolute, moves):  # 
         move = min(max(move, low[i]), high[i])
         while move < high[i]:
             rise = _rise(weights[i], move, absolute)
-            if rise > c or (rise == c and (absolute or tie_hash(i) & np.uint64(1) == np.uint64(0))):
+            if rise > c or (rise == c and (absolute or tie_hash(np.uint64(i) ^ coin) & np.uint64(1) == np.uint64(0))):
                 break
             move = high[i] if absolute and move >= 0 else move + min(_stretch(move, True, absolute), high[i] - move)
         while move > low[i]:

@@ -72,6 +72,12 @@ class Shape:
         return found
 
     @cached_property
+    def mirror(self) -> Shape:
+        """The same for moves with the other sign: equalities are turned by their right-hand sides."""
+        turned = replace(self.inequalities, A=sparse.csr_array(-self.inequalities.A))
+        return replace(self, inequalities=turned)
+
+    @cached_property
     def in_doubles(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         """The equalities and the inequalities as doubles."""
         return self.rows.astype(np.float64), self.inequalities.A.astype(np.float64)
@@ -104,7 +110,7 @@ class Task:
     """One table to be moved, in steps of `grid`: moves x with A x = `gap`, G x ≥ `least`, `low` ≤ x ≤ `high`.
 
     `start` holds the noisy values in steps. Bounds are ∓2**62 where there is none. `exact` says that right-hand sides
-    are multiples of the step.
+    are multiples of the step. `turned`: every number has the other sign.
     """
 
     problem: Problem
@@ -116,6 +122,7 @@ class Task:
     least: Ints
     low: Ints
     high: Ints
+    turned: bool = False
 
     @classmethod
     def of(cls, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Task:
@@ -148,6 +155,17 @@ class Task:
         below = np.where(low <= -FAR, -LARGEST, np.where(low <= -FAR, 0, low) - start)
         above = np.where(high >= FAR, LARGEST, np.where(high >= FAR, 0, high) - start)
         return cls(problem, shape, grid, exact, start, gap, least, below, above)
+
+    def turned_by(self, coin: int) -> Task:
+        """The same table in whole numbers, or with all signs turned if the coin is odd: ties then go the other way.
+
+        *Law:* for symmetric noise and equalities alone the mean error over coin and noise is 0, whatever rule decides
+        ties: the error for noise u and one coin is that for −u and the other, turned (docs/theory/update-in-general).
+        """
+        if not self.problem.integer or coin % 2 == 0:
+            return self
+        moved = (-self.start, -self.gap, self.least, -self.high, -self.low)
+        return Task(self.problem, self.shape.mirror, self.grid, self.exact, *moved, turned=not self.turned)
 
     def finer(self, parts: int) -> Task:
         """The same table in steps that go `parts` times into these."""

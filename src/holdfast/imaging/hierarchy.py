@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from holdfast.imaging.problem import MOST_SIMULATED, Problem
+from holdfast.imaging.problem import MOST_SIMULATED, Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
 from holdfast.randomness import seeded
@@ -27,11 +27,11 @@ def accepts(problem: Problem) -> bool:
     return found is not None and found.determined
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     found = _nearest(problem)
     assert found is not None
-    return found.move(noisy, *problem.bounds(right))
+    return found.move(noisy, *problem.bounds(right), ties)
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:
@@ -43,7 +43,9 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
 
     def moved(size: int) -> npt.NDArray[Any]:
         zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
-        return image(problem, law.measured_draw(size, seeded(0)), zero)
+        stream = seeded(0)
+        drawn = law.measured_draw(size, stream)
+        return image(problem, drawn, zero, stream.words(size))
 
     if problem.integer or problem.norm != "l2":
         return simulated_spread(moved) if STUDY * problem.n <= MOST_SIMULATED else None

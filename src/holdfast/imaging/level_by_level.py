@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.imaging.problem import MOST_SIMULATED, Problem
+from holdfast.imaging.problem import MOST_SIMULATED, Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.randomness import seeded
@@ -23,11 +23,13 @@ def fits(problem: Problem, *, combined: bool) -> bool:
     return made is not None and made.roots_known and (problem.system.has_inequalities or made.determined)
 
 
-def moved(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], *, combined: bool) -> npt.NDArray[Any]:
+def moved(
+    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties, *, combined: bool
+) -> npt.NDArray[Any]:
     """Move the noisy values, (size, n), level by level; `right` holds the right-hand sides of `problem.space.rows`."""
     made = _levelwise(problem, combined)
     assert made is not None
-    return made.move(noisy, *problem.bounds(right))
+    return made.move(noisy, *problem.bounds(right), ties)
 
 
 def simulated(problem: Problem, law: Independent, *, combined: bool) -> Spread | None:
@@ -35,7 +37,10 @@ def simulated(problem: Problem, law: Independent, *, combined: bool) -> Spread |
     if problem.system.has_inequalities or STUDY * problem.n > MOST_SIMULATED:
         return None
     zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
-    return simulated_spread(lambda size: moved(problem, law.measured_draw(size, seeded(0)), zero, combined=combined))
+    stream = seeded(0)
+    return simulated_spread(
+        lambda size: moved(problem, law.measured_draw(size, stream), zero, stream.words(size), combined=combined)
+    )
 
 
 def _levelwise(problem: Problem, combined: bool) -> Levelwise | None:

@@ -17,7 +17,7 @@ from holdfast.imaging.closing import UNSOLVED, answered, moved_rows
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.finish import cheapest_on_network, finish_network
 from holdfast.imaging.grid import Floats, Ints, Shape, Task
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.imaging.reals import proposed
 from holdfast.imaging.rows_apart import simulated
 from holdfast.noise import Independent
@@ -32,15 +32,15 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) and Arcs.of(Shape.of(problem)) is not None
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-    return moved_rows(problem, noisy, right, lambda task: _moved(task)[0])
+    return moved_rows(problem, noisy, right, ties, lambda task, coin: _moved(task, coin)[0])
 
 
-def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
+def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
     """Move one table, (n,), with evidence."""
-    task = Task.of(problem, noisy, right)
-    moves, prices = _moved(task)
+    task = Task.of(problem, noisy, right).turned_by(coin)
+    moves, prices = _moved(task, coin)
     return answered(task, moves, (prices, np.zeros(0)))
 
 
@@ -49,7 +49,7 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     return simulated(problem, law, image)
 
 
-def _moved(task: Task) -> tuple[Ints, Floats]:
+def _moved(task: Task, coin: int) -> tuple[Ints, Floats]:
     arcs = Arcs.of(task.shape)
     assert arcs is not None
     problem = task.problem
@@ -67,7 +67,7 @@ def _moved(task: Task) -> tuple[Ints, Floats]:
             return found, prices
         if (task.shape.weights == 1).all():
             prices = np.rint(prices)  # whole prices: nothing is rounded, and many paths cost the same
-    moves, exact = cheapest_on_network(task, arcs, prices, absolute=absolute)
+    moves, exact = cheapest_on_network(task, arcs, prices, coin, absolute=absolute)
     if moves is None:
         raise Refused(UNSOLVED)
     return moves, exact

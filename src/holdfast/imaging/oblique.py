@@ -3,7 +3,7 @@
 The output's part in N moves by Π_N d; noise moved by t moves it by P t. So the loss is at most
 min{Σ|t_i|/λ_i : P t = Π_N d} for Laplace noise, and min{Σt_i²/σ_i² : …} for Gaussian noise. Every t = Π_N d + VAᵀy is
 allowed (P leaves N alone and kills VAᵀy), so any y gives a true bound: a linear program or least squares proposes
-y, and the bound is then evaluated for that y.
+y, and the bound is then evaluated for that y, with the errors of the projection and of the sums added to every |t_i|.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from holdfast.constraints.solver import quiet_solver
 from holdfast.imaging.problem import Problem
 from holdfast.privacy import Additive
 
+Floats = npt.NDArray[np.float64]
+
 #: Largest number of linear programs (one per difference) and of outputs for which the loss is computed.
 MOST_DIFFERENCES = 4_000
 MOST_OUTPUTS = 2_000
-#: The bound is evaluated in doubles; this margin is far above their rounding for such sizes.
+#: Sums of the bound are evaluated in doubles; this margin is far above their relative rounding for such sizes.
 MARGIN = Fraction(1, 10**9)
+#: Twice the unit roundoff.
+STEP = 2.0**-52
 
 
 def oblique_loss(base: Additive, problem: Problem) -> Fraction | None:
@@ -42,15 +46,24 @@ def oblique_loss(base: Additive, problem: Problem) -> Fraction | None:
     scales = np.array([float(value) for value in base.law.scale_values if value is not None])
     rates = 1 / (scales[base.law.which] if base.law.which is not None else np.full(problem.n, scales[0]))
     cheapest = _cheapest if base.law.kind == "laplace" else _shortest
-    projected = problem.space.project(differences.T.astype(np.float64)).T
-    directions = (problem.space.rows * problem.spreads).toarray()  # rows of A V: t = Π_N d + (AV)ᵀ y
-    worst = max((cheapest(target, directions, rates) for target in projected), default=0.0)
+    try:
+        projected = problem.space.enclosed(differences.T)
+    except Refused:
+        return None
+    directions = problem.sound.unit.toarray()  # rows of A V^½ of length 1: t = Π_N d + V^½ (A V^½)ᵀ y
+    if problem.sound.root is not None:
+        directions = directions * problem.sound.root
+    worst = max(
+        (
+            cheapest(target, far, directions, rates)
+            for target, far in zip(projected.values.T, projected.radius.T, strict=True)
+        ),
+        default=0.0,
+    )
     return Fraction(worst) * (1 + MARGIN)
 
 
-def _cheapest(
-    target: npt.NDArray[np.float64], directions: npt.NDArray[np.float64], rates: npt.NDArray[np.float64]
-) -> float:
+def _cheapest(target: Floats, far: Floats, directions: Floats, rates: Floats) -> float:
     """min over y of Σ rates·|target + directionsᵀy|: variables y free and s ≥ |target + directionsᵀ y|."""
     rank, n = directions.shape
     model = quiet_solver()
@@ -67,14 +80,23 @@ def _cheapest(
         model.addRow(float(-target[i]), infinity, rank + 1, index, np.append(directions[:, i], 1.0))
     model.run()
     y = np.array(model.getSolution().col_value[:rank])
-    moved = target + directions.T @ y if y.size == rank and np.isfinite(y).all() else target
-    return float(min((rates * np.abs(moved)).sum(), (rates * np.abs(target)).sum()))
+    still = np.zeros(rank)
+    tried = [still, y] if y.size == rank and np.isfinite(y).all() else [still]
+    return min(float((rates * _sizes(target, far, directions, each)).sum()) for each in tried)
 
 
-def _shortest(
-    target: npt.NDArray[np.float64], directions: npt.NDArray[np.float64], rates: npt.NDArray[np.float64]
-) -> float:
+def _shortest(target: Floats, far: Floats, directions: Floats, rates: Floats) -> float:
     """min over y of Σ rates·(target + directionsᵀy)²: weighted least squares."""
     roots = np.sqrt(rates)
-    y = np.linalg.lstsq((directions * roots).T, -target * roots)[0]
-    return float((rates * (target + directions.T @ y) ** 2).sum())
+    y: Floats = np.asarray(np.linalg.lstsq((directions * roots).T, -target * roots)[0], dtype=np.float64)
+    return float((rates * _sizes(target, far, directions, y) ** 2).sum())
+
+
+def _sizes(target: Floats, far: Floats, directions: Floats, y: Floats) -> Floats:
+    """Bound |Π_N d + directionsᵀy| from above, entry by entry, where the true Π_N d lies within `far` of the target.
+
+    The directions are rows of AV, each entry within a few roundings; so the bound is about exact ones, too.
+    """
+    added = directions.T @ y
+    rounding = (len(y) + 8) * STEP * (np.abs(target) + np.abs(directions).T @ np.abs(y))
+    return np.abs(target + added) + far + 2 * rounding

@@ -19,7 +19,7 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.imaging.closing import UNSOLVED, answered, moved_rows
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.grid import FAR, Floats, Ints, Shape, Task
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.imaging.rows_apart import simulated
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
@@ -38,15 +38,15 @@ def accepts(problem: Problem) -> bool:
     return rows.shape[0] == 1 and rows.nnz == problem.n and bool((rows.data == 1).all())
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-    return moved_rows(problem, noisy, right, lambda task: _moved(task)[0])
+    return moved_rows(problem, noisy, right, ties, lambda task, coin: _moved(task, coin)[0])
 
 
-def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
+def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
     """Move one table, (n,), with evidence."""
-    task = Task.of(problem, noisy, right)
-    moves, price = _moved(task)
+    task = Task.of(problem, noisy, right).turned_by(coin)
+    moves, price = _moved(task, coin)
     return answered(task, moves, (np.array([price]), np.zeros(0)))
 
 
@@ -55,7 +55,7 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     return simulated(problem, law, image)
 
 
-def _moved(task: Task) -> tuple[Ints, float]:
+def _moved(task: Task, coin: int) -> tuple[Ints, float]:
     """Whole moves within bounds that add up to the gap, and the price of one step."""
     weights, total = task.shape.weights, int(task.gap[0])
     least = sum(int(x) for x in task.low if x > -LARGEST) if (task.low > -LARGEST).all() else None
@@ -63,11 +63,11 @@ def _moved(task: Task) -> tuple[Ints, float]:
     if (least is not None and total < least) or (most is not None and total > most):
         raise Refused("the bounds do not leave room for the sum: widen them")
     if task.problem.norm == "l1":
-        return _absolute(weights, task.low, task.high, total)
-    return shared_out(weights, task.low, task.high, total)
+        return _absolute(weights, task.low, task.high, total, coin)
+    return shared_out(weights, task.low, task.high, total, coin)
 
 
-def shared_out(weights: Floats, low: Ints, high: Ints, total: int) -> tuple[Ints, float]:
+def shared_out(weights: Floats, low: Ints, high: Ints, total: int, coin: int) -> tuple[Ints, float]:
     """Whole moves with the least Σ w x² that add up to `total`, and the price between what is taken and what is not."""
     price, rate = _price(weights, low, high, float(total))
     for _ in range(MOST_CORRECTIONS):  # sums in doubles are blurred: what is missing is counted in whole numbers
@@ -75,7 +75,7 @@ def shared_out(weights: Floats, low: Ints, high: Ints, total: int) -> tuple[Ints
         moves = np.clip(moves, low, high)
         missing = total - sum(moves.tolist())
         if abs(missing) <= 4 * moves.size:
-            return moves, float(_put_right(weights, low, high, moves, missing))
+            return moves, float(_put_right(weights, low, high, moves, missing, np.uint64(coin >> 1)))
         price += missing / rate
     raise Refused(UNSOLVED)
 
@@ -113,7 +113,7 @@ def _price(weights: Floats, low: Ints, high: Ints, total: float) -> tuple[float,
 
 
 @numba.njit(cache=True, nogil=True)
-def _put_right(weights, low, high, moves, missing):  # type: ignore[no-untyped-def]
+def _put_right(weights, low, high, moves, missing, coin):  # type: ignore[no-untyped-def]
     """Add (or take off) the cheapest steps until nothing is missing, then exchange steps while that is cheaper.
 
     Return a price at which no step is worth more than it costs.
@@ -125,9 +125,9 @@ def _put_right(weights, low, high, moves, missing):  # type: ignore[no-untyped-d
     for k in range(moves.size):
         i = np.int64(k)
         if moves[i] < high[i]:
-            ups.append((weights[i] * (2.0 * moves[i] + 1.0), tie_hash(i), np.int64(i)))
+            ups.append((weights[i] * (2.0 * moves[i] + 1.0), tie_hash(np.uint64(i) ^ coin), np.int64(i)))
         if moves[i] > low[i]:
-            downs.append((-weights[i] * (2.0 * moves[i] - 1.0), ~tie_hash(i), np.int64(i)))
+            downs.append((-weights[i] * (2.0 * moves[i] - 1.0), ~tie_hash(np.uint64(i) ^ coin), np.int64(i)))
     heapq.heapify(ups)
     heapq.heapify(downs)
     while True:
@@ -160,12 +160,12 @@ def _put_right(weights, low, high, moves, missing):  # type: ignore[no-untyped-d
             moves[i] -= 1
             missing += 1
         if moves[i] < high[i]:
-            heapq.heappush(ups, (weights[i] * (2.0 * moves[i] + 1.0), tie_hash(i), np.int64(i)))
+            heapq.heappush(ups, (weights[i] * (2.0 * moves[i] + 1.0), tie_hash(np.uint64(i) ^ coin), np.int64(i)))
         if moves[i] > low[i]:
-            heapq.heappush(downs, (-weights[i] * (2.0 * moves[i] - 1.0), ~tie_hash(i), np.int64(i)))
+            heapq.heappush(downs, (-weights[i] * (2.0 * moves[i] - 1.0), ~tie_hash(np.uint64(i) ^ coin), np.int64(i)))
 
 
-def _absolute(weights: Floats, low: Ints, high: Ints, total: int) -> tuple[Ints, float]:
+def _absolute(weights: Floats, low: Ints, high: Ints, total: int, coin: int) -> tuple[Ints, float]:
     """Whole moves with the least Σ w|x|: what bounds force, then the cheapest outputs, those of one weight evenly."""
     moves = np.clip(np.zeros_like(low), low, high)
     missing = total - sum(moves.tolist())
@@ -187,7 +187,7 @@ def _absolute(weights: Floats, low: Ints, high: Ints, total: int) -> tuple[Ints,
             if take == whole:
                 given = here
             else:
-                given = shared_out(np.ones(group.size), np.zeros_like(here), here, take)[0]
+                given = shared_out(np.ones(group.size), np.zeros_like(here), here, take, coin)[0]
             moves[group] += given if up else -given
             missing += -take if up else take
             if missing == 0:

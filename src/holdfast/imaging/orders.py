@@ -3,7 +3,8 @@
 One chain z₀ ≤ z₁ ≤ … with bounds on any value. Least squares pools neighbours that are out of order into blocks at
 their weighted mean, cut to the bounds they share; the best whole numbers are the real ones, rounded to nearest. L1
 keeps the slopes of the cost so far in a heap and takes weighted medians, which are data or bounds and hence whole where
-these are (docs/theory/update-in-general.md). Ties go to the larger value.
+these are (docs/theory/update-in-general.md). Halves go up, and of several medians
+one end is taken; the other way round if the coin is odd.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.imaging.grid import Ints
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 
@@ -30,7 +31,7 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) and _chain(problem) is not None
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move the noisy values, (size, n)."""
     order = _chain(problem)
     assert order is not None
@@ -48,10 +49,17 @@ def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
         raise Refused("noisy values of 2**52 or more in size cannot be ordered in doubles: choose a larger unit")
     find = _medians if problem.norm == "l1" else _means
     moved = np.empty_like(values)
+    costs = np.sqrt(weights) if problem.norm == "l1" else weights
+    mirrored = np.zeros(len(values), dtype=bool) if ties is None or not problem.integer else ties % 2 == 1
     for k in range(len(values)):
-        find(values[k], np.sqrt(weights) if problem.norm == "l1" else weights, low, high, moved[k])
+        if mirrored[k]:  # all signs turned, from the last value to the first
+            find(-values[k, ::-1], costs[::-1].copy(), -high[::-1], -low[::-1], moved[k])
+            moved[k] = moved[k, ::-1].copy()
+        else:
+            find(values[k], costs, low, high, moved[k])
     result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
     result[:, order] = np.floor(moved + 0.5) if problem.integer else moved
+    result[mirrored] *= -1
     return result
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.imaging.evidence import Answer, Evidence
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread, joined_spread
+from holdfast.trees.ties import tie_hash
 
 
 class Way(Protocol):
@@ -26,7 +27,9 @@ class Way(Protocol):
     def accepts(self, problem: Problem) -> bool:
         """Whether this way finds the nearest point for this problem."""
 
-    def image(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def image(
+        self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
+    ) -> npt.NDArray[Any]:
         """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
 
     def spread(self, problem: Problem, law: Independent) -> Spread | None:
@@ -58,23 +61,27 @@ class Plan:
         """Whether this plan was made for a problem of this size."""
         return problem.n == sum(share.outputs.size for share in self.shares)
 
-    def image(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def image(
+        self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
+    ) -> npt.NDArray[Any]:
         """Move all shares; which thread moves which does not matter."""
         result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
 
         def one(share: Share) -> None:
             part = np.ascontiguousarray(noisy[:, share.outputs])
-            result[:, share.outputs] = share.way.image(share.problem, part, right[share.rows])
+            mine = None if ties is None else ties ^ _mark(share)
+            result[:, share.outputs] = share.way.image(share.problem, part, right[share.rows], mine)
 
         self._each(one)
         return result
 
-    def certified(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
+    def certified(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
         """Move one table, (n,); the evidence is that of all shares together, None where no share has any."""
         values: npt.NDArray[Any] = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
 
         def one(share: Share) -> Evidence | None:
-            found = certified(share.way, share.problem, noisy[share.outputs], right[share.rows])
+            mine = coin ^ int(_mark(share))
+            found = certified(share.way, share.problem, noisy[share.outputs], right[share.rows], mine)
             values[share.outputs] = found.values
             return found.evidence
 
@@ -96,10 +103,16 @@ class Plan:
             return [first, *pool.map(action, self.shares[1:])]
 
 
-def certified(way: Way, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
-    """Move one table, (n,), with the evidence of its way; ways that are formulas have none."""
+def _mark(share: Share) -> np.uint64:
+    """A hash by which shares have coins of their own, so that alike ones do not all decide alike."""
+    return np.uint64(tie_hash(share.outputs[0]))
+
+
+def certified(way: Way, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+    """Move one table, (n,), with the evidence of its way; ways that are formulas have none. `coin` decides ties."""
     own: Any = getattr(way, "certified", None)
     if own is not None:
-        found: Answer = own(problem, noisy, right)
+        found: Answer = own(problem, noisy, right, coin)
         return found
-    return Answer(way.image(problem, noisy[None, :], right)[0], None)
+    ties = np.array([coin], dtype=np.uint64)
+    return Answer(way.image(problem, noisy[None, :], right, ties)[0], None)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.blocks import split_rows, split_system
+from holdfast.constraints.sound_rows import SoundRows
 from holdfast.trees import Forest
 
 #: Errors without a closed form are simulated up to this many numbers; beyond it a study does not fit in memory.
@@ -21,6 +22,10 @@ MOST_SIMULATED = 1 << 28
 LEAST_SPREAD = 1e-250
 #: Spreads of measured outputs that differ by more than this cannot be weighed against each other in doubles.
 MOST_CONTRAST = 1e200
+
+
+#: The public coins that decide between equally near whole tables, one of 64 bits for each; None: 0 for all.
+Ties = npt.NDArray[np.uint64] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +65,11 @@ class Problem:
     def space(self) -> NullSpace:
         """The null space N of all equalities and invariants, those on the sides of a union left out."""
         return self.outside.null_space()
+
+    @cached_property
+    def sound(self) -> SoundRows:
+        """The rows of `space` in a form on which doubles can be trusted in the norm of the spreads."""
+        return self.space.sound_for(self.spreads)
 
     def right_hand_sides(self) -> npt.NDArray[Any]:
         """Right-hand sides of `space.rows`, in steps of `unit`; refused where they are read from the data."""

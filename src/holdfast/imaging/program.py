@@ -16,7 +16,7 @@ from holdfast.imaging import projection
 from holdfast.imaging.closing import UNSOLVED, answered
 from holdfast.imaging.evidence import Answer
 from holdfast.imaging.grid import Task
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.imaging.reals import nearest_real, proposed
 from holdfast.imaging.rows_apart import simulated, stacked
 from holdfast.imaging.whole import nearest_whole
@@ -31,14 +31,14 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) or projection.determined(problem)
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-    return stacked(problem, noisy, lambda row: certified(problem, row, right).values)
+    return stacked(problem, noisy, ties, lambda row, coin: certified(problem, row, right, coin).values)
 
 
-def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Answer:
+def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
     """Move one table, (n,), with evidence."""
-    task = Task.of(problem, noisy, right)
+    task = Task.of(problem, noisy, right).turned_by(coin)
     nowhere = np.zeros_like(task.start)
     if task.missed(nowhere) is None and (task.shape.weights > 0).all():
         return answered(task, nowhere, (np.zeros(task.gap.size), np.zeros(task.least.size)))

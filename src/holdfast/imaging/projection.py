@@ -14,7 +14,11 @@ import numpy.typing as npt
 from scipy import sparse, special
 from scipy.sparse import linalg as sparse_linalg
 
-from holdfast.imaging.problem import Problem
+from holdfast.arguments import Refused
+from holdfast.constraints import NullSpace
+from holdfast.constraints.rows import products
+from holdfast.constraints.sound_rows import TOO_CLOSE
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.randomness import seeded
@@ -31,16 +35,20 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) or determined(problem)
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def image(
+    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
+) -> npt.NDArray[np.float64]:
     """Project the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
-    rows = problem.space.rows
-    if rows.shape[0] == 0:
+    del ties  # the nearest point is the only one
+    if problem.space.rank == 0:
         return noisy.astype(np.float64)
-    residual = (rows @ noisy.T) - np.asarray(right)[:, None]
     if np.isfinite(problem.spreads).all():
-        step = problem.space.correction(residual.astype(np.float64), problem.spreads)
-        return np.asarray(noisy - step.T)
-    return np.asarray(_with_unmeasured(problem)(noisy.astype(np.float64).T, np.asarray(right, dtype=np.float64)).T)
+        sound = problem.sound
+        found = products(sound.rows, noisy.T) if noisy.dtype.kind == "i" else sound.rows @ noisy.T
+        residual = found - sound.sides(right)[:, None]
+        return np.asarray(noisy - sound.correction(residual.astype(np.float64)).T)
+    sides = problem.space.sound.sides(right).astype(np.float64) / problem.space.sound.lengths
+    return np.asarray(_with_unmeasured(problem)(noisy.astype(np.float64).T, sides).T)
 
 
 def move(problem: Problem, errors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -53,16 +61,19 @@ def determined(problem: Problem) -> bool:
     unmeasured = np.isinf(problem.spreads)
     if unmeasured.sum() > 3_000:
         return False
-    block = problem.space.rows[:, np.flatnonzero(unmeasured)].toarray().astype(np.float64)
-    return bool(np.linalg.matrix_rank(block) == unmeasured.sum())
+    block = problem.space.rows[:, np.flatnonzero(unmeasured)]
+    return NullSpace.of(sparse.csr_array(block)).is_zero
 
 
 def _with_unmeasured(problem: Problem) -> Any:
     """Solve the optimality system with weight 0 on unmeasured outputs."""
-    rows, n = problem.space.rows.astype(np.float64), problem.n
+    rows, n = problem.space.sound.unit, problem.n
     weights = np.where(np.isinf(problem.spreads), 0.0, 1 / problem.spreads)
     system = sparse.block_array([[sparse.diags_array(weights), rows.T], [rows, None]], format="csc")
-    factor = sparse_linalg.splu(system)
+    try:
+        factor = sparse_linalg.splu(system)
+    except RuntimeError:  # exactly singular in doubles
+        raise Refused(TOO_CLOSE) from None
 
     def solve(noisy: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         known = np.where(weights[:, None] > 0, noisy, 0.0)

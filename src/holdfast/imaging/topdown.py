@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from holdfast.imaging.level_by_level import fits, moved, simulated
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 
@@ -27,9 +27,9 @@ def accepts(problem: Problem) -> bool:
     return not another and fits(problem, combined=False)
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move the noisy values, (size, n); an output that is not measured is estimated by the sum of its children."""
-    return moved(problem, noisy, right, combined=False)
+    return moved(problem, noisy, right, ties, combined=False)
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:

@@ -1,7 +1,7 @@
 """The nearest point of a union: the nearest point of each side by that side's best way, and of these the nearest.
 
 A structural union is public, so this is post-processing whatever the distances are. Where two sides are equally near,
-to one part in 10¹², the one written first is taken.
+to one part in 10¹², the one written first is taken, or the one written last if the coin is odd.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.imaging.problem import Problem
+from holdfast.imaging.problem import Problem, Ties
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 
 if TYPE_CHECKING:
     from holdfast.imaging.plan import Way
 
-#: A side written later is taken only if it is nearer by more than this share of the distance.
+#: Sides whose distances differ by this share of them or less are equally near.
 TIE = 1e-12
 
 
@@ -29,18 +29,20 @@ def accepts(problem: Problem) -> bool:
     return bool(_sides(problem))
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
     """Move the noisy values, (size, n), each to its nearest side; the right-hand sides are those of the sides."""
     del right
     best: npt.NDArray[Any] | None = None
     least = np.full(len(noisy), np.inf)
+    late = np.zeros(len(noisy), dtype=bool) if ties is None else ties % 2 == 1
     for side, way in _sides(problem):
-        moved = way.image(side, noisy.copy(), side.system.right_hand_sides(side.unit))  # a move may work in place
+        right_here = side.system.right_hand_sides(side.unit)
+        moved = way.image(side, noisy.copy(), right_here, ties)  # a move may work in place
         far = distances(problem, moved - noisy)
         if best is None:
             best, least = moved, far
             continue
-        nearer = far < least * (1 - TIE)
+        nearer = far < least * np.where(late, 1 + TIE, 1 - TIE)
         best[nearer], least[nearer] = moved[nearer], far[nearer]
     assert best is not None
     return best

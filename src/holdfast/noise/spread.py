@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
+from holdfast.arguments import Refused
 from holdfast.noise.independent import Independent
 
 #: Simulated draws behind errors that have no closed form here.
 STUDY = 20_000
+#: How often a limit measured on simulated draws lies inside the quantile it is a limit of, and the same in standard
+#: errors of a normal law.
+MISSED, STANDARD_ERRORS = 1e-6, 4.7534
+#: Parts of one long chain between which their standard error is measured.
+BATCHES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +29,8 @@ class Spread:
 
     `standard_errors` has one entry per output; `variance_of(weights)` is the variance of the error of a
     weighted sum of outputs; `quantiles(p)` gives every output's p-quantile of the error, and `measured` says
-    that these quantiles come from simulation and not from the law itself.
+    that these quantiles come from simulation and not from the law itself: they are then confidence limits, which lie
+    outside the law's own quantile but for one time in a million.
     """
 
     standard_errors: npt.NDArray[np.float64]
@@ -67,21 +76,64 @@ def joined_spread(n: int, outputs: Sequence[npt.NDArray[np.int64]], parts: Seque
 
 
 def simulated_quantiles(
-    draws: Callable[[], npt.NDArray[Any]],
+    draws: Callable[[], npt.NDArray[Any]], groups: Callable[[int], npt.NDArray[np.int64]] | None = None
 ) -> Callable[[float], npt.NDArray[Any]]:
-    """Quantiles of each output's error over simulated draws of the noise, (size, n), made once when asked."""
+    """Confidence limits for quantiles of each output's error, over simulated draws, (size, n), made once when asked.
+
+    A limit for p > ½ is at least the p-quantile of the law, and one for p < ½ at most, but for MISSED. *Law:* of
+    `size` independent draws as many lie below the p-quantile as a binomial law of p says, or fewer; so the r-th
+    smallest is a limit if that law is r or more with probability MISSED at most. `groups(size)` numbers groups of
+    draws, of which only different ones are independent (chains, cells of one table): then the standard error of the
+    share of draws below the quantile is measured between groups, and STANDARD_ERRORS of them are added to p.
+    """
     kept: list[npt.NDArray[Any]] = []
 
     def quantiles(p: float) -> npt.NDArray[Any]:
         if not kept:
-            kept.append(np.sort(draws(), axis=0))
-        ordered = kept[0]
-        # The rank above p(size + 1) on the side of the tail: an interval is never too short for its draws.
+            kept.append(draws())
+            kept.append(np.sort(kept[0], axis=0))
+            if groups is None:
+                kept[0] = kept[1]  # the order of independent draws is not needed again
+        study, ordered = kept
         size = len(ordered)
-        rank = np.floor(p * (size + 1)) if p < 0.5 else np.ceil(p * (size + 1))
-        return ordered[int(np.clip(rank - 1, 0, size - 1))]
+        if p < 0.5:  # the limit of the errors with the other sign
+            return ordered[size - 1 - _rank(1 - p, -study, -ordered[::-1], groups), np.arange(ordered.shape[1])]
+        return ordered[_rank(p, study, ordered, groups), np.arange(ordered.shape[1])]
 
     return quantiles
+
+
+def _rank(
+    p: float,
+    study: npt.NDArray[Any],
+    ordered: npt.NDArray[Any],
+    groups: Callable[[int], npt.NDArray[np.int64]] | None,
+) -> npt.NDArray[np.int64]:
+    """The place of the limit among the ordered draws, from 0, for every output; refused where there is none."""
+    size, n = ordered.shape
+    if groups is None:
+        # One more than the largest count of draws below the quantile, MISSED apart.
+        rank = int(stats.binom.isf(MISSED, size, p)) + 1
+        _refuse_beyond(rank <= size, size)
+        return np.full(n, rank - 1)
+    place = min(math.ceil(p * size), size) - 1
+    number = groups(size)
+    below = np.zeros((int(number.max()) + 1, n))
+    np.add.at(below, number, study <= ordered[place])
+    sizes = np.bincount(number)[:, None]
+    shares = below / sizes
+    error = np.sqrt((sizes / size * (shares - shares.mean(axis=0)) ** 2).sum(axis=0) / (len(below) - 1))
+    rank = np.ceil((p + STANDARD_ERRORS * error) * size).astype(np.int64)
+    _refuse_beyond(bool((rank <= size).all()), size)
+    return rank - 1
+
+
+def _refuse_beyond(found: bool, size: int) -> None:
+    if not found:
+        raise Refused(
+            f"confidence must be lower here, since errors are measured on {size:,} simulated draws, which cannot show "
+            "such rare ones"
+        )
 
 
 def independent_spread(law: Independent) -> Spread:
@@ -94,12 +146,22 @@ def independent_spread(law: Independent) -> Spread:
     )
 
 
-def simulated_spread(draws: Callable[[int], npt.NDArray[Any]]) -> Spread:
-    """Errors measured on STUDY simulated draws of the noise, `draws(size)` of shape (size, n)."""
+def simulated_spread(draws: Callable[[int], npt.NDArray[Any]], chains: int | None = None) -> Spread:
+    """Errors measured on STUDY simulated draws of the noise, `draws(size)` of shape (size, n).
+
+    `chains`: draws are states of so many chains in turn; None: they are independent.
+    """
     study = draws(STUDY).astype(np.float64)
+    groups = None if chains is None else lambda size: _chain_of(size, chains)
     return Spread(
         study.std(axis=0),
         lambda weights: float((study @ weights).var()),
-        simulated_quantiles(lambda: study),
+        simulated_quantiles(lambda: study, groups),
         measured=True,
     )
+
+
+def _chain_of(size: int, chains: int) -> npt.NDArray[np.int64]:
+    """The chain of every state; few chains are cut into batches."""
+    states = np.arange(size)
+    return states % chains if chains >= BATCHES else states * BATCHES // size

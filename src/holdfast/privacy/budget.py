@@ -88,6 +88,8 @@ def _read_scales(query: Query, scale: Any) -> Weights:
         return tuple(_scale(value) for value in values), which
     if np.ndim(scale) == 0:
         return (_scale(scale),), None
+    if np.asarray(scale).dtype == object:
+        return _exact_scales(query, np.asarray(scale))
     found = array("scale", scale) if not _has_infinity(scale) else np.asarray(scale, dtype=np.float64)
     if found.shape != (query.n,):
         raise Refused(f"scale must have one entry per output, shape ({query.n},), found shape {found.shape}")
@@ -95,6 +97,16 @@ def _read_scales(query: Query, scale: Any) -> Weights:
         raise Refused(f"scale must hold numbers above 0, found NaN at position {np.flatnonzero(np.isnan(found))[0]}")
     distinct, which = np.unique(found, return_inverse=True)
     return tuple(_scale(value) for value in distinct.tolist()), which.astype(np.int32)
+
+
+def _exact_scales(query: Query, scale: npt.NDArray[np.object_]) -> Weights:
+    """Read fractions and other exact numbers, one per output, as they are."""
+    if scale.shape != (query.n,):
+        raise Refused(f"scale must have one entry per output, shape ({query.n},), found shape {scale.shape}")
+    exact = [_scale(value) for value in scale.tolist()]
+    distinct = sorted({value for value in exact if value is not None}) + [None] * (None in exact)
+    places = {value: place for place, value in enumerate(distinct)}
+    return tuple(distinct), np.array([places[value] for value in exact], dtype=np.int32)
 
 
 def _has_infinity(scale: Any) -> bool:

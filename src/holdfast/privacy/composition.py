@@ -9,19 +9,18 @@ the sum (Mironov 2017, Proposition 1). All hold when a later release is chosen a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from holdfast.arguments import Refused, probability, whole
+from holdfast.privacy.adding import LEAST_DELTA, by_response, total_loss
 from holdfast.privacy.conversion import pure_rho
 from holdfast.privacy.gaussian import not_negative
 from holdfast.privacy.guarantee import SCOPES, Guarantee
-from holdfast.privacy.renyi import ORDERS, RenyiCurve, rough_pure
+from holdfast.privacy.integer_gaussian import joined
+from holdfast.privacy.renyi_sums import summed_curve
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.queries.neighbours import Neighbours
 
@@ -42,6 +41,13 @@ THESE_RECORDS_ONLY = (
 )
 #: The two fields that hold probabilities.
 DELTAS = ("delta", "numerical_delta")
+#: The sum of the loss laws (docs/theory/composition.md).
+LOSS_LAWS = "addition of the loss laws (Dong–Roth–Su 2022, Zhu–Dong–Wang 2022), rounded upwards"
+#: Sums of loss laws are for amounts that were fixed beforehand (Rogers, Roth, Ullman and Vadhan 2016).
+AMOUNTS_BEFOREHAND = (
+    "the sum at a delta assumes that how much each release may spend was not chosen in view of the results of others; "
+    "what is asked may be"
+)
 #: SDP Prop 9 composes mechanisms fixed beforehand; the exact figures of one part are not protected, so a
 #: later part chosen by them would not be covered.
 CHOSEN_BEFOREHAND = (
@@ -74,6 +80,7 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
             "rho": parts[0].rho,
             "mu": parts[0].mu,
             "orders": parts[0].orders,
+            "losses": parts[0].losses,
             "because": parts[0].because,
         }
     else:
@@ -139,6 +146,7 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         "delta": 0.0,
         "numerical_delta": 0.0,
         "orders": "all",
+        "losses": (),
     }
     if guarantee.rho is not None and guarantee.orders == "all":
         values["rho"] = outward(steps**2 * Fraction(guarantee.rho))
@@ -155,6 +163,21 @@ def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
         raise Refused("a rho proved at whole orders only has no group privacy statement: state it at a delta first")
     reason = f"{guarantee.because.rstrip('. ')}; for {number} records by group privacy in {steps} steps"
     return replace(guarantee, neighbours=relation, because=reason, exact=False, **values)
+
+
+def for_all_changes(guarantees: Iterable[Guarantee], relation: Neighbours, **words: Any) -> Guarantee:
+    """Return a statement about all changes of so many records, for those among them that keep every exact figure.
+
+    Where they do, the part of the output that a subspace statement leaves out is the same before and after.
+    """
+    found = next((each for each in guarantees if each.scope != "invariant-sharing" and not each.void), None)
+    if found is None:
+        raise Refused("a part makes no statement about all neighbours: compose the guarantees instead")
+    # A replaced record is one that goes and one that comes.
+    steps = relation.records * (2 if found.neighbours.adds and not relation.adds else 1)
+    several = for_records(found, max(steps, found.records))
+    caveats = (*several.caveats, *words.pop("caveats", ()))
+    return replace(several, neighbours=relation, caveats=caveats, **words)
 
 
 def _grown(delta: Fraction, epsilon: Fraction, steps: int) -> float:
@@ -211,7 +234,15 @@ def _sums(parts: Sequence[Guarantee]) -> dict[str, Any]:
     if mu is not None:
         reasons.append("μ² adds (Dong–Roth–Su 2022, Corollary 3.3)")
     because = f"{len(parts)} statements composed: {'; '.join(reasons)}"
-    return {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "orders": orders, "because": because}
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho,
+        "mu": mu,
+        "orders": orders,
+        "losses": joined(part.losses for part in parts),
+        "because": because,
+    }
 
 
 def _split(parts: Sequence[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
@@ -223,42 +254,6 @@ def _split(parts: Sequence[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]
     return loose, rest
 
 
-def _curve(parts: Sequence[Guarantee], best: Callable[[RenyiCurve], tuple[int, ...]]) -> RenyiCurve:
-    """Return the summed Rényi curve at the few orders that are best for what is asked.
-
-    The orders are chosen in plain doubles, since every order gives a true bound; the sums there are rigorous.
-    """
-    orders = np.array(ORDERS, dtype=np.float64)
-    rough = sum((_rough(part, orders) for part in parts), np.zeros(orders.size))
-    chosen = best(RenyiCurve(ORDERS, tuple(rough.tolist())))
-    values = (outward(sum((Fraction(_divergence(part, a)) for part in parts), Fraction(0))) for a in chosen)
-    return RenyiCurve(chosen, tuple(values))
-
-
-def _divergence(part: Guarantee, order: int) -> float:
-    """Return a double at or above D_α of a part; pure parts have a curve better than any ρ."""
-    choices = []
-    if part.pure:
-        choices.append(RenyiCurve.of_pure(part.epsilon, (order,)).values[0])
-    if part.rho is not None:
-        choices.append(outward(order * Fraction(part.rho)))
-    if part.mu is not None:
-        choices.append(outward(order * Fraction(part.mu) ** 2 / 2))
-    return min(choices)
-
-
-def _rough(part: Guarantee, orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return about the same at many orders, in plain doubles."""
-    choices = []
-    if part.pure and part.epsilon is not None:
-        choices.append(rough_pure(part.epsilon, orders))
-    if part.rho is not None:
-        choices.append(orders * part.rho)
-    if part.mu is not None:
-        choices.append(orders * part.mu**2 / 2)
-    return np.maximum(np.min(choices, axis=0), 0.0)
-
-
 def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float) -> dict[str, Any]:
     """Return the numbers with the smallest proved ε at this δ among all ways to compose."""
     choices: list[tuple[float, float, str]] = []
@@ -268,22 +263,28 @@ def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float)
     if stated is not None:
         at = stated.at_delta(limit)
         choices.append((at.epsilon or 0.0, at.delta, _theorem(at.because)))
+    laws = total_loss(parts, limit)
+    if laws is not None:
+        found = laws.epsilon(limit)
+        if math.isfinite(found):
+            choices.append((found, limit, LOSS_LAWS))
     loose, rest = _split(parts)
     left = inward(Fraction(limit) - sum((Fraction(part.delta) for part in loose), Fraction(0)))
-    if rest and left > 0:
-        curve = _curve(rest, lambda rough: rough.best_at_delta(Fraction(left)))
-        best = min([curve.epsilon(left), *(at.epsilon or 0.0 for at in _alone(rest, left))])
+    # The loss laws of parts with ε alone are the worst there are: no other way can do better.
+    if rest and left > 0 and not (laws is not None and all(map(by_response, parts))):
+        curve = summed_curve(rest, lambda rough: rough.best_at_delta(Fraction(left)))
+        alone = (at.epsilon or 0.0 for at in (_alone(rest, left) if loose else ()))
+        best = min([curve.epsilon(left), *alone])
         total = outward(sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(best)))
         choices.append((total, limit, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
     if not choices:
         raise Refused(f"delta must exceed the sum of the parts' own deltas, found {limit!r}")
-    epsilon, delta, theorem = min(choices)
-    return {
-        **numbers,
-        "epsilon": epsilon,
-        "delta": delta,
-        "because": f"{numbers['because']}; (ε, δ) by {theorem}",
-    }
+    return _chosen(numbers, *min(choices))
+
+
+def _chosen(numbers: dict[str, Any], epsilon: float, delta: float, theorem: str) -> dict[str, Any]:
+    because = f"{numbers['because']}; (ε, δ) by {theorem}"
+    return {**numbers, "epsilon": epsilon, "delta": delta, "because": because}
 
 
 def _alone(rest: Sequence[Guarantee], limit: float) -> list[Guarantee]:
@@ -300,6 +301,7 @@ def _stated(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee | 
         rho=numbers["rho"],
         mu=numbers["mu"],
         orders=numbers["orders"],
+        losses=numbers["losses"],
         neighbours=parts[0].neighbours,
         because="sum",
     )
@@ -321,19 +323,20 @@ def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: flo
     loose, rest = _split(parts)
     left = inward(Fraction(wanted) - sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(0)))
     if rest and left >= 0:
-        curve = _curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
+        curve = summed_curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
         total = outward(sum((Fraction(part.delta) for part in loose), Fraction(curve.delta(left))))
         if total < 1:
             choices.append((total, wanted, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
+    # What is found so far says how small a δ to look for.
+    laws = total_loss(parts, max(min((delta for delta, _, _ in choices), default=1.0), LEAST_DELTA))
+    if laws is not None:
+        found = laws.delta(Fraction(wanted))
+        if found < 1:
+            choices.append((found, wanted, LOSS_LAWS))
     if not choices:
         raise Refused(f"epsilon must be at least the sum of the parts' own epsilons, found {wanted!r}")
     delta, epsilon, theorem = min(choices)
-    return {
-        **numbers,
-        "epsilon": epsilon,
-        "delta": delta,
-        "because": f"{numbers['because']}; (ε, δ) by {theorem}",
-    }
+    return _chosen(numbers, epsilon, delta, theorem)
 
 
 def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
@@ -344,6 +347,8 @@ def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
     scope = max((part.scope for part in parts), key=SCOPES.index)
     if scope == "subspace" and len(parts) > 1:
         caveats.append(CHOSEN_BEFOREHAND)
+    if numbers["because"].endswith(LOSS_LAWS):
+        caveats.append(AMOUNTS_BEFOREHAND)
     numerical = outward(sum((Fraction(part.numerical_delta) for part in parts), Fraction(0)))
     return Guarantee(
         **numbers,
@@ -351,6 +356,7 @@ def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
         scope=scope,
         status="estimated" if any(part.status == "estimated" for part in parts) else "proved",
         unprotected=tuple(dict.fromkeys(item for part in parts for item in part.unprotected)),
+        assumes=tuple(dict.fromkeys(item for part in parts for item in part.assumes)),
         numerical_delta=min(numerical, numbers.get("delta", 0.0)),
         caveats=tuple(dict.fromkeys(caveats)),
         exact=len(parts) == 1 and parts[0].exact and numbers["because"] == parts[0].because,

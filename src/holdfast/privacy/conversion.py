@@ -5,7 +5,7 @@ A mechanism is ρ-zCDP when its Rényi divergence satisfies D_α ≤ αρ for ev
 are converted with whole orders only.
 
 *Guarantee:* D_α ≤ τ implies (ε, δ) with δ = e^((α−1)(τ−ε)) (1−1/α)^α / (α−1) (Canonne, Kamath and Steinke
-2020, Proposition 12); for ρ-zCDP take τ = αρ and the best α (Corollary 13). Any α gives a true bound, so
+2020); for ρ-zCDP take τ = αρ and the best α. Any α gives a true bound, so
 the search for α may be done in floating point; the bound at the chosen α is computed in ball arithmetic.
 """
 
@@ -27,13 +27,13 @@ SMALLEST_STEP, LARGEST_STEP = -60.0, 90.0
 
 
 def log_delta(order: Fraction, divergence: Any, epsilon: Fraction) -> Any:
-    """Return the ball of log δ from D_α ≤ divergence (a ball) at one order α > 1 (CKS20 Prop 12)."""
+    """Return the ball of log δ from D_α ≤ divergence (a ball) at one order α > 1."""
     a = ball(order)
     return (a - 1) * (divergence - ball(epsilon)) + (a - 1) * (1 - 1 / a).log() - a.log()
 
 
 def epsilon_at(order: Fraction, divergence: Any, delta: Fraction) -> Any:
-    """Return the ball of ε from D_α ≤ divergence (a ball) at one order α > 1 (CKS20 Prop 12)."""
+    """Return the ball of ε from D_α ≤ divergence (a ball) at one order α > 1."""
     a = ball(order)
     return divergence - (a * ball(delta)).log() / (a - 1) + (1 - 1 / a).log()
 
@@ -59,7 +59,7 @@ def _candidates(order: float, orders: str) -> list[Fraction]:
 
 
 def rho_to_delta(rho: Any, epsilon: Any, orders: str = "all") -> float:
-    """Return a double at or above the δ that ρ implies at ε (CKS20 Corollary 13)."""
+    """Return a double at or above the δ that ρ implies at ε (Canonne, Kamath and Steinke 2020)."""
     r, e = not_negative("rho", rho), not_negative("epsilon", epsilon)
     one_of("orders", orders, ORDERS)
     if r == 0:
@@ -83,7 +83,7 @@ def _delta_orders(rho: Fraction, epsilon: Fraction, orders: str) -> list[Fractio
 
 
 def rho_to_epsilon(rho: Any, delta: Any, orders: str = "all") -> float:
-    """Return a double at or above the ε that ρ implies at δ (CKS20 Corollary 13)."""
+    """Return a double at or above the ε that ρ implies at δ (Canonne, Kamath and Steinke 2020)."""
     r, d = not_negative("rho", rho), probability("delta", delta)
     one_of("orders", orders, ORDERS)
     if r == 0:
@@ -123,7 +123,7 @@ def pure_rho(epsilon: Any) -> float:
     *Guarantee:* randomized response is the worst case at every order (Jensen), D_α ≤
     log(cosh((α−½)ε)/cosh(ε/2))/(α−1); log cosh(ε√s) is concave in s = (α−½)², and α(α−1) = s − ¼, so D_α/α is
     at most its slope at s = ¼, which is ε·tanh(ε/2) (docs/theory/calibration; improves ε²/2 of Bun and
-    Steinke 2016, Proposition 1.4).
+    Steinke 2016).
     """
     e = not_negative("epsilon", epsilon)
     return outward(settled(lambda: ball(e) * (ball(e) / 2).tanh())) if e else 0.0

@@ -1,7 +1,7 @@
 """Continuous Gaussian noise: its exact trade between ε and δ, and the papers' classical formula.
 
 *Law:* z = q(x) + N(0, Σ). With μ = max over differences d of ‖Σ^(−1/2) d‖₂ the mechanism is μ-Gaussian
-private (Dong, Roth, Su 2022), and its exact curve is (Balle and Wang 2018, Theorem 8)
+private (Dong, Roth, Su 2022), and its exact curve is (Balle and Wang 2018)
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
 

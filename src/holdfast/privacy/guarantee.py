@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.arguments import Refused, one_of, probability, whole
 from holdfast.privacy.conversion import ORDERS, rho_to_delta, rho_to_epsilon
 from holdfast.privacy.gaussian import gaussian_delta, gaussian_epsilon, not_negative
+from holdfast.privacy.integer_gaussian import Losses, checked_losses, losses_delta, losses_epsilon, losses_from_plain
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.privacy.words import describe
 from holdfast.queries.neighbours import Neighbours
@@ -28,6 +29,8 @@ SCHEMA = "holdfast-guarantee-1"
 SCOPES = ("all", "subspace", "invariant-sharing")
 #: Best first.
 STATUSES = ("proved", "estimated")
+#: The theorem behind δ(ε) by the loss law of integer Gaussian noise.
+LOSS_LAW = "its loss law (Canonne–Kamath–Steinke 2020, Theorem 7)"
 #: How JSON, which has no infinity, writes the ε of a void statement.
 INFINITY = "infinity"
 
@@ -67,7 +70,10 @@ class Guarantee:
     unprotected: what is published exactly or not protected.
     numerical_delta: the part of delta that pays for numerical error.
     caveats: what else a reader must know.
+    assumes: what is taken to hold for every possible dataset, beyond what the query itself makes true.
     exact: the value is attained, not only an upper bound.
+    losses: where it is known that the output is a function of integer Gaussian noise added to the answers, the kinds of
+        difference that decide: tuples of (|d_i|, σ_i², number of such outputs). δ(ε) then follows from their loss laws.
     """
 
     epsilon: float | None = None
@@ -83,6 +89,8 @@ class Guarantee:
     exact: bool = False
     mu: float | None = None
     orders: str = "all"
+    losses: Losses = ()
+    assumes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         def store(name: str, value: Any) -> None:
@@ -118,6 +126,10 @@ class Guarantee:
         one_of("exact", self.exact, (True, False))
         store("unprotected", _sentences("unprotected", self.unprotected))
         store("caveats", _sentences("caveats", self.caveats))
+        store("losses", checked_losses(self.losses))
+        if self.losses and self.rho is None:
+            raise Refused("losses belong to a rho, but no rho is stated")
+        store("assumes", _sentences("assumes", self.assumes))
 
     @property
     def records(self) -> int:
@@ -152,17 +164,19 @@ class Guarantee:
     def at_delta(self, delta: Any) -> Guarantee:
         """Return the same statement with its smallest proved ε at this δ.
 
-        *Guarantee:* μ by Balle and Wang 2018 (Theorem 8), ρ by Canonne, Kamath and Steinke 2020 (Corollary
-        13, at whole orders when only these are proved), a stated (ε, δ₀) with δ₀ ≤ δ by definition.
+        *Guarantee:* μ by Balle and Wang 2018, ρ by Canonne, Kamath and Steinke 2020 (at whole orders when only these
+        are proved), `losses` by the loss law (the same paper), a stated (ε, δ₀) with δ₀ ≤ δ by definition.
         """
         limit = inward(probability("delta", delta))
         choices: list[tuple[float, float, str]] = []
         if self.epsilon is not None and self.delta <= limit:
             choices.append((self.epsilon, self.delta, ""))
         if self.mu is not None:
-            choices.append((gaussian_epsilon(self.mu, limit), limit, "Balle–Wang 2018, Theorem 8"))
+            choices.append((gaussian_epsilon(self.mu, limit), limit, "Balle–Wang 2018"))
         if self.rho is not None:
             choices.append((rho_to_epsilon(self.rho, limit, self.orders), limit, _conversion(self.orders)))
+        if self.losses:
+            choices.append((losses_epsilon(self.losses, limit), limit, LOSS_LAW))
         if not choices:
             raise Refused(f"delta must be at least {self.delta!r}, the delta of this statement, found {delta!r}")
         return self._converted(min(choices))
@@ -174,9 +188,11 @@ class Guarantee:
         if self.epsilon is not None and self.epsilon <= wanted:
             choices.append((self.delta, self.epsilon, ""))
         if self.mu is not None:
-            choices.append((gaussian_delta(self.mu, wanted), wanted, "Balle–Wang 2018, Theorem 8"))
+            choices.append((gaussian_delta(self.mu, wanted), wanted, "Balle–Wang 2018"))
         if self.rho is not None:
             choices.append((rho_to_delta(self.rho, wanted, self.orders), wanted, _conversion(self.orders)))
+        if self.losses:
+            choices.append((losses_delta(self.losses, wanted), wanted, LOSS_LAW))
         if not choices:
             raise Refused(f"epsilon must be at least {self.epsilon!r}, that of this statement, found {epsilon!r}")
         small, reached, theorem = min(choices)
@@ -185,7 +201,7 @@ class Guarantee:
     def _converted(self, choice: tuple[float, float, str]) -> Guarantee:
         epsilon, delta, theorem = choice
         if math.isinf(epsilon):
-            return replace(self, epsilon=epsilon, delta=0.0, rho=None, mu=None, orders="all", exact=False)
+            return replace(self, epsilon=epsilon, delta=0.0, rho=None, mu=None, orders="all", losses=(), exact=False)
         if not theorem:
             return replace(self, epsilon=epsilon, delta=delta)
         return replace(
@@ -222,11 +238,14 @@ class Guarantee:
                 rho=None,
                 mu=None,
                 orders="all",
+                losses=(),
                 exact=False,
                 because=f"{self.because.rstrip('. ')}; draws that only come near this law cost a δ of 1 or more here",
             )
         numerical = min(total, outward(Fraction(self.numerical_delta) + Fraction(extra)))
-        return replace(self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", exact=False)
+        return replace(
+            self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", losses=(), exact=False
+        )
 
     def __str__(self) -> str:
         return describe(self)
@@ -238,6 +257,10 @@ class Guarantee:
             value = getattr(self, field.name)
             if field.name == "neighbours":
                 value = {"kind": value.kind, "records": value.records}
+            elif field.name == "losses":
+                if not value:
+                    continue  # written only where it says something, as statements were before there was this field
+                value = [[[size, str(sigma2), count] for size, sigma2, count in kind] for kind in value]
             elif isinstance(value, tuple):
                 value = list(value)
             elif value == math.inf:
@@ -261,10 +284,11 @@ class Guarantee:
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise Refused(f"a guarantee must be a JSON object with schema {SCHEMA!r}")
         found.pop("schema")
+        found.setdefault("assumes", [])  # statements written before it was said
         names = {field.name for field in fields(cls)}
         for name in sorted(found.keys() - names):
             raise Refused(f"a guarantee has no key {name!r}")
-        for name in sorted(names - found.keys()):
+        for name in sorted(names - found.keys() - {"losses"}):
             raise Refused(f"a guarantee needs the key {name!r}, which is missing")
         relation = found["neighbours"]
         if not isinstance(relation, dict) or relation.keys() != {"kind", "records"}:
@@ -272,12 +296,13 @@ class Guarantee:
         found["neighbours"] = Neighbours(relation["kind"], records=whole("records", relation["records"], at_least=1))
         if found["epsilon"] == INFINITY:
             found["epsilon"] = math.inf
+        found["losses"] = losses_from_plain(found.get("losses", ()))
         return cls(**found)
 
 
 def _conversion(orders: str) -> str:
     whole_orders = " at whole orders" if orders == "integer" else ""
-    return f"Canonne–Kamath–Steinke 2020, Corollary 13{whole_orders}"
+    return f"the conversion of Canonne–Kamath–Steinke 2020{whole_orders}"
 
 
 def best_first(guarantees: Iterable[Guarantee]) -> tuple[Guarantee, ...]:

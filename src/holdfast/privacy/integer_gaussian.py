@@ -3,7 +3,7 @@
 *Law:* P(U_i = u) ∝ exp(−u²/2σ_i²) on the whole numbers, independent over the coordinates. For two tables
 whose answers differ by the integer vector d the loss is L = Σ d_i²/2σ_i² + Σ d_i U_i/σ_i² and
 
-    δ(ε) = Σ_u [p(u) − e^ε p(u−d)]₊ = E[(1 − e^(ε−L))₊]      (Canonne, Kamath and Steinke 2020, Theorem 7).
+    δ(ε) = Σ_u [p(u) − e^ε p(u−d)]₊ = E[(1 − e^(ε−L))₊]      (Canonne, Kamath and Steinke 2020).
 
 The continuous formula is not an upper bound (σ = 2, Δ = 1, ε = 2: 9.4e-6 against a true 1.07e-5). The law of
 L is convolved over the coordinates here, in whole numbers rounded upwards (`losses`).
@@ -21,15 +21,21 @@ from typing import Any
 from flint import arb, ctx
 
 from holdfast.arguments import Refused, positive, probability, whole
+from holdfast.privacy import unlike_scales
 from holdfast.privacy.conversion import rho_to_delta
 from holdfast.privacy.gaussian import gaussian_epsilon, gaussian_mu, not_negative
+from holdfast.privacy.loss_laws import Total
 from holdfast.privacy.losses import BITS, ONE, REACH, Masses, Part, ceiling, column, floor, merged
 from holdfast.privacy.rounding import TINIEST, ball, inward, outward
 
 #: Largest number of lattice points that are convolved; finer lattices are coarsened from above.
 LONGEST = 1 << 17
+#: Lattice points up to which the exact lattice is as quick as a grid.
+QUICK = 1 << 13
 #: Relative excess at which the closed form for one smooth part is good enough.
 CLOSE = 1e-10
+#: The same where a curve is only met at some points and bounded between them.
+NEAR = 5e-3
 #: A smooth part wider than this many steps is never listed.
 WIDEST = 1 << 17
 #: Relative width of the final bracket of the searches for ε and for the noise.
@@ -38,6 +44,10 @@ NEARNESS = 2.0**-40
 NOISE_BITS = 32
 
 Kind = Mapping[tuple[int, Fraction], int]
+#: Kinds as plain values, each a tuple of (|d_i|, σ_i², number of such coordinates).
+Losses = tuple[tuple[tuple[int, Fraction, int], ...], ...]
+#: Statements carry at most so many kinds, with so many different coordinates each: conversion takes time for every one.
+MOST_KINDS, MOST_PAIRS = 8, 48
 
 
 def _checked(kind: Kind) -> dict[tuple[int, Fraction], int]:
@@ -54,7 +64,7 @@ def _checked(kind: Kind) -> dict[tuple[int, Fraction], int]:
 
 
 def integer_gaussian_rho(kind: Kind) -> Fraction:
-    """Return ρ = Σ d_i²/2σ_i², the exact zCDP parameter of this difference (CKS20 Theorem 4)."""
+    """Return ρ = Σ d_i²/2σ_i², the exact zCDP parameter of this difference (Canonne, Kamath and Steinke 2020)."""
     return sum(
         (count * difference**2 / (2 * sigma2) for (difference, sigma2), count in _checked(kind).items()),
         Fraction(0),
@@ -65,24 +75,54 @@ def integer_gaussian_delta(kind: Kind, epsilon: Any) -> float:
     """Return a double at or above δ(ε) for a difference of this kind.
 
     The excess is about 1e-9 of δ or less when the losses d_i/σ_i² have a common measure that is not too fine
-    (equal scales, scales from simple budget shares, or all scales large); otherwise losses are spread
-    onto a grid of 2¹⁷ points and the excess is of second order in its width.
+    (equal scales, scales from simple budget shares, or all scales large); otherwise losses are put on a grid
+    (`unlike_scales`) and the excess is of second order in its width.
     """
     groups, e = _checked(kind), not_negative("epsilon", epsilon)
     if not groups:
         return 0.0
+    with ctx.workprec(2 * BITS):
+        return _delta(groups, _lattice(groups), e, CLOSE)
+
+
+def _delta(groups: Kind, lattice: tuple[Fraction, list[Part], Any], e: Fraction, close: float) -> float:
+    unit, parts, factor = lattice
+    rho = integer_gaussian_rho(groups)
+    if len(parts) == 1 and parts[0].count == 1:
+        return min(1.0, outward(factor * _one_part(parts[0], unit * parts[0].step, rho, e, close)))
+    if len(parts) > 1 and _too_fine(unit, rho):
+        found = _on_grid(groups).delta(e)
+        if found >= unlike_scales.LEAST_DELTA:
+            return found
+    return min(1.0, outward(factor * _many_parts(parts, unit, rho, e)))
+
+
+def _lattice(groups: Kind) -> tuple[Fraction, list[Part], Any]:
+    """Return the common measure of the losses, the parts that are left after merging, and what merging costs."""
     units = {key: key[0] / key[1] for key in groups}
     denominator = math.lcm(*(unit.denominator for unit in units.values()))
     unit = Fraction(math.gcd(*(int(value * denominator) for value in units.values())), denominator)
-    rho = integer_gaussian_rho(groups)
+    return unit, *merged(Part(int(units[key] / unit), key[1], count) for key, count in groups.items())
+
+
+def _too_fine(unit: Fraction, rho: Fraction) -> bool:
+    """Say whether the common lattice has too many points to be quick, and a grid beside it is fine enough."""
+    width = math.sqrt(2 * rho)
+    return 32 * width / float(unit) > QUICK and width < 10
+
+
+def _on_grid(groups: Kind) -> Total:
+    return unlike_scales.total_of(groups, _closed_delta)
+
+
+def _closed_delta(variance: Fraction, unit: Fraction, rho: Fraction, epsilon: Fraction) -> float:
+    """Return a double at or above δ(ε) of one integer Gaussian by the closed form, which is near where it is wide."""
     with ctx.workprec(2 * BITS):
-        parts, factor = merged(Part(int(units[key] / unit), key[1], count) for key, count in groups.items())
-        if len(parts) == 1 and parts[0].count == 1:
-            return min(1.0, outward(factor * _one_part(parts[0], unit * parts[0].step, rho, e)))
-        return min(1.0, outward(factor * _many_parts(parts, unit, rho, e)))
+        smooth, correction = _closed(variance, unit, rho, epsilon)
+        return min(1.0, outward(smooth + correction))
 
 
-def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction) -> Any:
+def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction, close: float) -> Any:
     """Return a ball whose upper end bounds δ for one integer Gaussian of this variance and loss unit.
 
     First the closed form: Σφ(t) ≤ ∫φ + V(φ')/12 (Euler–Maclaurin, V the total variation) for φ(t) =
@@ -90,20 +130,24 @@ def _one_part(part: Part, unit: Fraction, rho: Fraction, epsilon: Fraction) -> A
     V ≤ 13 sup|φ'|, and sup|φ'| ≤ unit·exp(−t*²/2v) for t* ≥ 0, ≤ unit + 1/√(ev) otherwise. The integral is
     the continuous δ(ε). Where the correction is not negligible the points are listed.
     """
-    threshold = (epsilon - rho) / unit
-    v, g = ball(part.variance), ball(unit)
-    steepest = g * (-(ball(threshold) ** 2) / (2 * v)).exp() if threshold >= 0 else g + 1 / (arb(1).exp() * v).sqrt()
-    correction = 13 * steepest / (12 * (2 * arb.pi() * v).sqrt())
-    smooth = _curve_by_square(2 * rho, epsilon)
-    if correction < smooth * CLOSE or part.variance > WIDEST**2:
+    smooth, correction = _closed(part.variance, unit, rho, epsilon)
+    if correction < smooth * close or part.variance > WIDEST**2:
         return smooth + correction
-    first = math.floor(threshold) + 1
+    first = math.floor((epsilon - rho) / unit) + 1
     start = max(first, 0)
     # Tilting by start/v moves the centre of the law onto the first point that counts.
     tilt = start / (unit * part.variance)
     window = (Fraction(start), start) if first >= 0 else (Fraction(0), None)
     masses = column(part.variance, *window)
     return _expected(masses, unit, rho, epsilon, tilt)
+
+
+def _closed(variance: Fraction, unit: Fraction, rho: Fraction, epsilon: Fraction) -> tuple[Any, Any]:
+    """Return the balls of the continuous δ(ε) and of what the sum over points may exceed it by (`_one_part`)."""
+    threshold = (epsilon - rho) / unit
+    v, g = ball(variance), ball(unit)
+    steepest = g * (-(ball(threshold) ** 2) / (2 * v)).exp() if threshold >= 0 else g + 1 / (arb(1).exp() * v).sqrt()
+    return _curve_by_square(2 * rho, epsilon), 13 * steepest / (12 * (2 * arb.pi() * v).sqrt())
 
 
 def _curve_by_square(square: Fraction, epsilon: Fraction) -> Any:
@@ -199,6 +243,10 @@ def integer_gaussian_epsilon(kind: Kind, delta: Any) -> float:
     groups, limit = _checked(kind), inward(probability("delta", delta))
     if not groups or integer_gaussian_delta(groups, 0) <= limit:
         return 0.0
+    with ctx.workprec(2 * BITS):
+        unit, parts, _ = _lattice(groups)
+    if len(parts) > 1 and limit >= unlike_scales.LEAST_DELTA and _too_fine(unit, integer_gaussian_rho(groups)):
+        return _on_grid(groups).epsilon(limit)
     # The continuous formula is no bound, but a good place to start looking.
     guess = gaussian_epsilon(math.sqrt(2 * integer_gaussian_rho(groups)), limit)
     low, high = 0.98 * guess, max(1.02 * guess, 1e-6 * math.sqrt(integer_gaussian_rho(groups)))
@@ -259,3 +307,79 @@ def _short(value: Fraction) -> Fraction:
 
 def _scaled(kind: Kind, factor: Fraction) -> dict[tuple[int, Fraction], int]:
     return {(difference, sigma2 * factor): count for (difference, sigma2), count in kind.items()}
+
+
+# Kinds that a statement carries ------------------------------------------------------------------------------------
+
+
+def losses_of(kinds: Iterable[Kind]) -> Losses:
+    """Return kinds as plain values in a fixed order; nothing where they are too many to be carried."""
+    found = {tuple(sorted((*key, count) for key, count in groups.items())) for groups in map(_checked, kinds) if groups}
+    if len(found) > MOST_KINDS or any(len(kind) > MOST_PAIRS for kind in found):
+        return ()
+    return tuple(sorted(found))
+
+
+def kinds_of(losses: Losses) -> list[dict[tuple[int, Fraction], int]]:
+    """Return what `losses_of` was given."""
+    return [{(size, sigma2): count for size, sigma2, count in kind} for kind in losses]
+
+
+def checked_losses(losses: Any) -> Losses:
+    """Check kinds in their plain form and bring them into a fixed order."""
+    try:
+        return losses_of([{(size, sigma2): count for size, sigma2, count in kind} for kind in losses])
+    except (TypeError, ValueError):
+        raise Refused("losses must hold kinds of difference, each a list of (difference, sigma2, count)") from None
+
+
+def losses_from_plain(found: Any) -> Any:
+    """Return kinds from what JSON holds, where σ² is text such as "25/4"."""
+    try:
+        return tuple(tuple((size, Fraction(sigma2), count) for size, sigma2, count in kind) for kind in found)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise Refused("losses must hold kinds of difference, each a list of [difference, sigma2, count]") from None
+
+
+def losses_delta(losses: Losses, epsilon: Any) -> float:
+    """Return a double at or above the δ(ε) of every kind."""
+    return max(integer_gaussian_delta(kind, epsilon) for kind in kinds_of(losses))
+
+
+def losses_curve(losses: Losses) -> Callable[[Fraction], float]:
+    """Return ε ↦ a double at or above the δ(ε) of every kind, for many ε: what can be added up is added up once."""
+    curves = [_curve_of(kind) for kind in kinds_of(losses)]
+    return lambda epsilon: max(curve(epsilon) for curve in curves)
+
+
+def _curve_of(kind: Kind) -> Callable[[Fraction], float]:
+    with ctx.workprec(2 * BITS):
+        lattice = _lattice(kind)
+    if len(lattice[1]) > 1 and _too_fine(lattice[0], integer_gaussian_rho(kind)):
+        return _on_grid(kind).delta
+
+    def curve(epsilon: Fraction) -> float:
+        with ctx.workprec(2 * BITS):
+            return _delta(kind, lattice, epsilon, NEAR)
+
+    return curve
+
+
+def losses_epsilon(losses: Losses, delta: Any) -> float:
+    """Return an ε at which the δ(ε) of every kind was found to be at most δ."""
+    return max(integer_gaussian_epsilon(kind, delta) for kind in kinds_of(losses))
+
+
+def joined(parts: Iterable[Losses]) -> Losses:
+    """Return the losses of several releases together; nothing where one is not known or has several kinds.
+
+    With one kind each the sum of the losses is that of the united coordinates. With several, a later kind may follow
+    from earlier results, and no single union need be the worst.
+    """
+    union: dict[tuple[int, Fraction], int] = {}
+    for losses in parts:
+        if len(losses) != 1:
+            return ()
+        for size, sigma2, count in losses[0]:
+            union[size, sigma2] = union.get((size, sigma2), 0) + count
+    return losses_of([union])

@@ -13,20 +13,27 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from holdfast.arguments import Refused
-from holdfast.constraints import NullSpace, System
+from holdfast.arguments import LARGEST, Refused
+from holdfast.constraints import Names, NullSpace, Rows, System
+from holdfast.constraints.elimination import eliminate
+from holdfast.constraints.enclosed import Enclosed
+from holdfast.constraints.lattice import rational_basis
+from holdfast.constraints.pairs import none_possible
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
-from holdfast.queries import Moves, Query, shared_moves
-from holdfast.queries.signatures import independent, signatures
+from holdfast.queries import Moves, Neighbours, Query, shared_moves
+from holdfast.queries.signatures import Signatures, independent, signatures
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6
 
 #: Up to so many records are tried when some outputs stay frozen.
 MOST_RECORDS = 4
+#: Cells up to which it is worked out which outputs no number of records alters, where signatures depend on each other.
+MOST_CELLS = 4_000
 
 
 def named(first: Sequence[str], count: int) -> str:
@@ -43,12 +50,43 @@ def published(system: System) -> tuple[str, ...]:
     return (f"{named(rows.names[:NAMED], rows.count)} {PUBLISHED}",)
 
 
-def frozen_words(base: Additive, frozen: npt.NDArray[np.int64]) -> tuple[str, ...]:
-    """Name the outputs that no allowed change of records can alter: they are not protected at all."""
-    if frozen.size == 0:
-        return ()
-    shown = [str(base.query.labels[i]) for i in frozen[:NAMED]]
-    return (f"{named(shown, frozen.size)} (no allowed change alters {'it' if frozen.size == 1 else 'them'})",)
+def frozen_words(
+    base: Additive, frozen: npt.NDArray[np.int64], never: npt.NDArray[np.bool_] | None = None, records: int = 0
+) -> tuple[str, ...]:
+    """Name the outputs that no allowed change of records can alter: they are not protected at all.
+
+    `never` says which of all outputs no number of records alters (None: all that are named); the others are only out of
+    reach of `records` records.
+    """
+    for_ever = frozen if never is None else frozen[never[frozen]]
+    for_now = frozen[:0] if never is None else frozen[~never[frozen]]
+    few = f"no allowed change of up to {records} record{'s' * (records != 1)} alters"
+    words = []
+    for places, why in ((for_ever, "no allowed change alters"), (for_now, few)):
+        if places.size:
+            shown = [str(base.query.labels[i]) for i in places[:NAMED]]
+            words.append(f"{named(shown, places.size)} ({why} {'it' if places.size == 1 else 'them'})")
+    return tuple(words)
+
+
+def determined(query: Query, rows: Any, *, total: bool = False) -> npt.NDArray[np.bool_]:
+    """Tell which outputs are sums and differences of these rows on the outputs, and of the number of records.
+
+    So they are if no number of records that keeps the rows alters them. Up to MOST_CELLS cells; beyond, none is said.
+    """
+    nothing = np.zeros(query.n, dtype=bool)
+    if int(query.cells or MOST_CELLS + 1) > MOST_CELLS or query.columns.dtype.kind != "i":
+        return nothing
+    kept = [signatures(rows, query.columns, None).matrix.tocsr()]
+    if total:
+        kept.append(sparse.csr_array(np.ones((1, query.columns.shape[1]), dtype=np.int64)))
+    basis = rational_basis(eliminate(sparse.csr_array(sparse.vstack(kept, format="csr"))))
+    size = abs(query.columns).astype(np.float64) @ abs(basis).astype(np.float64)
+    if size.nnz and float(size.max()) >= LARGEST:
+        return nothing
+    left = sparse.csr_array(query.columns @ basis)
+    left.eliminate_zeros()
+    return np.asarray(np.diff(left.indptr) == 0)
 
 
 def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) -> Moves:
@@ -67,8 +105,11 @@ def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) ->
     return kept[key][1]
 
 
-#: The refusal when no set of a few records can change while every equality is kept.
-NO_MOVE = "no change of a few records keeps these equalities, so no statement holds: ask for fewer of them"
+#: The refusal when no set of a few records can change while every equality is kept, or within the bounds.
+NO_MOVE = "no change of a few records keeps what must hold, so no statement would be about anything: ask for less of it"
+
+#: Changes of so many records of so many cells are listed to see whether the inequalities leave room for one.
+FEW_RECORDS, FEW_CELLS = 2, 24
 
 
 def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any]] | None:
@@ -78,14 +119,28 @@ def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any
     """
     space = system.null_space(invariants=False)
     if space.rank == 0 or base.query.cells is None or _adds_up(base.query, space):
-        return AllDifferences(base.query, base.neighbours), {}
+        return None if _no_room(base, system, base.neighbours) else (AllDifferences(base.query, base.neighbours), {})
     moves = moves_within(base, space)
-    if moves.empty:
+    if moves.empty or _no_room(base, system, moves.neighbours):
         return None
     if moves.everything:
         return AllDifferences(base.query, base.neighbours), {}
     caveats = () if _larger_are_sums(base, space, moves) else (THESE_RECORDS_ONLY,)
-    return moves, {"unprotected": frozen_words(base, open_frozen(moves, space)), "caveats": caveats}
+    frozen = open_frozen(moves, space)
+    words = frozen_words(base, frozen, never_altered(base, space, moves), moves.records) if frozen.size else ()
+    return moves, {"unprotected": words, "caveats": caveats}
+
+
+def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
+    """Whether it is proved that the inequalities leave no two possible answers that neighbouring data have."""
+    query = base.query
+    if not system.has_inequalities or query.cells is None or not query.integer:
+        return False
+    if query.cells > FEW_CELLS or relation.records > FEW_RECORDS:
+        return False
+    A = query.consistency().astype(np.int64)
+    own = Rows(A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("sum {}", np.arange(A.shape[0])))
+    return none_possible(system, own, np.asarray(query.differences(relation), dtype=np.int64), base.unit)
 
 
 def _larger_are_sums(base: Additive, space: NullSpace, moves: Moves) -> bool:
@@ -135,32 +190,63 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
             )
         ]
     statements = []
-    for moves, frozen in stages(base, system):
+    for moves, frozen, never in stages(base, system):
         if moves.everything:
             return [state(base.everything(), scope="all", unprotected=figures)]
-        statements.append(state(moves, scope="invariant-sharing", unprotected=figures + frozen_words(base, frozen)))
+        words = frozen_words(base, frozen, never, moves.records)
+        statements.append(state(moves, scope="invariant-sharing", unprotected=figures + words))
     return statements
 
 
-def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64]]]:
+def never_altered(base: Additive, space: NullSpace, moves: Moves) -> npt.NDArray[np.bool_]:
+    """Tell which outputs no number of records alters while every equality stays, as far as that is known.
+
+    Where the distinct signatures are linearly independent, larger changes are sums of single records and of pairs, so
+    what the smallest moves leave frozen stays so (docs/theory/what-can-change.md, Proposition 2).
+    """
+    found = signatures(space.rows, base.query.columns, None)
+    pairs = not moves.neighbours.adds or moves.records > 1 or not _has_pairs(found)
+    if pairs and independent(found.distinct()):
+        frozen = np.zeros(base.query.n, dtype=bool)
+        frozen[moves.frozen] = True
+        return frozen
+    return determined(base.query, space.rows, total=not base.neighbours.adds)
+
+
+def _has_pairs(found: Signatures) -> bool:
+    return bool((np.bincount(found.classes[found.classes >= 0])[1:] > 1).any())
+
+
+Masks = npt.NDArray[np.bool_]
+
+
+def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64], Masks]]:
     """Changes of ever more records that keep every equality, as long as more outputs can change; with the frozen ones.
 
-    Each is behind one invariant-sharing statement: that of the same number of records.
+    The last array tells which outputs no number of records alters, as far as that is known. Each stage is behind one
+    invariant-sharing statement: that of the same number of records.
     """
     space = system.null_space()
     always = system.null_space(invariants=False).pinned_coordinates()
     records, frozen_before = 1, None
-    while records <= MOST_RECORDS:
+    most = MOST_RECORDS + base.neighbours.records - 1
+    while records <= most:
         moves = moves_within(base, space, records)
         if moves.empty:
             return
+        replaced = base.neighbours.adds and not moves.neighbours.adds  # one that goes and one that comes
+        following = max(records, moves.records * (2 if replaced else 1)) + 1
+        if _no_room(base, system, moves.neighbours):
+            records = following
+            continue
         frozen = moves.frozen[~always[moves.frozen]]
-        if frozen_before is not None and frozen.size >= frozen_before and not moves.everything:
-            return
-        yield moves, frozen
-        if moves.everything or frozen.size == 0:
-            return
-        frozen_before, records = frozen.size, moves.records + 1
+        if frozen_before is None or frozen.size < frozen_before or moves.everything:
+            never = never_altered(base, space, moves) if frozen.size else np.zeros(base.query.n, dtype=bool)
+            yield moves, frozen, never
+            frozen_before = frozen.size
+            if moves.everything or never[frozen].all():
+                return
+        records = following
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,9 +256,9 @@ class _Weighted:
     space: NullSpace
     divisors: npt.NDArray[np.float64]
 
-    def project(self, columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def enclosed(self, columns: npt.NDArray[Any]) -> Enclosed:
         """Project, then divide."""
-        return self.space.project(columns) / self.divisors[:, None]
+        return self.space.enclosed(columns).divided(self.divisors)
 
 
 def projected_loss(base: Additive, space: NullSpace) -> Fraction | None:

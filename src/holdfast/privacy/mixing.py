@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from holdfast.arguments import Refused
 from holdfast.privacy.composition import for_records
 from holdfast.privacy.conversion import pure_rho
-from holdfast.privacy.guarantee import STATUSES, Guarantee
+from holdfast.privacy.guarantee import SCOPES, STATUSES, Guarantee
+from holdfast.privacy.integer_gaussian import Losses
 
 BECAUSE = "a public coin chooses one of several mechanisms: the largest numbers of the parts hold (TV Thm 16)"
 
@@ -21,13 +22,16 @@ BECAUSE = "a public coin chooses one of several mechanisms: the largest numbers 
 def mixed(statements: Sequence[Guarantee]) -> Guarantee:
     """Return what a mixture with fixed public weights promises, from one statement about each part.
 
-    Only statements about all neighbours mix here: exact figures of different parts need not be shared together.
+    The statements are about the same changes: all neighbours, or changes that keep the exact figures of all parts. A
+    part that is private for all neighbours is subspace private for every subspace (SDP Prop 7, Cor 8), and a mixture of
+    parts that are so for one subspace is too (SDP §2.3).
     """
     kinds = sorted({part.neighbours.kind for part in statements})
     if len(kinds) > 1:
         raise Refused(f"the parts of a mixture must be about the same neighbours, found {' and '.join(kinds)}")
-    if any(part.scope != "all" for part in statements):
-        raise Refused("a mixture is stated for parts that protect all neighbours: leave invariants out of its parts")
+    scopes = {part.scope for part in statements}
+    if "invariant-sharing" in scopes and len(scopes) > 1:
+        raise Refused("the parts of a mixture must be about the same changes to be stated together")
     records = max(part.records for part in statements)
     parts = [for_records(part, records) for part in statements]
     rhos = [part.rho if part.rho is not None else pure_rho(part.epsilon) if part.pure else None for part in parts]
@@ -42,7 +46,9 @@ def mixed(statements: Sequence[Guarantee]) -> Guarantee:
         delta=0.0 if epsilon is None else max(part.delta for part in parts),
         rho=rho,
         mu=mu,
+        losses=_united([part.losses for part in parts]),
         neighbours=parts[0].neighbours,
+        scope=max(scopes, key=SCOPES.index),
         status=max((part.status for part in parts), key=STATUSES.index),
         because=BECAUSE,
         unprotected=tuple(words for part in parts for words in part.unprotected),
@@ -50,6 +56,11 @@ def mixed(statements: Sequence[Guarantee]) -> Guarantee:
         caveats=tuple(words for part in parts for words in part.caveats),
         orders="integer" if rho is not None and any(part.orders == "integer" for part in parts) else "all",
     )
+
+
+def _united(losses: Sequence[Losses]) -> Losses:
+    """The kinds of all parts, the worst of which decides: δ(ε) of a mixture is at most the average of the parts'."""
+    return () if not all(losses) else tuple(kind for each in losses for kind in each)
 
 
 def _largest(values: Sequence[float | None]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.privacy.guarantee import Guarantee
 
@@ -26,3 +26,9 @@ class Promise:
         ordered = tuple(sorted(statements, key=lambda statement: statement.rank))
         holds = any(not statement.void for statement in ordered)
         return cls(ordered, "" if holds else refusal)
+
+    def assuming(self, sentences: tuple[str, ...]) -> Promise:
+        """The same statements, each with what it assumes of every possible dataset."""
+        if not sentences:
+            return self
+        return replace(self, statements=tuple(replace(each, assumes=sentences) for each in self.statements))

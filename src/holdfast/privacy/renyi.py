@@ -1,6 +1,6 @@
 """Rényi curves over whole orders: add them, then convert the sum once.
 
-D_α of independent (also adaptively chosen) mechanisms adds at every order (Mironov 2017, Proposition 1). A
+D_α of independent (also adaptively chosen) mechanisms adds at every order (Mironov 2017). A
 curve keeps upper bounds at a list of whole orders α ≥ 2, which is all that THEORY H6 proves for integer
 Gaussian noise under non-negativity.
 """
@@ -83,14 +83,14 @@ class RenyiCurve:
         return RenyiCurve(tuple(common), tuple(sums))
 
     def epsilon(self, delta: Any) -> float:
-        """Return a double at or above the best ε at this δ over the orders (CKS20 Proposition 12)."""
+        """Return a double at or above the best ε at this δ over the orders."""
         d = probability("delta", delta)
         values = dict(zip(self.orders, self.values, strict=True))
         found = (outward(settled(partial(_epsilon, a, values[a], d))) for a in self.best_at_delta(d))
         return max(0.0, min(found))
 
     def delta(self, epsilon: Any) -> float:
-        """Return a double at or above the best δ at this ε over the orders (CKS20 Proposition 12)."""
+        """Return a double at or above the best δ at this ε over the orders."""
         e = not_negative("epsilon", epsilon)
         if not any(self.values):
             return 0.0

@@ -43,6 +43,9 @@ def describe(guarantee: Guarantee) -> str:
         sentences.extend(_strength(guarantee))
     sentences.extend(_scope(guarantee))
     sentences.extend(f"Not protected: {_plain(item)}." for item in guarantee.unprotected)
+    if guarantee.assumes:
+        held = "; ".join(_plain(item) for item in guarantee.assumes)
+        sentences.append(f"It assumes of every possible dataset: {held}.")
     if guarantee.void:
         sentences.append(f"The reason: {_plain(guarantee.because)}.")
     elif guarantee.status == "proved":

@@ -154,8 +154,9 @@ class Query(ABC):
     def sensitivity(self, p: Any, neighbours: Any = "add-remove", within: Any = None) -> float:
         """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double.
 
-        within: a null space N with `project(columns)` (the orthogonal projector Π on N) and, if it has them,
-        `rows` (the equalities) and `cube_margins`; then the largest ‖Π d‖_p (THEORY §2, subspace scope).
+        within: a null space N with `enclosed(columns)` (the orthogonal projector Π on N, as `values` and a `radius` of
+        their errors) and, if it has them, `rows` (the equalities) and `cube_margins`; then the largest ‖Π d‖_p
+        (THEORY §2, subspace scope).
         """
         norm = one_of(
             "p",

@@ -43,8 +43,8 @@ def shared_moves(
     """Return the changes of records d with rows @ d = 0, for the smallest number of records that has any.
 
     The number is searched from that of `neighbours` (or `records_at_least`, to ask for a larger set of moves
-    that may free more outputs) on: first in the given relation; for add-remove then two records, one added
-    and one removed or two that cancel; then up to four replacements. cube_margins=(shape, keep) says that the
+    that may free more outputs) on: first in the given relation; for add-remove then two and three records; then
+    up to four replacements, with four records of add-remove before the third. cube_margins=(shape, keep) says that the
     query asks the cells of a cube and the rows are these margins; then the number is known in closed form.
     """
     if query.cells is None:
@@ -69,14 +69,17 @@ def shared_moves(
 
 def _stages(asked: Neighbours) -> Iterator[Neighbours]:
     yield asked
-    if asked.adds:
-        if asked.records < 2:
-            yield Neighbours(ADD_REMOVE, 2)
-        first = 2
-    else:
-        first = asked.records + 1
-    for records in range(first, MOST_REPLACEMENTS + 1):
+    if not asked.adds:
+        for records in range(asked.records + 1, MOST_REPLACEMENTS + 1):
+            yield Neighbours(REPLACE_ONE, records)
+        return
+    for records in range(asked.records + 1, 4):
+        yield Neighbours(ADD_REMOVE, records)
+    # Where as many records come as go, two of them are one replacement.
+    for records in range(max(2, -(-asked.records // 2)), max(MOST_REPLACEMENTS, -(-asked.records // 2)) + 1):
         yield Neighbours(REPLACE_ONE, records)
+        if records == 2 and asked.records < 4:
+            yield Neighbours(ADD_REMOVE, 4)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Sensitivity after projection on a null space N: the largest ‖Π d‖, the price of a subspace statement.
 
 Symmetry keeps the work small: cells with equal columns of the equalities are exchangeable, and the cells of
-a cube with exact margins all are. Closed forms are exact and rounded up once; where a numerical projector has
-to be asked, its answer is raised by SLACK.
+a cube with exact margins all are. Closed forms are exact and rounded up once; where a projector has to be asked,
+it says how far each of its numbers may be off (`enclosed`), and the norm is taken of the largest that they allow.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
-#: A numerical projector is trusted to this relative accuracy, far above what a backward stable one delivers.
-SLACK = 1e-9
+#: Sums of n numbers are computed within n times this part.
+STEP = 2.0**-52
 #: Entries of all projected columns, of one block of them, and of all their pairwise differences.
 MOST_PROJECTED = 10**9
 BLOCK = 4_000_000
@@ -85,25 +85,29 @@ def _numerical(query: Query, norm: float, relation: Neighbours, within: Any) -> 
             f"but this query has {count} different columns of {n}"
         )
     pairs = not relation.adds and n * count * count <= MOST_PAIR_WORK
-    kept: list[npt.NDArray[np.float64]] = []
+    kept: list[Any] = []
     top = 0.0
     for start in range(0, count, max(1, BLOCK // n)):
-        block = columns[:, start : start + max(1, BLOCK // n)].toarray().astype(np.float64)
-        image = np.asarray(within.project(block), dtype=np.float64)
-        top = max(top, float(np.linalg.norm(image, norm, axis=0).max()))
+        image = within.enclosed(columns[:, start : start + max(1, BLOCK // n)].toarray())
+        top = max(top, _longest(np.abs(image.values) + image.radius, norm))
         if pairs:
             kept.append(image)
+    up = 1 + (n + 16) * STEP
     if relation.adds:
-        return top * (1 + SLACK)
+        return top * up
     if not pairs:  # ‖Π(a − b)‖ ≤ ‖Πa‖ + ‖Πb‖
-        return 2 * top * (1 + SLACK)
-    images = np.hstack(kept)
+        return 2 * top * up
+    images, radii = (np.hstack(parts) for parts in zip(*((i.values, i.radius) for i in kept), strict=True))
     # Two cells with the same equalities differ by a vector of N itself, which Π leaves as it is.
     best = {1.0: 2.0, 2.0: np.sqrt(2.0), np.inf: 1.0}[norm] if twins else 0.0
     for j in range(count - 1):
-        gap = images[:, j + 1 :] - images[:, j : j + 1]
-        best = max(best, float(np.linalg.norm(gap, norm, axis=0).max()))
-    return best * (1 + SLACK)
+        gap = np.abs(images[:, j + 1 :] - images[:, j : j + 1]) + (radii[:, j + 1 :] + radii[:, j : j + 1])
+        best = max(best, _longest(gap, norm))
+    return best * up
+
+
+def _longest(sizes: npt.NDArray[np.float64], norm: float) -> float:
+    return float(np.linalg.norm(sizes, norm, axis=0).max())
 
 
 def _representatives(query: Query, rows: Any) -> tuple[Columns, bool]:

@@ -84,8 +84,9 @@ def _generalised(values: npt.NDArray[np.float64], wanted: Constraint, spread: An
     except np.linalg.LinAlgError:
         raise Refused("covariance must be positive definite, and is not") from None
     system = wanted.system(values.shape[-1])
-    rows = system.null_space().rows.astype(np.float64).toarray()
-    right = system.right_hand_sides().astype(np.float64)
+    sound = system.null_space().sound
+    rows = sound.unit.toarray()
+    right = sound.sides(system.right_hand_sides()).astype(np.float64) / sound.lengths
     loaded = spread @ rows.T
     gram = rows @ loaded
     refined = np.atleast_2d(values).copy()

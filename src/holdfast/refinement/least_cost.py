@@ -6,7 +6,6 @@ and ends with a vector and multipliers whose values agree. The value is therefor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,17 +15,11 @@ from flint import fmpq_mat, fmpz_mat
 
 from holdfast.constraints.solver import quiet_solver
 from holdfast.refinement.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
+from holdfast.refinement.solutions import Cheapest, Solutions, cheapest_near, shortest
 
-#: Seconds that a search for a cheap whole vector may take; what was found by then is a valid bound.
-PATIENCE = 20.0
-
-
-@dataclass(frozen=True)
-class Cheapest:
-    """A vector with A t = b and its cost."""
-
-    cost: Fraction
-    t: tuple[Fraction, ...]
+#: Nodes of a search for a cheap whole vector, and steps of the simplex method: amounts of work and no time, since the
+#: bound that is found enters statements. What was found by then is a valid bound.
+NODES, STEPS = 2_000, 1_000_000
 
 
 def independent_rows(A: fmpq_mat, b: list[Fraction]) -> tuple[fmpq_mat, fmpq_mat] | None:
@@ -53,6 +46,10 @@ def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapes
     n = len(weights)
     if all(value == 0 for value in right.entries()):
         return Cheapest(Fraction(0), (Fraction(0),) * n)
+    if 2 * A.nrows() > n:
+        found = cheapest_near(Solutions.of(A, right), weights)
+        if found is not None:
+            return found
     prices = [from_fraction(weight) for weight in weights]
     columns, signs = _start(A, right, weights)
     rows = A.tolist()
@@ -79,6 +76,12 @@ def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapes
             key=lambda i: (as_fraction(sizes[i] / slopes[i]), columns[i]),
         )
         columns[leaving], signs[leaving] = entering, sign
+
+
+def least_squares(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
+    """Return the vector of least Σ wᵢtᵢ² with A t = b, exactly, or None where there is none."""
+    system = independent_rows(A, b)
+    return None if system is None else shortest(Solutions.of(*system), weights)
 
 
 def _start(A: fmpq_mat, right: fmpq_mat, weights: list[Fraction]) -> tuple[list[int], list[int]]:
@@ -171,7 +174,7 @@ def _program(A: Any, b: Any, weights: list[Fraction], *, integer: bool) -> Any:
     program.a_matrix_.value_ = np.concatenate([row[at] for row, at in zip(both, places, strict=True)])
     if integer:
         program.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n)
-    solver = quiet_solver(time_limit=PATIENCE)
+    solver = quiet_solver(mip_max_nodes=NODES, simplex_iteration_limit=STEPS)
     solver.passModel(program)
     solver.run()
     values = np.array(solver.getSolution().col_value)

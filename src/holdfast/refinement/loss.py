@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from flint import fmpq_mat
 
-from holdfast.arguments import Refused, positions, positive
+from holdfast.arguments import Refused, one_of, positions, positive
+from holdfast.constraints import Constraint
 from holdfast.constraints.rationals import numeric
 from holdfast.privacy.rounding import outward
-from holdfast.refinement.least_cost import Cheapest, cheapest, cheapest_whole
+from holdfast.refinement.blocks import Block, blocks_of
+from holdfast.refinement.least_cost import cheapest, cheapest_whole, least_squares
 from holdfast.refinement.linear import LinearRefinement
 from holdfast.refinement.rational_matrices import (
+    as_fraction,
     left_null_space,
     made,
     read_entry,
     read_matrix,
 )
+from holdfast.refinement.solutions import Cheapest
 from holdfast.refinement.subsets import largest_admitted
 
 
@@ -38,13 +43,13 @@ class Loss(float):
 
     @classmethod
     def of(
-        cls, found: Cheapest | None, outputs: tuple[int, ...], difference: tuple[Fraction, ...], attained: bool
+        cls, cost: Fraction | None, outputs: tuple[int, ...], difference: tuple[Fraction, ...], attained: bool
     ) -> Loss:
         """Return the loss of one set of outputs; without a vector the values never coincide, and it is infinite."""
-        result = cls(math.inf if found is None else outward(found.cost))
-        result.exact = None if found is None else found.cost
+        result = cls(math.inf if cost is None else outward(cost))
+        result.exact = cost
         result.outputs, result.difference = outputs, difference
-        result.attained = attained or found is None
+        result.attained = attained or cost is None
         return result
 
     @property
@@ -55,33 +60,74 @@ class Loss(float):
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A refinement with the noise it gets, ready to be asked for losses."""
+    """A refinement with the noise it gets, ready to be asked for losses; answers that share no noise are apart.
+
+    `find` turns rows A, right-hand sides and weights into the cheapest vector. Costs of blocks add up.
+    """
 
     A: fmpq_mat
     weights: list[Fraction]
-    integer: bool
+    find: Callable[[fmpq_mat, list[Fraction], list[Fraction]], Cheapest | None]
+    attained: bool
+
+    @cached_property
+    def blocks(self) -> list[tuple[Block, Study]]:
+        """The blocks of A, each with the study of its own answers and noises."""
+        found = blocks_of(self.A)
+        if len(found) == 1 and len(found[0].noises) == self.A.ncols():
+            return [(found[0], self)]
+        rows = self.A.tolist()
+        made = []
+        for block in found:
+            lines = [[rows[i][j] for j in block.noises] for i in block.outputs]
+            part = fmpq_mat(lines) if block.noises else fmpq_mat(len(block.outputs), 0)
+            made.append((block, Study(part, [self.weights[j] for j in block.noises], self.find, self.attained)))
+        return made
 
     def of_subset(self, difference: tuple[Fraction, ...], outputs: tuple[int, ...]) -> Loss:
-        """Return min Σ|tᵢ|/λᵢ over the t with (A t)_S = d_S, t whole for whole noise."""
+        """Return the least cost of a t with (A t)_S = d_S."""
+        cost: Fraction | None = Fraction(0)
+        for block, study in self.blocks:
+            place = {i: k for k, i in enumerate(block.outputs)}
+            mine = [i for i in outputs if i in place]
+            if cost is None or not any(difference[i] for i in mine):
+                continue  # t = 0 costs nothing
+            found = study._cost([place[i] for i in mine], [difference[i] for i in mine])
+            cost = None if found is None else cost + found
+        return Loss.of(cost, outputs, difference, self.attained)
+
+    def _cost(self, outputs: list[int], sides: list[Fraction]) -> Fraction | None:
         rows = self.A.tolist()
-        part = fmpq_mat([rows[i] for i in outputs]) if outputs else fmpq_mat(0, self.A.ncols())
-        find = cheapest_whole if self.integer else cheapest
-        found = find(part, [difference[i] for i in outputs], self.weights)
-        return Loss.of(found, outputs, difference, not self.integer)
+        found = self.find(fmpq_mat([rows[i] for i in outputs]), sides, self.weights) if self.weights else None
+        return None if found is None else found.cost
 
     def largest(self, difference: tuple[Fraction, ...]) -> Loss:
         """Return the largest loss over the sets of outputs whose values can coincide."""
-        best = Loss.of(Cheapest(Fraction(0), ()), (), difference, True)
+        cost: Fraction | None = Fraction(0)
+        outputs: list[int] = []
+        for block, study in self.blocks:
+            mine = tuple(difference[i] for i in block.outputs)
+            best, chosen = study._worst(mine) if any(mine) else (Fraction(0), range(len(mine)))
+            cost = None if cost is None or best is None else cost + best
+            outputs += [block.outputs[k] for k in chosen]
+        return Loss.of(cost, tuple(sorted(outputs)), difference, self.attained)
+
+    def _worst(self, difference: tuple[Fraction, ...]) -> tuple[Fraction | None, Sequence[int]]:
+        """The greatest cost of one block and the set that shows it; no cost: infinite."""
+        best: tuple[Fraction | None, Sequence[int]] = (Fraction(-1), ())
         for outputs in self.subsets(difference):
-            found = self.of_subset(difference, outputs)
-            if found.order > best.order or not best.outputs:
-                best = found
+            sides = [difference[i] for i in outputs]
+            cost = self._cost(list(outputs), sides) if any(sides) else Fraction(0)
+            if cost is None:
+                return None, outputs
+            if best[0] is not None and cost > best[0]:
+                best = cost, outputs
         return best
 
     def subsets(self, difference: tuple[Fraction, ...]) -> Iterator[tuple[int, ...]]:
         """Yield the largest sets S for which some real t has (A t)_S = d_S; smaller ones have smaller losses."""
         n = self.A.nrows()
-        null = left_null_space(self.A)
+        null = left_null_space(self.A) if self.weights else [[int(i == k) for i in range(n)] for k in range(n)]
         change = [sum((y * d for y, d in zip(vector, difference, strict=True)), Fraction(0)) for vector in null]
 
         def real(chosen: frozenset[int]) -> bool:
@@ -104,35 +150,73 @@ def _spans(vectors: list[list[Fraction]], target: list[Fraction]) -> bool:
     return bool(made(used, len(target)).rank() == made([*used, target], len(target)).rank())
 
 
-def refinement_loss(A: Any, difference: Any, scale: Any, outputs: Any = None, *, integer: bool = False) -> Loss:
+def refinement_loss(
+    A: Any,
+    difference: Any,
+    scale: Any,
+    outputs: Any = None,
+    *,
+    integer: bool = False,
+    law: str = "laplace",
+    knowledge: Constraint | None = None,
+) -> Loss:
     """Return the loss ρ with which refined answers tell a change of the true answers (THEORY H5).
 
-    A: the (n, n) matrix of an unbiased refinement X̂ = A X + D c, or a LinearRefinement. `difference`: μ − μ', (n,),
-    or a whole difference set, one per row: the largest loss counts. `scale`: the Laplace scale of the noise, one number
-    or one per output. `outputs`: the refined answers that are seen; None: the largest loss over all sets of them whose
-    values can coincide (LR Def 5 sets the others aside). Named outputs whose values can never coincide have an infinite
-    loss. `integer`: whole noise; ρ is then an upper bound, and infinite where values that real noise would let coincide
-    never do, as when a refined answer is always even before a change and odd after it.
+    A: the (n, n) matrix of an unbiased refinement X̂ = A X + D c, or a LinearRefinement; doubles are read as the simple
+    fractions that they are near. `difference`: μ − μ', (n,), or a whole difference set, one per row: the largest loss
+    counts. `scale`: the Laplace scale λ of the noise, or σ for `law="gaussian"`, one number or one per output.
+    `outputs`: the refined answers that are seen; None: the largest loss over all sets of them whose values can coincide
+    (LR Def 5 sets the others aside, and then nothing is said about all answers together). Named outputs whose values
+    can never coincide have an infinite loss. `integer`: whole Laplace noise; ρ is then an upper bound, and infinite
+    where values that real noise would let coincide never do, as when a refined answer is always even before a change
+    and odd after it. `knowledge`: orders, ranges and other things that hold for all data, to which the refined answers
+    are then moved; the known combinations must not change with the data, and ρ is that of all refined answers: an upper
+    bound.
 
-    Guarantee: for every event of the outputs, e^−ρ ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^ρ; for continuous noise no smaller ρ
-    will do.
+    Guarantee: Laplace: for every event of the outputs, e^−ρ ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^ρ. Gaussian: the pair is exactly
+    √(2ρ)-GDP, hence ρ-zCDP. For continuous noise no smaller ρ will do, but for `knowledge`
+    (docs/theory/refinement.md, Propositions 1, 4 and 5).
     """
-    study, n = _study(A, scale, integer)
+    study, n = _study(A, scale, integer, one_of("law", law, ["laplace", "gaussian"]))
     changes = _differences(difference, n)
+    if knowledge is not None:
+        _refuse_changed(study, changes, knowledge, outputs)
+        study, outputs = replace(study, attained=False), range(n)
     if outputs is not None:
         seen = tuple(sorted(positions("outputs", outputs, n).tolist()))
         return max((study.of_subset(each, seen) for each in changes), key=lambda loss: loss.order)
     return max((study.largest(each) for each in changes), key=lambda loss: loss.order)
 
 
-def _study(A: Any, scale: Any, integer: Any) -> tuple[Study, int]:
+def _refuse_changed(study: Study, changes: list[tuple[Fraction, ...]], knowledge: Any, outputs: Any) -> None:
+    """Refuse further knowledge where the move would read what differs between the data."""
+    if not isinstance(knowledge, Constraint) or knowledge.has_invariants:
+        raise Refused("knowledge must be a structural constraint, such as ordered([0, 1]) or between(0, 10)")
+    if outputs is not None:
+        raise Refused("outputs cannot be named beside knowledge: the loss is that of all refined answers together")
+    for each in changes:
+        moved = (study.A * made([[value] for value in each], 1)).entries()
+        if any(as_fraction(value) != side for value, side in zip(moved, each, strict=True)):
+            raise Refused(
+                "a difference changes the known combinations, and then answers moved to orders or ranges tell the two "
+                "apart by more than noise: leave knowledge out, or give differences with A·difference = difference"
+            )
+
+
+def _study(A: Any, scale: Any, integer: Any, law: str) -> tuple[Study, int]:
     if not isinstance(integer, bool):
         raise Refused(f"integer must be True or False, found {integer!r}")
+    if integer and law == "gaussian":
+        raise Refused("the loss of whole Gaussian noise is not known here: use integer=False, or law='laplace'")
     matrix = A.exact_A if isinstance(A, LinearRefinement) else read_matrix("A", A)
     n = int(matrix.nrows())
     if matrix.ncols() != n:
         raise Refused(f"A must be square, found shape {(n, matrix.ncols())}")
-    return Study(matrix, [1 / each for each in read_scales("scale", scale, n)], integer), n
+    scales = read_scales("scale", scale, n)
+    if law == "gaussian":
+        return Study(matrix, [1 / (2 * each**2) for each in scales], least_squares, True), n
+    find = cheapest_whole if integer else cheapest
+    return Study(matrix, [1 / each for each in scales], find, not integer), n
 
 
 def read_scales(name: str, scale: Any, n: int) -> list[Fraction]:

@@ -16,6 +16,8 @@ from holdfast.constraints.rationals import numeric, read_number
 #: A computed double this near to a fraction with a denominator up to this one is read as that fraction. Fractions of
 #: such denominators lie a million times further apart, so the reading is unique.
 COARSEST, NEARNESS = 10**4, 1e-13
+#: A matrix of doubles that misses A·A = A by at most this part is a projector up to rounding.
+ROUNDED = 1e-9
 
 
 def as_fraction(value: Any) -> Fraction:
@@ -32,11 +34,14 @@ def from_fraction(value: Fraction | int) -> fmpq:
 def read_entry(name: str, value: Any) -> Fraction:
     """Return the rational that an entry stands for; refuse a double that is near to no simple one."""
     exact, rational = read_number(name, value)
-    if rational:
+    if rational and (exact.denominator <= COARSEST or not isinstance(value, (float, np.floating))):
         return exact
     near = exact.limit_denominator(COARSEST)
+    # Also where the double is short: 2**-54 is what an inverse in doubles leaves of a 0.
     if abs(exact - near) <= Fraction(NEARNESS) * max(Fraction(1), abs(exact)):
         return near
+    if rational:
+        return exact
     raise Refused(
         f"{name} must hold rational numbers, found {value!r}, which is near to none with a denominator up to "
         f"{COARSEST}: give fractions, or let LinearRefinement.best(B, covariance) make the matrix"
@@ -58,7 +63,25 @@ def read_matrix(name: str, matrix: Any, rows: int | None = None, columns: int | 
     wanted = tuple(size if asked is None else asked for size, asked in zip(found.shape, (rows, columns), strict=True))
     if found.shape != wanted:
         raise Refused(f"{name} must have shape {wanted}, found shape {found.shape}")
-    return made([[read_entry(name, value) for value in row] for row in found.tolist()], found.shape[1])
+    result = made([[read_entry(name, value) for value in row] for row in found.tolist()], found.shape[1])
+    if found.dtype.kind == "f" and found.shape[0] == found.shape[1]:
+        _refuse_misread(name, found.astype(np.float64), result)
+    return result
+
+
+def _refuse_misread(name: str, doubles: np.ndarray[Any, np.dtype[np.float64]], read: fmpq_mat) -> None:
+    """Refuse a square matrix of doubles that is a projector up to rounding and was not read as one.
+
+    Every unbiased refinement that meets what is known is a projector, A·A = A; its rank decides what can be told apart.
+    """
+    size = max(1.0, float(np.abs(doubles).max()))
+    if np.abs(doubles @ doubles - doubles).max() > ROUNDED * size**2:
+        return
+    if read * read != read:
+        raise Refused(
+            f"{name} is a projector up to rounding, but which one cannot be read from its doubles: give fractions, or "
+            "let LinearRefinement.best(B, covariance) make the matrix"
+        )
 
 
 def made(rows: Sequence[Sequence[Fraction | int]], columns: int) -> fmpq_mat:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.release.methods import lists_tables
+from holdfast.release.protecting import outside_words
 from holdfast.release.spec import Spec
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ LISTS = "drawing lists all possible tables, and the release fails where the data
 def caveats(job: Job) -> tuple[str, ...]:
     """Say how the records behind the tables were treated, and what a method promises less than was asked."""
     exact = any(table.holding.exact for table in job.tables)
-    sentences = _about_records(job.spec, job.guarantee.scope, exact)
+    sentences = [*outside_words(job), *_about_records(job.spec, job.guarantee.scope, exact)]
     sentences += [_not_measured(table) for table in job.tables if table.unmeasured]
     for table in job.tables:
         if table.chosen.last_resort:
@@ -30,9 +31,10 @@ def caveats(job: Job) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def persons_together(spec: Spec, *, exact: bool) -> int:
+def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
     """How many persons change together: where figures are exact, one cannot come or go alone."""
-    return 2 if exact and spec.privacy.neighbours == "add-remove" and spec.privacy.scope == "invariant-sharing" else 1
+    sharing = exact and spec.privacy.neighbours == "add-remove" and spec.privacy.scope == "invariant-sharing"
+    return max(together, 2 if sharing else 1)
 
 
 def _not_measured(table: Table) -> str:
@@ -60,10 +62,10 @@ def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
             f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
             "record alone, before anything else is computed, exact figures included"
         )
-        if persons_together(spec, exact=exact) > 1:
+        if persons_together(spec, 1, exact=exact) > 1:
             sentences.append(
-                "where figures are exact, a person cannot come or go alone: the records that change are those of two "
-                "persons, of whom one leaves and one comes, or of one person whose records become others"
+                "where figures are exact, a person cannot come or go alone: the records that change are those of "
+                "several persons, of whom some leave and others come, or whose records become others"
             )
     if scope == "invariant-sharing":
         sentences.append("the budget counts the statement about data that agree on every exactly published figure")

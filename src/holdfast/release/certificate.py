@@ -45,7 +45,7 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
 
-_GUARANTEE_SCHEMA = {
+_GUARANTEE_SCHEMA: dict[str, Any] = {
     "title": "Guarantee",
     "type": "object",
     "description": "One privacy statement.",
@@ -72,10 +72,29 @@ _GUARANTEE_SCHEMA = {
         "numerical_delta": {"type": "number", "minimum": 0, "maximum": 1},
         "caveats": {"type": "array", "items": {"type": "string"}},
         "exact": {"type": "boolean"},
+        "assumes": {"type": "array", "items": {"type": "string"}},
     },
     "additionalProperties": False,
 }
-_GUARANTEE_SCHEMA["required"] = list(_GUARANTEE_SCHEMA["properties"])  # type: ignore[call-overload]
+#: Older statements do not say what they assume.
+_GUARANTEE_SCHEMA["required"] = [name for name in _GUARANTEE_SCHEMA["properties"] if name != "assumes"]
+#: Written only where the loss law of the noise is known: kinds of difference as [[|d|, σ² as a fraction, outputs], …].
+_GUARANTEE_SCHEMA["properties"]["losses"] = {
+    "type": "array",
+    "items": {
+        "type": "array",
+        "items": {
+            "type": "array",
+            "prefixItems": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": "^[0-9]+(/[1-9][0-9]*)?$"},
+                {"type": "integer", "minimum": 1},
+            ],
+            "minItems": 3,
+            "maxItems": 3,
+        },
+    },
+}
 
 
 def _statement(value: Any) -> Guarantee:
@@ -140,6 +159,41 @@ class Unprotected(Model):
     records: Annotated[int, Field(ge=1)] | None
 
 
+class Pairs(Model):
+    """Pairs of values of a column that need so many records; not `exact`: so many suffice, fewer may."""
+
+    records: Annotated[int, Field(ge=1)]
+    pairs: Annotated[int, Field(ge=1)]
+    example: tuple[str, str]
+    exact: bool
+
+
+class ProtectedColumn(Model):
+    """How many records must change together before any value of a column can become any other, and what that costs."""
+
+    column: str
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)] | None
+    exact: bool
+    steps: list[Pairs]
+    fixed: list[tuple[str, str]]
+    fixed_pairs: Annotated[int, Field(ge=0)]
+    undecided: Annotated[int, Field(ge=0)]
+    beyond: Annotated[int, Field(ge=0)]
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    in_words: str
+
+
+class Protects(Model):
+    """What statements protect, column by column; `records` is what changes everything that can change at all."""
+
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)] | None
+    columns: list[ProtectedColumn]
+
+
 class Side(Model):
     """What holds on one side of a union, in row numbers from 0."""
 
@@ -186,10 +240,12 @@ class TableCertificate(Model):
     statements: list[Statement]
     holds: Holds
     unprotected: list[Unprotected]
+    protects: Protects | None = None
     interval: Interval
     parquet: Annotated[str, Field(pattern=FILE_NAME)]
     csv: Annotated[str, Field(pattern=FILE_NAME)]
     measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
+    ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
 class Product(Model):

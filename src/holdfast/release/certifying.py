@@ -23,6 +23,7 @@ from holdfast.release.certificate import (
     Parameter,
     PrivacyLoss,
     Product,
+    Protects,
     PublicFile,
     ReleasedFile,
     Software,
@@ -48,8 +49,12 @@ def table_certificate(
     interval: Interval,
     files: tuple[str, str, str | None],
     determined: Sequence[OpenFigures] = (),
+    ties: int | None = None,
 ) -> TableCertificate:
-    """Describe one released table; `determined` lists what the exact figures give away besides themselves."""
+    """Describe one released table; `determined` lists what the exact figures give away besides themselves.
+
+    `ties` is the public coin that decided between equally near whole tables.
+    """
     parquet, csv, measurements = files
     return TableCertificate(
         name=table.name,
@@ -65,10 +70,14 @@ def table_certificate(
         unprotected=[
             Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in (*table.unprotected, *determined)
         ],
+        protects=(
+            None if table.protects is None else Protects.model_validate_json(json.dumps(table.protects.as_mapping()))
+        ),
         interval=interval,
         parquet=parquet,
         csv=csv,
         measurements=measurements,
+        ties=None if ties is None else f"{ties:016x}",
     )
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.mechanism import Mechanism
 from holdfast.privacy import Guarantee
+from holdfast.queries.together import Together
 from holdfast.release.domain import Layout
 from holdfast.release.errors import Errors, errors
 from holdfast.release.holding import Holding
@@ -36,6 +37,7 @@ class Choice:
     problem: Problem
     holding: Holding
     guess: npt.NDArray[np.int64] | None
+    together: tuple[Together, ...] = ()
 
     def methods(self, law: str) -> tuple[str, ...]:
         """The methods that come into question for a law of noise."""

@@ -1,14 +1,14 @@
 """What the exact figures of a job give away, together with each other and with those that were published before.
 
-An exact figure is kept in public words: how many records have these values in these columns. So it can be read again
-as a sum of cells of any other table that has the columns. Only figures that are published anyway are read.
+Every table is looked at with its own exact figures, those of the job's other tables and those of earlier releases, read
+as sums of its outputs or cells; figures about columns that it lacks are summed over these first, or joined with its
+cells. Only figures that are published anyway are read.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,35 +19,28 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Constraint, invariant
 from holdfast.constraints.pinned import Disclosure, disclosure
 from holdfast.constraints.pinned_figures import Contradiction, Known
-from holdfast.constraints.rows import products
-from holdfast.queries import histogram
-from holdfast.release.public import Texts
+from holdfast.release.figure_rows import Joint, joint_cells, matches, outputs_of, read_all, single
+from holdfast.release.public_words import Figures, exact_values, named_columns, published, system_of, treatment
 from holdfast.release.unprotected import BEFORE, DETERMINED, Unprotected, in_words, listed
 
 if TYPE_CHECKING:
     from holdfast.release.job import Job, Table
 
 Ints = npt.NDArray[np.int64]
-#: One table's figures in plain values: its name, how its records were treated, and groups of figures with one set of
-#: columns each.
-Figures = dict[str, Any]
 
 #: Seconds that programs may take for one table.
 SECONDS = 60.0
 #: Sets of earlier figures that are tried one by one where not all agree, and the seconds programs may take for each.
 TRIES, TRIAL = 60, 1.0
-#: Tables with more cells than this are looked at only where their own closed form applies.
-MOST_CELLS = 2_000_000
 #: Outputs that a sentence names, and how far a figure may vary to be called narrow.
 NAMED, NARROW = 12, 2
 LOOKS = (
     "Which other figures the exact ones determine depends on the data: release looks before it charges, and goes on "
     "only if there is none or the spec says accept_disclosure: true."
 )
-TOO_LARGE = (
-    f"some exact figures of other tables or earlier releases are not looked at, since this table has more than "
-    f"{MOST_CELLS:,} cells: what they determine together is not known"
-)
+#: Why figures are determined whatever the data are.
+SUMMED = "figures that other tables or earlier releases publish exactly, or sums of them"
+CONTRADICT = "earlier exact figures that contradict newer ones, as when records were corrected, are left aside"
 REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the spec to disclose these too"
 
 
@@ -55,18 +48,22 @@ REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the s
 class GivenAway:
     """The ranges that are left for the figures of a table, and sentences about figures that were left aside.
 
-    `before` lists outputs that earlier releases published exactly and this table does not, by release.
+    `before` lists outputs that earlier releases published exactly and this table does not, by release. `sums` are
+    outputs that are figures of other tables or releases, or sums of them, whatever the data are.
     """
 
     table: Table
     ranges: Disclosure | None
     notes: tuple[str, ...] = ()
     before: tuple[tuple[str, Ints], ...] = ()
+    sums: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def rows(self) -> Ints:
-        """The outputs that are determined although they are not published exactly."""
-        return np.zeros(0, dtype=np.int64) if self.ranges is None else self.ranges.pinned
+        """The outputs that are determined although neither this table nor an earlier one publishes them exactly."""
+        if self.ranges is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.setdiff1d(self.ranges.pinned, np.concatenate([[], *(rows for _, rows in self.before)]))
 
     @property
     def open(self) -> Ints:
@@ -85,133 +82,6 @@ class GivenAway:
         return in_words(self.table.name, self.entries)
 
 
-# --- figures in public words ----------------------------------------------------------------------------------------
-
-
-def treatment(job: Job) -> str:
-    """Say which records are counted: figures are about the same records only where this is the same."""
-    data, unit = job.spec.data, job.spec.privacy.unit
-    parts: dict[str, Any] = {"unit": None if unit is None else unit.model_dump(mode="json")}
-    if data.nulls.rule != "refuse" or data.outside.rule != "refuse":
-        parts |= {"nulls": data.nulls.model_dump(mode="json"), "outside": data.outside.model_dump(mode="json")}
-        parts["public_files"] = sorted(job.public_files.values())
-    return json.dumps(parts, sort_keys=True)
-
-
-def published(job: Job, answers: Sequence[npt.NDArray[Any]]) -> list[Figures]:
-    """Return the exact figures of every table, read from the true answers."""
-    return [
-        {"table": table.name, "treatment": treatment(job), "groups": _groups(table, _exact_values(table, truth))}
-        for table, truth in zip(job.tables, answers, strict=True)
-        if table.holding.exact
-    ]
-
-
-def _exact_values(table: Table, truth: npt.NDArray[Any]) -> Ints:
-    rows = _system(table).invariants
-    return np.asarray(products(rows.A, np.asarray(truth, dtype=np.int64)[:, None])[:, 0], dtype=np.int64)
-
-
-def _system(table: Table) -> Any:
-    assert table.constraint is not None
-    return table.constraint.system(table.query.n)
-
-
-def _named_columns(table: Table) -> list[str]:
-    """The columns of the records that address the table's cells."""
-    left_out = ("level", table.layout.asked.root)
-    return [name for name in table.columns if name not in left_out]
-
-
-def _groups(table: Table, values: Ints) -> list[dict[str, Any]]:
-    """Write figures down by the columns and values that all their records share."""
-    A = _system(table).invariants.A
-    names = _named_columns(table)
-    shared = np.zeros((len(names), A.shape[0]), dtype=bool)
-    texts = []
-    for k, name in enumerate(names):
-        column = table.columns[name][A.indices]
-        labels, codes = np.unique([str(text) if text is not None else "" for text in column], return_inverse=True)
-        codes = np.where(column == None, -1, codes)  # noqa: E711
-        least, most = (ends.reduceat(codes, A.indptr[:-1]) for ends in (np.minimum, np.maximum))
-        shared[k] = (least == most) & (least >= 0)
-        texts.append(labels[np.maximum(least, 0)])
-    groups = []
-    for pattern in np.unique(shared.T, axis=0):
-        members = np.flatnonzero((shared == pattern[:, None]).all(axis=0))
-        used = np.flatnonzero(pattern)
-        groups.append(
-            {
-                "columns": [names[k] for k in used],
-                "values": [[str(texts[k][i]) for k in used] for i in members.tolist()],
-                "counts": values[members].tolist(),
-            }
-        )
-    return groups
-
-
-# --- figures as rows of a table -------------------------------------------------------------------------------------
-
-
-def _known(table: Table, figures: Figures) -> tuple[list[Known], bool]:
-    """Return figures as sums of a table's outputs where they are outputs, otherwise of its cells; and whether all."""
-    found, whole = [], True
-    for group in figures["groups"]:
-        if not set(group["columns"]) <= set(_named_columns(table)):
-            continue  # about columns that this table does not have
-        wanted = {tuple(values): i for i, values in enumerate(group["values"])}
-        counts = np.array(group["counts"], dtype=np.int64)
-        outputs = _matches(_outputs(table, group["columns"]), wanted)
-        if len({row for _, row in outputs}) == len(wanted):
-            found.append(_rows(table.query, outputs, counts))
-        elif int(table.query.cells or 0) <= MOST_CELLS:
-            count = int(table.query.cells or 0)
-            cells = _matches(enumerate(_rows_of(_cell_columns(table, group["columns"]), count)), wanted)
-            found.append(_rows(histogram(count), cells, counts))
-        else:
-            whole = False
-    return [each for each in found if each is not None], whole
-
-
-def _matches(named: Iterable[tuple[int, tuple[Any, ...]]], wanted: dict[tuple[str, ...], int]) -> list[tuple[int, int]]:
-    return [(place, wanted[values]) for place, values in named if values in wanted]
-
-
-def _outputs(table: Table, columns: Sequence[str]) -> list[tuple[int, tuple[Any, ...]]]:
-    """The outputs that sum over all columns but these, with their values."""
-    own = np.ones(table.query.n, dtype=bool)
-    for name in _named_columns(table):
-        own &= (table.columns[name] != None) == (name in columns)  # noqa: E711
-    places = np.flatnonzero(own)
-    return list(
-        zip(places.tolist(), _rows_of([table.columns[name][places] for name in columns], places.size), strict=True)
-    )
-
-
-def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
-    return list(zip(*([str(text) for text in column] for column in columns), strict=True)) if columns else [()] * count
-
-
-def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
-    """The values of columns in every cell."""
-    if table.layout.tree is not None:
-        tree, by = table.layout.tree, table.layout.by
-        leaves = (tree.leaves[:, None] * by + np.arange(by)).ravel()
-        return [table.columns[name][leaves] for name in columns]
-    points = np.indices([key.size for key in table.keys]).reshape(len(table.keys), -1)
-    axes = [table.layout.names.index(name) for name in columns]
-    return [table.keys[a].values[-1][points[a]] for a in axes]
-
-
-def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | None:
-    if not entries:
-        return None
-    places, rows = (np.array(side, dtype=np.int64) for side in zip(*entries, strict=True))
-    used, row = np.unique(rows, return_inverse=True)
-    C = sparse.csr_array((np.ones(places.size, dtype=np.int64), (row, places)), shape=(used.size, query.n))
-    return Known(query, invariant(C).system(query.n), counts[used])
-
-
 # --- what they give away --------------------------------------------------------------------------------------------
 
 
@@ -226,13 +96,13 @@ def given_away(
         notes = ("earlier exact figures about records that were kept or dropped by other rules are left aside",)
     result = []
     for number, table in enumerate(job.tables):
-        known = [] if answers is None or not table.holding.exact else [_own(table, answers[number])]
-        beside = [_known(table, figures) for figures in own if figures["table"] != table.name]
-        known_before = [_known(table, figures) for figures in alike]
-        known += [each for found, _ in beside for each in found]
-        before = [each for found, _ in known_before for each in found]
-        told = notes if all(whole for _, whole in (*beside, *known_before)) else (*notes, TOO_LARGE)
-        result.append(replace(_ranges(table, known, before, told), before=_published_before(table, alike)))
+        exact = [] if answers is None or not table.holding.exact else [_own(table, answers[number])]
+        others = [figures for figures in own if figures["table"] != table.name]
+        beside, before = read_all(table, others), read_all(table, alike)
+        told = dict.fromkeys((*notes, *beside.notes, *before.notes))
+        found = _ranges(table, exact, list(beside.known), list(before.known), tuple(told))
+        found = replace(found, before=_published_before(table, alike), sums=np.union1d(beside.outputs, before.outputs))
+        result.append(_with_joint_cells(found, exact, [*beside.known, *before.known], [*others, *alike]))
     return result
 
 
@@ -248,11 +118,11 @@ def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[s
     for figures in earlier:
         for group in figures["groups"]:
             wanted = {tuple(values): i for i, values in enumerate(group["values"])}
-            if set(group["columns"]) <= set(_named_columns(table)):
-                matches = _matches(_outputs(table, group["columns"]), wanted)
-                found |= {row: str(figures["release"]) for row, _ in matches}
+            if set(group["columns"]) <= set(named_columns(table)):
+                same = single(matches(outputs_of(table, group["columns"]), wanted))
+                found |= dict.fromkeys(same.tolist(), str(figures["release"]))
     if table.holding.exact:
-        A = _system(table).invariants.A
+        A = system_of(table).invariants.A
         for row in A.indices[A.indptr[:-1][np.diff(A.indptr) == 1]].tolist():
             found.pop(row, None)
     releases = dict.fromkeys(found.values())
@@ -260,53 +130,93 @@ def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[s
 
 
 def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
-    return Known(table.query, _system(table), _exact_values(table, truth))
+    return Known(table.query, system_of(table), exact_values(table, truth))
 
 
-def _ranges(table: Table, known: list[Known], before: list[Known], notes: tuple[str, ...]) -> GivenAway:
-    if not known and not before:
+def _ranges(
+    table: Table, exact: list[Known], beside: list[Known], before: list[Known], notes: tuple[str, ...]
+) -> GivenAway:
+    """Return the ranges that the table's own figures, those of tables beside it and earlier ones leave."""
+    if not exact and not beside and not before:
         return GivenAway(table, None, notes)
-    asked, known = known, [*_structural(table), *known]
+    own = [*_structural(table), *exact]
+    known = [*own, *beside]
     try:
-        found = _disclosed(table, [*known, *before], SECONDS)
+        found = _disclosed(table, [*known, *before], own, SECONDS)
     except Refused as refusal:
         if not before:
             raise
-        return _ranges(table, asked, [], (*notes, f"earlier exact figures are not looked at: {refusal}"))
+        return _ranges(table, exact, beside, [], (*notes, f"earlier exact figures are not looked at: {refusal}"))
     if isinstance(found, Disclosure):
         return GivenAway(table, found, notes)
     if not before:
         raise found
-    aside = (*notes, "earlier exact figures that contradict newer ones, as when records were corrected, are left aside")
-    kept = _agreeing(table, known, before)
+    aside = (*notes, CONTRADICT)
+    kept = _agreeing(table, known, own, before)
     for still in (kept, []):
         if not any(each.figures.size for each in (*known, *still)):
             return GivenAway(table, None, aside)
-        found = _disclosed(table, [*known, *still], SECONDS)
+        found = _disclosed(table, [*known, *still], own, SECONDS)
         if isinstance(found, Disclosure):
             return GivenAway(table, found, aside)
     raise found
 
 
-def _disclosed(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
-    """Return the ranges, or the refusal of figures that contradict each other."""
-    if any(each.system.branches for each in known):
-        return _on_any_side(table, known, seconds)
+def _with_joint_cells(found: GivenAway, exact: list[Known], others: list[Known], figures: list[Figures]) -> GivenAway:
+    """Add what figures about foreign columns tell beyond their sums, where that can be more."""
+    if found.ranges is None or CONTRADICT in found.notes:
+        return found
+    joint = joint_cells(found.table, figures)
+    if joint is None:
+        return found
+    if isinstance(joint, str):
+        return replace(found, notes=(*found.notes, joint))
+    own = [joint.lifted(each) for each in (*_structural(found.table), *exact)]
+    known = [*own, *(joint.lifted(each) for each in others), *joint.figures]
     try:
-        return disclosure(known, table.query, seconds)
+        more = _disclosed(found.table, known, own, SECONDS, joint)
+    except Refused as refusal:
+        return replace(found, notes=(*found.notes, f"figures about other columns are summed alone: {refusal}"))
+    if isinstance(more, Contradiction):
+        return replace(found, notes=(*found.notes, CONTRADICT))
+    narrower = Disclosure(
+        np.maximum(found.ranges.low, more.low),
+        np.minimum(found.ranges.high, more.high),
+        more.attained,
+        more.varies,
+        found.ranges.published,
+        found.table.query,
+    )
+    return replace(found, ranges=narrower)
+
+
+def _disclosed(
+    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None = None
+) -> Disclosure | Contradiction:
+    """Return the ranges, or the refusal of figures that contradict each other; only those of `own` are published."""
+    if any(each.system.branches for each in known):
+        return _on_any_side(table, known, own, seconds, joint)
+    plain = [replace(each, system=replace(each.system, branches=())) for each in own]
+    try:
+        return disclosure(known, table.query if joint is None else joint.query, seconds, plain)
     except Contradiction as refusal:
         return refusal
 
 
-def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure | Contradiction:
+def _on_any_side(
+    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None
+) -> Disclosure | Contradiction:
     """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
-    own = next(each for each in known if each.system.branches)
-    others = [each for each in known if each is not own]
-    outside = _disclosed(table, [*others, replace(own, system=replace(own.system, branches=()))], seconds)
+    either = next(each for each in known if each.system.branches)
+    others = [each for each in known if each is not either]
+    plain = replace(either, system=replace(either.system, branches=()))
+    outside = _disclosed(table, [*others, plain], own, seconds, joint)
     if isinstance(outside, Contradiction):
         return outside
-    each = seconds / len(own.system.branches)
-    sides = [_disclosed(table, [*others, replace(own, system=side)], each) for side in own.system.branches]
+    each = seconds / len(either.system.branches)
+    sides = [
+        _disclosed(table, [*others, replace(either, system=side)], own, each, joint) for side in either.system.branches
+    ]
     kept = [side for side in sides if isinstance(side, Disclosure)]
     if not kept:
         return next(side for side in sides if isinstance(side, Contradiction))
@@ -317,7 +227,7 @@ def _on_any_side(table: Table, known: list[Known], seconds: float) -> Disclosure
     return replace(outside, low=lows.min(axis=0), high=highs.max(axis=0), attained=attained, varies=varies)
 
 
-def _agreeing(table: Table, known: list[Known], before: list[Known]) -> list[Known]:
+def _agreeing(table: Table, known: list[Known], own: list[Known], before: list[Known]) -> list[Known]:
     """Return earlier figures, newest first, as far as they agree with the new ones and with each other."""
     kept: list[Known] = []
     waiting = list(before)
@@ -325,7 +235,7 @@ def _agreeing(table: Table, known: list[Known], before: list[Known]) -> list[Kno
         if not waiting:
             break
         newest = waiting.pop()
-        if isinstance(_disclosed(table, [*known, *kept, newest], TRIAL), Disclosure):
+        if isinstance(_disclosed(table, [*known, *kept, newest], own, TRIAL), Disclosure):
             kept.append(newest)
         elif newest.figures.size > 1:
             waiting += _halves(newest)
@@ -346,14 +256,19 @@ def _structural(table: Table) -> list[Known]:
 
 
 def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
-    """Refuse figures that exact ones determine, unless the spec accepts it; no figure is printed."""
+    """Refuse figures that exact ones determine, unless the spec accepts it; no figure is printed.
+
+    Which figures are sums of published ones is public and is said; which others are determined depends on the data.
+    """
     if job.spec.accept_disclosure:
         return
     for each in found:
         if each.rows.size:
             count = f"{each.rows.size} other figure{'s' if each.rows.size > 1 else ''}"
+            sums = listed(each.table, np.intersect1d(each.rows, each.sums), SUMMED)
+            named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
             raise Refused(
-                f"the exact figures determine {count} of the table {each.table.name!r}, whatever epsilon says: "
+                f"the exact figures determine {count} of the table {each.table.name!r}{named}, whatever epsilon says: "
                 f"{REMEDY}; nothing was charged or drawn"
             )
         if each.open.size:

@@ -30,10 +30,11 @@ from holdfast.release.agents import Division, joined
 from holdfast.release.agents_ledger import claim, commit, has_figures
 from holdfast.release.agents_noise import in_units, shared_noise
 from holdfast.release.agents_secret import commitment, common_mark, identity, noise_keys
-from holdfast.release.disclosure import given_away, published, published_before
+from holdfast.release.disclosure import given_away
 from holdfast.release.files import publish, workplace, write_text
 from holdfast.release.job import Job, Table
 from holdfast.release.ledger import Ledger
+from holdfast.release.public_words import published
 from holdfast.release.run import Run, told, write_release
 from holdfast.release.tabulate import tabulate
 from holdfast.release.verify import verify
@@ -133,7 +134,7 @@ def gather(
     exact = bool(table.holding.exact)
     whole = in_units(values, first.step)
     earlier = run.ledger.figures(job.dataset)
-    disclosed = given_away(job, earlier, [whole]) if exact else published_before(job, earlier)
+    disclosed = given_away(job, earlier, [whole] if exact else None)
     mechanism = table.mechanism
     drawn = Release(whole, table.guarantees, table.query, mechanism.method, mechanism._unit_spread)
     with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.privacy.words import figure
-from holdfast.release.disclosure import Figures, published_before, so_far
+from holdfast.release.disclosure import published_before, so_far
 from holdfast.release.job import Job, Table
 from holdfast.release.ledger import Ledger
 from holdfast.release.methods import evidence
+from holdfast.release.protecting import in_words, outside_words
+from holdfast.release.public_words import Figures
 from holdfast.release.unprotected import FIXED
 
+HOW = (
+    "For every column: how many records must change together before any of its values can become any other, while "
+    "every exact figure stays, and how strongly such changes are hidden. What fewer records cannot change, a "
+    "statement about fewer records does not protect."
+)
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 
 
@@ -25,15 +32,28 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     found = {
         "What is asked for": [_asked(job), protected(job)],
         "What the release promises": [str(job.guarantee)],
+        **_protects(job),
         "What holds in every table": [_held(table) for table in job.tables],
         "What is given away": [*_given_away(job, before), *so_far(job, before)],
-        "How the records are treated": [f"{caveat[0].upper()}{caveat[1:]}." for caveat in job.caveats],
+        "How the records are treated": [_sentence(words) for words in job.caveats if words not in outside_words(job)],
         "How the noise is drawn": [_drawn(table) for table in job.tables],
     }
     others = [str(statement) for statement in job.guarantees[1:]]
     if others:
         found["What else holds"] = others
     return found
+
+
+def _protects(job: Job) -> dict[str, list[str]]:
+    """Say by columns how many records must change together, and what stays outside; nothing without exact figures."""
+    found = in_words(job)
+    if not found:
+        return {}
+    return {"How many must change together": [HOW, *found, *map(_sentence, outside_words(job))]}
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _asked(job: Job) -> str:

@@ -15,6 +15,7 @@ from holdfast.constraints import Constraint
 from holdfast.mechanism import Mechanism
 from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.protection import Protection
 from holdfast.queries import Neighbours, Query
 from holdfast.release.agents import Division, against_outsiders, division_of
 from holdfast.release.agents_noise import shared_noise
@@ -24,6 +25,7 @@ from holdfast.release.domain import Key, Layout, layout
 from holdfast.release.errors import Errors, errors, guessed
 from holdfast.release.holding import Holding, holding
 from holdfast.release.methods import MOVES, Problem, counted
+from holdfast.release.protecting import most, needed, protection_of
 from holdfast.release.public import PublicFiles, Texts
 from holdfast.release.spec import Spec
 from holdfast.release.units import Unit
@@ -155,6 +157,14 @@ class Table:
         return unprotected(self)
 
     @cached_property
+    def protects(self) -> Protection | None:
+        """How many records must change together, column by column, and how strongly that is hidden (THEORY §12).
+
+        None where no figure is exact.
+        """
+        return protection_of(self)
+
+    @cached_property
     def errors(self) -> Errors:
         """Expected errors per level, measured on simulated tables when first asked for."""
         return self.chosen.errors or errors(self.layout, self.problem, self.mechanism, self.method, self.guess)
@@ -173,17 +183,17 @@ class Job:
     def from_spec(cls, spec: Spec) -> Job:
         """Read the public domain, choose methods and calibrate; refuse a job for which no statement holds."""
         files = PublicFiles(spec)
+        tables = [(laid, holding(laid)) for laid in (layout(spec, n, files) for n in range(len(spec.tables)))]
+        together = needed(tables, spec.privacy.neighbours)
         choices = []
-        for number in range(len(spec.tables)):
-            laid = layout(spec, number, files)
-            found = holding(laid)
-            problem = _problem(laid, found)
-            choices.append(Choice(laid, problem, found, guessed(laid, found, files)))
+        for (laid, found), columns in zip(tables, together, strict=True):
+            problem = _problem(laid, found, most(together))
+            choices.append(Choice(laid, problem, found, guessed(laid, found, files), columns))
         _refuse_unused(spec)
-        tables = _calibrated(spec, choices)
-        for table in tables:
+        made = _calibrated(spec, choices)
+        for table in made:
             _refuse_undivided(spec, table)
-        return cls(spec, tables, _joint(spec, tables), files.hashes)
+        return cls(spec, made, _joint(spec, made), files.hashes)
 
     @property
     def title(self) -> str:
@@ -274,7 +284,7 @@ def _refuse_unused(spec: Spec) -> None:
             raise spec.error(("data", "columns", column), sentence, column, used)
 
 
-def _problem(laid: Layout, found: Holding) -> Problem:
+def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec, asked = laid.spec, laid.asked
     shares = None
     if asked.shares is not None:
@@ -285,17 +295,23 @@ def _problem(laid: Layout, found: Holding) -> Problem:
         if not any(shares.values()):
             raise spec.error(place, "every share is 0, so nothing would be measured: give one level or margin more")
     whole = asked.numbers == "whole"
-    return Problem(laid.query, found.equal, found.unequal, _neighbours(spec, found), shares, whole, spec.privacy.scope)
+    return Problem(
+        laid.query, found.equal, found.unequal, _neighbours(spec, found, together), shares, whole, spec.privacy.scope
+    )
 
 
-def _neighbours(spec: Spec, found: Holding) -> Neighbours:
-    """Return which changes are hidden: the records of a unit; where figures are exact, those of two persons.
+def _neighbours(spec: Spec, found: Holding, together: int) -> Neighbours:
+    """Return which changes are hidden: those of a unit; where figures are exact, of as many as must change together.
 
-    A person cannot come or go alone then: another must take the place, with as many records.
+    `together` is how many records change everything that can change at all in the tables of the job, where the spec
+    does not say how many (THEORY §12).
     """
-    unit = spec.privacy.unit
-    records = 1 if unit is None else unit.max_records * persons_together(spec, exact=bool(found.exact))
-    return Neighbours(spec.privacy.neighbours, records=records)
+    privacy = spec.privacy
+    one = 1 if privacy.unit is None else privacy.unit.max_records
+    many = persons_together(spec, together, exact=bool(found.exact)) if privacy.unit is not None else together
+    if privacy.scope == "subspace":
+        many = 1
+    return Neighbours(privacy.neighbours, records=one * (privacy.records or many))
 
 
 def _target(spec: Spec) -> dict[str, Fraction]:

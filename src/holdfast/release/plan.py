@@ -14,6 +14,7 @@ from holdfast.arguments import Refused
 from holdfast.extension import Extended
 from holdfast.mechanism import Mechanism
 from holdfast.privacy import Guarantee
+from holdfast.privacy.protection import Protection
 from holdfast.randomness import seeded
 from holdfast.release.choosing import Compared
 from holdfast.release.disclosure import so_far
@@ -61,6 +62,7 @@ class TablePlan:
     comparison: tuple[Compared, ...]
     seconds: float | None
     evidence: tuple[str, ...] = ()
+    protects: Protection | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,7 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
         "simulated_tables": table.simulated,
         "published_exactly": list(table.exact),
         "unprotected": [each.as_mapping() for each in table.unprotected],
+        "protects": None if table.protects is None else table.protects.as_mapping(),
         "statements": [statement.as_mapping() for statement in table.statements],
         "comparison": [each.as_mapping() for each in table.comparison],
     }
@@ -170,6 +173,7 @@ def _planned(table: Table) -> TablePlan:
         table.comparison,
         _seconds(table),
         evidence(table.mechanism),
+        table.protects,
     )
 
 

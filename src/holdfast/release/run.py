@@ -22,15 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.noise.spread import MISSED
 from holdfast.privacy import Guarantee
 from holdfast.published import Release
 from holdfast.release.accounts import Budget
 from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
 from holdfast.release.certifying import certificate_of, statements_of, table_certificate
-from holdfast.release.disclosure import Figures, GivenAway, given_away, published, published_before, refuse_disclosure
+from holdfast.release.disclosure import GivenAway, given_away, refuse_disclosure
 from holdfast.release.explain import protected
 from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.ledger import Ledger, now
+from holdfast.release.public_words import Figures, published
 from holdfast.release.report import REPORT, report
 from holdfast.release.tables import FIGURES, MEASUREMENTS, write_table
 from holdfast.release.tabulate import tabulate
@@ -138,7 +140,7 @@ def release(
         answers = [table.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
         earlier = run.ledger.figures(job.dataset)
-        disclosed = given_away(job, earlier, answers) if exact else published_before(job, earlier)
+        disclosed = given_away(job, earlier, answers if exact else None)
         refuse_disclosure(job, disclosed)
         with _told_of_charge(run):
             step("charging the ledger")
@@ -268,7 +270,7 @@ def _write_table(
         deviations = np.sqrt(variances[rows]) * float(table.mechanism.base.unit)
         columns = zip(MEASUREMENTS, (rows, drawn.measurements[rows], deviations), strict=True)
         write_table(dict(columns), place / measured)
-    return table_certificate(table, drawn.method, interval, (*names, measured), determined), written
+    return table_certificate(table, drawn.method, interval, (*names, measured), determined, drawn.ties), written
 
 
 def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:
@@ -281,5 +283,8 @@ def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:
     basis = "simulation" if drawn.spread.measured else "law"
     sentence = f"each covers its true value with at least {CONFIDENCE:.0%} probability, by the law of the noise"
     if drawn.spread.measured:
-        sentence = f"each covers its true value with about {CONFIDENCE:.0%} probability, by simulated noise"
+        sentence = (
+            f"each covers its true value with at least {CONFIDENCE:.0%} probability, measured on simulated noise: the "
+            f"ends are widened by the error of the measurement, which may be larger once in {1 / MISSED:,.0f} times"
+        )
     return Interval(confidence=CONFIDENCE, basis=basis, sentence=sentence), (ends[:, 0], ends[:, 1])  # type: ignore[arg-type]

@@ -122,6 +122,11 @@ class PrivacySpec(BudgetSpec):
     scope: Annotated[str, one_of("invariant-sharing", "subspace")] = Field(
         "invariant-sharing", description="With exact figures: the statement that the budget counts."
     )
+    records: Count | None = Field(
+        None,
+        description="With exact figures: how many records (or persons) change together in the statement that the "
+        "budget counts; left out: as many as it takes to change everything that can change.",
+    )
 
     @model_validator(mode="after")
     def _protects(self) -> PrivacySpec:

@@ -17,13 +17,14 @@ from holdfast.conditioning.union_price import ONE_SIDE, union_price
 from holdfast.constraints import System
 from holdfast.extension import Extended
 from holdfast.mechanism import Mechanism
-from holdfast.privacy.invariants import moves_within, open_frozen, stages
+from holdfast.privacy.invariants import moves_within, never_altered, open_frozen, stages
 
 if TYPE_CHECKING:
     from holdfast.release.job import Table
 
 PUBLISHED = "published exactly"
 FIXED = "no allowed change of records alters it"
+OUT_OF_REACH = "no allowed change of so many records alters it"
 DETERMINED = "determined by the exact figures"
 BEFORE = "published exactly before, in {}, so that the noise on it protects nothing"
 #: Up to so many figures of a level are named one by one in words.
@@ -35,7 +36,7 @@ class Unprotected:
     """Figures of one level or margin. `rows` are the first and last row of every run in the released table.
 
     Exact figures that are sums of rows have no rows of their own. `records`: how many records the allowed changes
-    alter together at most; None for what is published.
+    alter together at most, where more might alter these figures; None for what is published or never changes.
     """
 
     why: str
@@ -78,10 +79,10 @@ def unprotected(table: Table) -> tuple[Unprotected, ...]:
     for records, frozen in _frozen(table.mechanism).items():
         fixed = np.zeros(table.query.n, dtype=bool)
         fixed[frozen] = True
-        found += _by_level(table, fixed & ~exact, FIXED, records)
+        found += _by_level(table, fixed & ~exact, FIXED if records is None else OUT_OF_REACH, records)
     statement = table.mechanism.guarantee
     if ONE_SIDE in statement.unprotected:
-        found.append(Unprotected(FIXED, "either", 1, 1, (), statement.records, ("which side holds",)))
+        found.append(Unprotected(OUT_OF_REACH, "either", 1, 1, (), statement.records, ("which side holds",)))
     return tuple(found)
 
 
@@ -97,7 +98,9 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     sentences = []
     for why, records in dict.fromkeys((each.why, each.records) for each in found):
         alike = [each for each in found if (each.why, each.records) == (why, records)]
-        reason = why if records is None else f"no allowed change of up to {records} record{'s' * (records > 1)} alters"
+        reason = "no number of records alters" if why == FIXED else why
+        if records is not None:
+            reason = f"no allowed change of up to {records} record{'s' * (records > 1)} alters"
         where = "" if all(each.named for each in alike) else "; the certificate lists their rows"
         sentences.append(f"{table}: {reason}: {', '.join(map(str, alike))}{where}")
     return sentences
@@ -129,13 +132,18 @@ def _count(table: Table, figure: dict[str, Any]) -> int:
     return int(np.prod([table.keys[table.layout.names.index(axis)].size for axis in axes], dtype=np.int64))
 
 
-def _frozen(mechanism: Mechanism) -> dict[int, npt.NDArray[np.int64]]:
-    """The outputs that no allowed change alters, by how many records change together."""
+def _frozen(mechanism: Mechanism) -> dict[int | None, npt.NDArray[np.int64]]:
+    """The outputs that no allowed change alters, by how many records change together; None: by however many."""
     system, base = _system(mechanism), mechanism.base
     if system is None or base.query.cells is None:
         return {}
     if system.invariants.count:
-        return {moves.records: frozen for moves, frozen in stages(base, system) if not moves.everything}
+        reached: dict[int | None, npt.NDArray[np.int64]] = {}
+        for moves, frozen, never in stages(base, system):
+            if not moves.everything:
+                reached.setdefault(None, frozen[never[frozen]])
+                reached[moves.records] = frozen[~never[frozen]]
+        return reached
     if not any(statement.unprotected for statement in mechanism.guarantees):
         return {}  # nothing is fixed by what holds for all data
     if system.branches:
@@ -144,7 +152,8 @@ def _frozen(mechanism: Mechanism) -> dict[int, npt.NDArray[np.int64]]:
             return {price.neighbours.records: np.array(price.frozen, dtype=np.int64)}
     space = replace(system, branches=()).null_space(invariants=False)
     moves = moves_within(base, space)
-    return {moves.records: open_frozen(moves, space)}
+    frozen, never = open_frozen(moves, space), never_altered(base, space, moves)
+    return {None: frozen[never[frozen]], moves.records: frozen[~never[frozen]]}
 
 
 def _system(mechanism: Mechanism) -> System | None:

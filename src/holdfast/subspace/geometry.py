@@ -16,6 +16,7 @@ from scipy import linalg, sparse
 
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, System
+from holdfast.constraints.enclosed import NOT_PROVED
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.columns import equal_columns
 
@@ -26,6 +27,8 @@ MOST_ENTRIES = 3 * 10**7
 MOST_PAIRS = 1 << 24
 #: Directions shorter than the first part of the longest are rounding; between the two nothing is certain.
 NOTHING, SOMETHING = 1e-12, 1e-6
+#: Part of the width of the noise by which a projected column may be wrong in any direction; losses are raised by more.
+ACCURATE = 2e-10
 #: Primes modulo which the rank of whole columns is taken.
 PRIMES = (2**61 - 1, 2**59 - 55)
 
@@ -68,7 +71,8 @@ class Geometry:
         if n * count > MOST_ENTRIES or (pairs and count**2 > MOST_PAIRS):
             raise Refused(_too_large(n, count))
         space = system.null_space()
-        images = space.project(columns.toarray().astype(np.float64))
+        found = space.enclosed(columns)
+        images = found.values
         if pairs:
             images = images - images.mean(axis=1, keepdims=True)
         left, lengths, _ = linalg.svd(images, full_matrices=False)
@@ -78,6 +82,9 @@ class Geometry:
         rank = int((lengths > SOMETHING * longest).sum())
         if rank < lengths.size and lengths[rank] > NOTHING * longest:
             raise Refused("some directions of the answer are a million times shorter than others: rescale the rows")
+        # No law is narrower in a direction than some difference is long there, about the shortest length over √count.
+        if found.radius.max() * np.sqrt(n * count) > ACCURATE * lengths[rank - 1]:
+            raise Refused(NOT_PROVED)
         most = min(space.dimension, count - pairs)
         if rank < most and columns.dtype.kind == "i" and _exact_rank(columns, space, pairs) != rank:
             raise Refused("some directions of the answer are too short for doubles: rescale the rows")

@@ -149,7 +149,7 @@ def _spanning(base: Additive, system: System, directions: Floats) -> npt.NDArray
     """The moves of the fewest records that reach every direction left open."""
     groups: list[Differences]
     if system.invariants.count:
-        groups = [base.everything() if moves.everything else moves for moves, _ in stages(base, system)]
+        groups = [base.everything() if moves.everything else moves for moves, _, _ in stages(base, system)]
     else:
         found = possible(base, system)
         groups = [] if found is None else [found[0]]

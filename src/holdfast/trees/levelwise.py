@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.trees.layout import Ints, sorted_outputs
-from holdfast.trees.ties import smallest, tie_hash
+from holdfast.trees.ties import coins_of, smallest, tie_hash
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,11 +59,17 @@ class Levelwise:
         """Whether no two children of one parent are without an estimate, so that nothing is shared out evenly."""
         return not _shares(self.first, self.variance)
 
-    def move(self, noisy: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def move(
+        self,
+        noisy: npt.NDArray[Any],
+        low: npt.NDArray[Any],
+        high: npt.NDArray[Any],
+        ties: npt.NDArray[np.uint64] | None = None,
+    ) -> npt.NDArray[Any]:
         """Return values within the bounds that add up, (size, n), from noisy ones; whole where the bounds are.
 
         No bound is ∓2**62; exact outputs have equal bounds. Noisy values that are not whole are rounded first where
-        whole numbers are asked for.
+        whole numbers are asked for. `ties` holds the coin of each row that decides between equal fractions.
         """
         size = np.abs(noisy.astype(np.float64)).sum(axis=1).max(initial=0.0)
         if not size < LARGEST:
@@ -78,7 +84,7 @@ class Levelwise:
             raise Refused(f"what must hold cannot be reached below output {self.order[bad]}: widen its bounds")
         result = np.empty_like(noisy)
         passes = (self.order, self.first, self.exact, self.gain, self.variance)
-        _move_rows(*passes, lowest, highest, whole, noisy, result)
+        _move_rows(*passes, lowest, highest, whole, noisy, coins_of(ties, len(noisy)), result)
         return result
 
 
@@ -244,7 +250,7 @@ def _balance(start, members, count, whole, part, base, shift, variance, low, hig
 
 
 @numba.njit(cache=True, nogil=True)
-def _round(start, stop, total, base, low, high, side, step, order, keys, ranked, value):  # type: ignore[no-untyped-def]
+def _round(start, stop, total, base, low, high, side, step, names, keys, ranked, value):  # type: ignore[no-untyped-def]
     """Controlled rounding: all down, then the largest fractions up until the total is met; ties by hash.
 
     Fractions count in steps of 2**−32, so that rounding errors of the fit do not decide between equal ones.
@@ -259,7 +265,7 @@ def _round(start, stop, total, base, low, high, side, step, order, keys, ranked,
             fraction = step[k] - down
             value[c] = min(max(base[c] + np.int64(down), low[c]), high[c])
         steps = np.uint64(fraction * 2.0**32 + 0.5)
-        keys[k] = ~((steps << np.uint64(31)) | (tie_hash(order[c]) >> np.uint64(33)))
+        keys[k] = ~((steps << np.uint64(31)) | (tie_hash(names[c]) >> np.uint64(33)))
         left -= np.int64(value[c])
     # One round is enough, unless rounding errors of the fit added up to a unit or more.
     while left != 0:
@@ -299,7 +305,7 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, result):  # type: ignore[no-untyped-def]
+def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
     """All passes for each row of noisy values: estimates upwards, then final values downwards."""
     n, widest = order.size, 0
     for i in range(n):
@@ -309,12 +315,13 @@ def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, res
     side, step = np.empty(widest, np.int8), np.empty(widest)
     keys, ranked = np.empty(widest, np.uint64), np.empty(widest, np.uint64)
     for row in range(noisy.shape[0]):
+        names = order ^ coins[row]
         for i in range(n):
             base[i] = noisy[row, order[i]]
         _estimate(first, exact, gain, variance, low, base, shift)
         for i in range(first[0]):
             if whole:  # not a conditional expression, which would turn whole numbers into doubles
-                value[i] = _root(base[i], shift[i], order[i])
+                value[i] = _root(base[i], shift[i], names[i])
             else:
                 value[i] = base[i] + shift[i]
             value[i] = min(max(value[i], low[i]), high[i])
@@ -324,7 +331,7 @@ def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, res
                 continue
             _fit(start, stop, value[i], base, shift, variance, low, high, members, unknown, side, step)
             if whole:
-                _round(start, stop, value[i], base, low, high, side, step, order, keys, ranked, value)
+                _round(start, stop, value[i], base, low, high, side, step, names, keys, ranked, value)
             else:
                 _place(start, stop, base, low, high, side, step, value)
         for i in range(n):

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused
 from holdfast.noise.precision import working_precision
 from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
@@ -44,9 +43,6 @@ RARE = 1e-9
 MOST_OPEN = 1e-4
 #: Rows of one piece of work.
 ROWS = 2_048
-#: Whole tables drawn again before giving up, where one breaks a bound that the messages leave out.
-MOST_TRIES = 1_000
-DOES_NOT_END = "the bounds are too narrow for this noise: drawing did not end; use onto() or less noise"
 
 
 def repays(size: int, outputs: int) -> bool:
@@ -95,13 +91,10 @@ class Many:
         for row in np.flatnonzero(opened[:, 0] >= 0).tolist():
             self._finish(_words_of(words, row, len(noise)), noise[row : row + 1], keys, start + row, 0)
         for row in self._broken(noise):
-            for attempt in range(1, MOST_TRIES):
-                again = noise[row : row + 1]
+            again, attempt = noise[row : row + 1], 0
+            while attempt == 0 or self._broken(again):  # giving up would tell about the data
+                attempt += 1
                 self._finish(self._words(keys, start + row, attempt, 1), again, keys, start + row, attempt)
-                if not self._broken(again):
-                    break
-            else:
-                raise Refused(DOES_NOT_END)
 
     def _words(self, keys: Keys, start: int, attempt: int, rows: int) -> npt.NDArray[np.uint32]:
         """Words of 32 bits, one for each row and step."""

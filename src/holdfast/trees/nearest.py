@@ -19,6 +19,7 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused
 from holdfast.trees.layout import Ints, Layout
 from holdfast.trees.nearest_rows import curve_rows, real_rows, whole_rows, write_real_rows, write_whole_rows
+from holdfast.trees.ties import coins_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,10 +70,17 @@ class Nearest:
         held = (self.weight > 0.0) | self.exact[self.layout.inner]
         return not loose[start[0]] and bool((per_parent <= held).all())
 
-    def move(self, noisy: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def move(
+        self,
+        noisy: npt.NDArray[Any],
+        low: npt.NDArray[Any],
+        high: npt.NDArray[Any],
+        ties: npt.NDArray[np.uint64] | None = None,
+    ) -> npt.NDArray[Any]:
         """Return the nearest values within the bounds that add up, (size, n); whole where the bounds are.
 
-        No bound is ∓2**62; exact outputs have equal bounds. Whole bounds need whole noisy values.
+        No bound is ∓2**62; exact outputs have equal bounds. Whole bounds need whole noisy values. `ties` holds the coin
+        of each row that decides between equally near whole tables.
         """
         layout = self.layout
         whole = low.dtype.kind == "i"
@@ -92,40 +100,43 @@ class Nearest:
         if not whole and noisy.dtype.kind == "f":
             noisy = noisy.astype(np.float64)
         result = np.empty(noisy.shape, dtype=np.int64 if whole else np.float64)
-        rounds = (forest, bounds, ends, bounded)
-        done = 0 if self.absolute or self.open_leaves else self._by_policies(*rounds, noisy, result)
+        rounds, coins = (forest, bounds, ends, bounded), coins_of(ties, len(noisy))
+        done = 0 if self.absolute or self.open_leaves else self._by_policies(*rounds, noisy, coins, result)
         while done < len(noisy):
             rows = slice(done, None if self.absolute else done + 1)
-            if not self._by_curves(forest, bounds, ends, noisy[rows], result[rows]):
+            if not self._by_curves(forest, bounds, ends, noisy[rows], coins[rows], result[rows]):
                 raise Refused(TOO_FAR)
             done += len(noisy[rows])
             if done < len(noisy) and not self.open_leaves:
-                done += self._by_policies(*rounds, noisy[done:], result[done:])
+                done += self._by_policies(*rounds, noisy[done:], coins[done:], result[done:])
         return result
 
-    def _by_policies(self, forest: Any, bounds: Any, ends: Any, bounded: bool, noisy: Any, result: Any) -> int:
+    def _by_policies(
+        self, forest: Any, bounds: Any, ends: Any, bounded: bool, noisy: Any, coins: Any, result: Any
+    ) -> int:
         """Move rows by least squares until one of them does not settle; return how many were moved."""
         weights = (self.leaf_weight, self.variance, self.same, self.weight)
         if result.dtype.kind == "f":
             return int(real_rows(forest, weights, bounds, ends, bounded, noisy, result))
         inner = self.layout.inner.size
         room = (np.zeros(self.layout.leaves.size), np.zeros(inner), np.zeros(inner))
-        return int(whole_rows(forest, weights, bounds, bounded, noisy, result, room, False))
+        return int(whole_rows(forest, weights, bounds, bounded, noisy, coins, result, room, False))
 
-    def _by_curves(self, forest: Any, bounds: Any, ends: Any, noisy: Any, result: Any) -> bool:
+    def _by_curves(self, forest: Any, bounds: Any, ends: Any, noisy: Any, coins: Any, result: Any) -> bool:
         """Move rows by curves; whole least squares starts from the prices found so, one row at a time."""
         weights = (self.leaf_weight, self.variance, self.same, self.weight)
         whole = result.dtype.kind == "i"
         noisy = noisy if whole else noisy.astype(np.float64, copy=False)
         moves = np.zeros((len(noisy), self.layout.leaves.size))
         inner, price = np.zeros(self.layout.inner.size), np.zeros(self.layout.inner.size)
-        curve_rows(forest, weights, bounds, self.absolute, whole and self.absolute, noisy, moves, inner, price)
+        curve_rows(forest, weights, bounds, self.absolute, whole and self.absolute, noisy, coins, moves, inner, price)
         if not whole:
             write_real_rows(forest, bounds, ends, noisy, moves, result)
             return True
         if self.absolute:
             return bool(write_whole_rows(forest, bounds, noisy, moves, result))
-        return bool(whole_rows(forest, weights, bounds, True, noisy, result, (moves[0], inner, price), True) == 1)
+        start = (moves[0], inner, price)
+        return bool(whole_rows(forest, weights, bounds, True, noisy, coins, result, start, True) == 1)
 
 
 @numba.njit(cache=True, nogil=True)

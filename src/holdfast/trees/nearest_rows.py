@@ -122,12 +122,13 @@ def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: i
 
 
 @numba.njit(cache=True, nogil=True)
-def whole_rows(forest, weights, bounds, bounded, noisy, result, start, known):  # type: ignore[no-untyped-def]
+def whole_rows(forest, weights, bounds, bounded, noisy, coins, result, start, known):  # type: ignore[no-untyped-def]
     """Least squares over the whole numbers; return how many rows were moved before one could not be.
 
-    `known`: the real optimum (leaves' moves, inner moves, prices) is in `start`; otherwise it is looked for.
+    `known`: the real optimum (leaves' moves, inner moves, prices) is in `start`; otherwise it is looked for. `coins`
+    decide ties, one for each row.
     """
-    leaf_start, _, leaves, inner = forest
+    leaf_start, inner_start, leaves, inner = forest
     leaf_x, x, price = start
     inner_y, gap, limits = np.empty(inner.size, np.int64), np.empty(inner.size, np.int64), _room(bounds)
     lo, hi, _, _ = limits
@@ -148,7 +149,8 @@ def whole_rows(forest, weights, bounds, bounded, noisy, result, start, known):  
             move[j] = np.int64(max(0.0, lo[j]))
             if hi.size > 0:
                 move[j] = np.int64(min(max(0.0, lo[j]), hi[j]))
-        if not whole_least_squares(forest, weights, (lo, hi, least, most), leaf_x, gap, found, move, inner_move):
+        named = (leaf_start, inner_start, leaves ^ coins[row], inner ^ coins[row])
+        if not whole_least_squares(named, weights, (lo, hi, least, most), leaf_x, gap, found, move, inner_move):
             return row
         if not _write_whole(forest, bounds, noisy[row], move, result[row]):
             return row
@@ -156,12 +158,12 @@ def whole_rows(forest, weights, bounds, bounded, noisy, result, start, known):  
 
 
 @numba.njit(cache=True, nogil=True)
-def curve_rows(forest, weights, bounds, absolute, whole, noisy, moves, inner_x, price):  # type: ignore[no-untyped-def]
+def curve_rows(forest, weights, bounds, absolute, whole, noisy, coins, moves, inner_x, price):  # type: ignore[no-untyped-def]
     """Find the moves of leaves, (size, leaves), by curves: absolute values or least squares; whole ones if `whole`.
 
     The moves of inner outputs and the prices of the last row are kept, for `whole_rows`.
     """
-    leaf_start, _, _, inner = forest
+    leaf_start, inner_start, leaves, inner = forest
     inner_y, gap, limits = np.empty(inner.size, noisy.dtype), np.empty(inner.size), _room(bounds)
     lo, hi, _, _ = limits
     for row in range(noisy.shape[0]):
@@ -169,7 +171,8 @@ def curve_rows(forest, weights, bounds, absolute, whole, noisy, moves, inner_x, 
         for j in range(leaf_start[0]):
             x = max(0.0, lo[j])
             moves[row, j] = min(x, hi[j]) if hi.size > 0 else x
-        curves(forest, weights, limits, absolute, whole, gap, price, moves[row], inner_x)
+        named = (leaf_start, inner_start, leaves ^ coins[row], inner ^ coins[row])
+        curves(named, weights, limits, absolute, whole, gap, price, moves[row], inner_x)
 
 
 @numba.njit(cache=True, nogil=True)

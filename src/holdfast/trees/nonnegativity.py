@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,8 @@ from flint import arb
 
 from holdfast.noise import Independent
 from holdfast.noise.precision import ball, working_precision
-from holdfast.trees.leaf_bounds import MOST_ENTRIES, Bools, Floats, Ints, LeafBounds, alike
+from holdfast.trees.alike_leaves import Ints, alike
+from holdfast.trees.leaf_bounds import MOST_ENTRIES, Bools, Floats, LeafBounds
 
 #: Bits of the final evaluation, beside those that large losses use up.
 BITS = 192
@@ -82,6 +84,8 @@ class Prices:
         self._products: dict[int, arb] = {}
         self._sums: dict[int, arb] = {}
         self._losses: dict[int, Fraction] = {}
+        self._records: dict[int, arb] = {}
+        self._single: dict[int, arb] = {}
 
     def alone(self) -> arb | None:
         """A ball of the largest loss with its price, over the leaves that one record can change alone."""
@@ -96,15 +100,31 @@ class Prices:
         """A ball of the largest log(c_{x−d}/c_x), d one record."""
         return self._largest(self.bounds.changeable & self.bounds.high, self.price, False)
 
+    def record(self, leaf: int) -> arb:
+        """A ball of the price of one record that raises a leaf from its lower, or lowers it from its upper bound."""
+        if leaf not in self._records:
+            self._records[leaf] = self._price(leaf)
+        return self._records[leaf]
+
+    def step(self, leaf: int) -> arb:
+        """A ball of the price of one whole step from a leaf's bound."""
+        if leaf not in self._single:
+            self._single[leaf] = self._step(leaf)
+        return self._single[leaf]
+
+    def precision(self) -> AbstractContextManager[None]:
+        """The precision at which balls of prices stay narrow."""
+        return working_precision(BITS + int(12 * self.loss.max()))
+
     def _largest(self, among: Bools, figures: Floats, with_loss: bool) -> arb | None:
         """The largest price of these leaves, with the loss; None where too many with unlike ancestors compete."""
         candidates = self._candidates(np.flatnonzero(among), figures)
         if candidates is None:
             return None
         best = arb(0)
-        with working_precision(BITS + int(12 * self.loss.max())):
+        with self.precision():
             for leaf in candidates.tolist():
-                loss = ball(Fraction(self.steps[leaf]) * self._loss(leaf))
+                loss = ball(Fraction(self.steps[leaf]) * self.path_loss(leaf))
                 bounded = self.bounds.low[leaf] or self.bounds.high[leaf]
                 price = self._price(leaf) if bounded else arb(0)
                 best = best.max(loss + price if with_loss else price)
@@ -139,38 +159,44 @@ class Prices:
         """Whether some other leaf below an output is away from its bound with all but negligible probability."""
         return self.at_bound[above] - self.at_bound[leaf] < -self.negligible
 
-    def _rate(self, output: int) -> Fraction:
+    def rate(self, output: int) -> Fraction:
+        """1/λ of an output; 0 where it is not measured."""
         return self.exact_rates[self.bounds.which[output]]
 
-    def _loss(self, output: int) -> Fraction:
+    def path_loss(self, output: int) -> Fraction:
         """ε of an output: the sum of the rates on its path."""
         kind = int(self.bounds.leaf_class[output])  # the laws on the path are those of every leaf of this class
         key = kind if kind >= 0 else -1 - output
         if key not in self._losses:
             total = Fraction(0)
             while output >= 0:
-                total += self._rate(output)
+                total += self.rate(output)
                 output = int(self.bounds.parents[output])
             self._losses[key] = total
         return self._losses[key]
 
     def _price(self, leaf: int) -> arb:
         """The ball of log(c_d/c_0), d one record."""
-        steps, loss = Fraction(self.steps[leaf]), self._loss(leaf)
-        if self.bounds.top[leaf] >= 0:
-            return (1 + self._exchanges(leaf)).log() * ball(steps) if self.integer else arb(ENDLESS)
+        steps, loss = Fraction(self.steps[leaf]), self.path_loss(leaf)
         if not self.integer:
-            return self._continuous(leaf, steps).min(ball(steps * loss))
-        price = (1 + self._free(leaf)).log().max(arb(0)) * ball(steps)
+            return arb(ENDLESS) if self.bounds.top[leaf] >= 0 else self._continuous(leaf, steps).min(ball(steps * loss))
+        price = self.step(leaf) * ball(steps)
+        if self.bounds.top[leaf] >= 0:
+            return price
         if steps != 1:
-            slope = loss - 2 * self._rate(leaf)
+            slope = loss - 2 * self.rate(leaf)
             grown = (ball(steps * slope).exp() - 1) / (1 - ball(-slope).exp()) if slope else ball(steps)
             price = price.min((1 + self._stays(leaf) * grown).log())
         return price.min(ball(steps * loss))
 
+    def _step(self, leaf: int) -> arb:
+        """The ball of log(c_{e_j}/c_0) under integer noise."""
+        grown = self._exchanges(leaf) if self.bounds.top[leaf] >= 0 else self._free(leaf)
+        return (1 + grown).log().max(arb(0))
+
     def _free(self, leaf: int) -> arb:
         """The growth of c where no output above the leaf is exact."""
-        b, loss, mine = self.bounds, self._loss(leaf), self._stays(leaf)
+        b, loss, mine = self.bounds, self.path_loss(leaf), self._stays(leaf)
         share, before, lower = arb(0), arb(1), Fraction(0)
         above = int(b.parents[leaf])
         while above >= 0:
@@ -179,26 +205,26 @@ class Prices:
                 break
             q = self._none_below(above) / mine
             share = share + (before - q) * ball(-2 * lower).exp()
-            lower, before = lower + self._rate(above), q
+            lower, before = lower + self.rate(above), q
             above = int(b.parents[above])
         share = share + before * ball(-2 * lower).exp()
-        return mine * (ball(loss - 2 * self._rate(leaf)).exp() * share - self._power(loss, b.width[leaf]))
+        return mine * (ball(loss - 2 * self.rate(leaf)).exp() * share - self._power(loss, b.width[leaf]))
 
     def _exchanges(self, leaf: int) -> arb:
         """The growth of c below an exact output: one term for each leaf that can give way."""
-        b, loss = self.bounds, self._loss(leaf)
+        b, loss = self.bounds, self.path_loss(leaf)
         total, before = arb(0), ball(-loss).exp()
         above = leaf
         while above != b.top[leaf]:
             above = int(b.parents[above])
             reached = self._weights_below(above)
-            total = total + ball(2 * self._loss(above) - loss).exp() * (reached - before)
+            total = total + ball(2 * self.path_loss(above) - loss).exp() * (reached - before)
             before = reached
         return total
 
     def _stays(self, leaf: int) -> arb:
         """The probability p_l that a leaf stands at its bound."""
-        loss, width = self._loss(leaf), self.bounds.width[leaf]
+        loss, width = self.path_loss(leaf), self.bounds.width[leaf]
         if loss == 0:
             return 1 / (1 + _width(width))
         return (1 - ball(-loss).exp()) / (1 - self._power(loss, width + 1))
@@ -219,7 +245,7 @@ class Prices:
         """Σ e^{−ε_l} over the leaves below an output that can give way."""
 
         def added(total: arb, leaf: int, count: int) -> arb:
-            return total + count * ball(-self._loss(leaf)).exp() if self.bounds.width[leaf] >= 1 else total
+            return total + count * ball(-self.path_loss(leaf)).exp() if self.bounds.width[leaf] >= 1 else total
 
         return self._below(output, self._sums, added, arb(0))
 
@@ -235,8 +261,8 @@ class Prices:
 
     def _continuous(self, leaf: int, steps: Fraction) -> arb:
         """An upper bound of log(c_d/c_0) for continuous noise: the noise of the outputs above is taken as large."""
-        loss, width = self._loss(leaf), self.bounds.width[leaf]
-        slope = loss - 2 * self._rate(leaf)
+        loss, width = self.path_loss(leaf), self.bounds.width[leaf]
+        slope = loss - 2 * self.rate(leaf)
         gained = (ball(steps * slope).exp() - 1) / ball(slope) if slope else ball(steps)
         far = self._power(loss, width)
         lost = (self._power(loss, width - float(steps)) - far) / (1 - far)

@@ -30,9 +30,6 @@ from holdfast.trees.undecided import Hand
 
 #: Most totals and leaves drawn in one go.
 CHUNK = 1 << 24
-#: Whole tables drawn again before giving up; one is nearly always enough.
-MOST_TRIES = 1_000
-DOES_NOT_END = "the bounds are too narrow for this noise: drawing did not end; use onto() or less noise"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +101,7 @@ class Sampler(Owner):
             for row in self._draw_rows(part, keys, start, 0):
                 again, attempt = np.zeros((self.forest.n, 1), dtype=np.int64), 1
                 while self._draw_rows(again, keys, start + row, attempt):
-                    attempt += 1
-                    if attempt > MOST_TRIES:
-                        raise Refused(DOES_NOT_END)
+                    attempt += 1  # one is nearly always enough; giving up would tell about the data
                 part[:, row] = again[:, 0]
             _turn(part, noise[start : start + rows])
         return noise

@@ -1,15 +1,22 @@
-"""Who goes first among equals: a public keyed hash of an output's number, independent of the data.
+"""Who goes first among equals: a public hash of an output's number and of a coin, independent of the data.
 
-Ties decided by the order of the outputs would favour the first of them every time; a hash favours none systematically.
+Ties decided by the order of the outputs, or by one hash for all releases, would favour the same outputs every time. So
+every release throws a coin of 64 bits, which is public, and outputs are hashed under it: a fresh order each time.
 """
 
 from __future__ import annotations
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 #: The key of the hash: the first 64 bits of the fraction of the golden ratio.
 KEY = np.uint64(0x9E3779B97F4A7C15)
+
+
+def coins_of(ties: npt.NDArray[np.uint64] | None, size: int) -> npt.NDArray[np.int64]:
+    """The coins of `size` tables as whole numbers to be mixed into those of the outputs; None: a coin of 0 for all."""
+    return np.zeros(size, dtype=np.int64) if ties is None else ties.astype(np.uint64).view(np.int64)
 
 
 @numba.njit(cache=True, nogil=True)

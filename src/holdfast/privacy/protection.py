@@ -1,0 +1,272 @@
+"""What a statement protects, column by column (THEORY §12).
+
+A statement about data that share every exact figure protects only what so many records can change together while these
+figures stay. For every column: how many that takes before any of its values can become any other, and how strongly
+such changes are hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST
+from holdfast.constraints import System
+from holdfast.constraints.null_space import TreeShape
+from holdfast.constraints.parts import EQUALITIES, Part
+from holdfast.constraints.rows import stacked
+from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.words import figure
+from holdfast.queries import Neighbours, Query
+from holdfast.queries.neighbours import ADD_REMOVE
+from holdfast.queries.records_together import records_together
+from holdfast.queries.together import Column, Together
+
+#: Outputs of a query without columns of its own that take their role.
+MOST_OUTPUTS = 64
+
+
+@dataclass(frozen=True)
+class Protected:
+    """One column: how many records must change together, and the statement about so many; None where there is none."""
+
+    together: Together
+    statement: Guarantee | None
+
+    @property
+    def column(self) -> str:
+        """Its name."""
+        return self.together.column
+
+    @property
+    def records(self) -> int | None:
+        """With so many records any value becomes any other that it can become; None: none can."""
+        return self.together.records
+
+    @property
+    def epsilon(self) -> float | None:
+        """The ε of such changes, where one is stated."""
+        return None if self.statement is None else self.statement.epsilon
+
+    @property
+    def in_columns(self) -> tuple[str, str, str, str]:
+        """The row in words: column, records, how strongly such changes are hidden, what one record alone changes."""
+        together = self.together
+        hidden = "not stated" if self.statement is None else amount(self.statement)
+        needs = f"{'' if together.exact else 'at most '}{counted(together.records or 0, together.kind)}"
+        if together.records is None:
+            return self.column, _needed(self), "-", "nothing"
+        alone = _alone(together) or ["everything"]
+        tidy = alone[0].removeprefix("one record alone changes ").removesuffix(" of it")
+        return self.column, needs + _rest(together), hidden, "; ".join([tidy, *_fixed(together)])
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values."""
+        numbers = ("epsilon", "delta", "rho")
+        said = {name: None if self.statement is None else getattr(self.statement, name) for name in numbers}
+        return self.together.as_mapping() | said | {"in_words": str(self)}
+
+    def __str__(self) -> str:
+        return f"{self.column}: {'; '.join([_needed(self), *_alone(self.together), *_fixed(self.together)])}"
+
+
+@dataclass(frozen=True)
+class Protection:
+    """The table of all columns. `kind` is the relation in which records are counted."""
+
+    kind: str
+    rows: tuple[Protected, ...]
+
+    @property
+    def records(self) -> int | None:
+        """k*: the least number of records that can change everything that can change at all; None: nothing can."""
+        return max((row.records for row in self.rows if row.records is not None), default=None)
+
+    @property
+    def statement(self) -> Guarantee | None:
+        """The statement about k* records."""
+        return next((row.statement for row in self.rows if row.records == self.records), None)
+
+    @property
+    def exact(self) -> bool:
+        """Whether no number of records in the table could be smaller."""
+        return all(row.together.exact for row in self.rows)
+
+    def outside(self, neighbours: Neighbours) -> tuple[str, ...]:
+        """The columns of which some values need more records than a statement about these neighbours covers."""
+        times = 2 if self.kind == ADD_REMOVE and not neighbours.adds else 1
+        covered = neighbours.records * times
+        return tuple(row.column for row in self.rows if row.records is not None and row.records > covered)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"kind": self.kind, "records": self.records, "columns": [row.as_mapping() for row in self.rows]}
+
+    def __str__(self) -> str:
+        heading = "Records that must change together before a value can become another, while every exact figure stays:"
+        return "\n".join([heading, *(f"  {row}." for row in self.rows)])
+
+
+def protection(
+    query: Query,
+    system: System | None,
+    kind: str,
+    columns: tuple[Column, ...],
+    about: Callable[[int], Guarantee | None],
+) -> Protection:
+    """Return what statements protect, column by column; `about(k)` states what holds for k records.
+
+    Bounds other than zeros are left out of the count of records: where they bind, more records may be needed.
+    """
+    needed = together_of(query, system, kind, columns)
+    counts = {each.records for each in needed if each.records is not None}
+    statements = {k: about(k) for k in sorted(counts)}
+    return Protection(kind, tuple(Protected(each, statements.get(each.records or 0)) for each in needed))
+
+
+def together_of(query: Query, system: System | None, kind: str, columns: tuple[Column, ...]) -> tuple[Together, ...]:
+    """Return how many records of each column must change together, whatever the noise is."""
+    rows = sparse.csr_array((0, query.n), dtype=np.int64)
+    if system is not None and not system.branches:
+        kept = [part.rows for part in system.parts if part.rows is not None and part.kind in ("invariant", *EQUALITIES)]
+        own = [part.rows for part in system.parts if part.kind == "consistent" and _is_own(query, part)]
+        rows = stacked([each for each in kept if not any(each is other for other in own)], query.n).A
+    return records_together(query, rows, kind, columns, possible_cells(query, system))
+
+
+def _is_own(query: Query, part: Part) -> bool:
+    """Whether a hierarchy adds up because the query counts on it."""
+    source = part.source
+    if query.tree is None or not isinstance(source, TreeShape) or query.n != query.tree.n * source.by:
+        return False
+    return np.array_equal(query.tree.parents, source.parents)
+
+
+def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_] | None:
+    """Which cells can hold records: not those that add to a figure which is 0 in every dataset; None: all can."""
+    if system is None or query.cells is None:
+        return None
+    zero = np.asarray(system.upper <= 0, dtype=bool) & np.asarray(system.upper < LARGEST, dtype=bool)
+    rows = [sparse.csr_array(query.columns.tocsr()[np.flatnonzero(zero)])] if zero.any() else []
+    for part in system.parts:
+        if part.kind in ("fixed", "equals") and part.rows is not None:
+            zeros = part.rows.chosen(np.asarray(part.rows.b == 0, dtype=bool))
+            rows.append(sparse.csr_array(stacked([zeros], query.n).A @ query.columns))
+    impossible = np.zeros(query.cells, dtype=bool)
+    for block in rows:
+        block.eliminate_zeros()
+        count = np.diff(block.indptr)
+        filled = np.flatnonzero(count > 0)
+        if filled.size == 0:
+            continue
+        least = np.minimum.reduceat(block.data, block.indptr[filled])
+        most = np.maximum.reduceat(block.data, block.indptr[filled])
+        one_sign = np.zeros(count.size, dtype=bool)
+        one_sign[filled] = (least > 0) | (most < 0)
+        impossible[block.indices[np.repeat(one_sign, count)]] = True
+    return ~impossible if impossible.any() else None
+
+
+def columns_of(query: Query) -> tuple[Column, ...]:
+    """Return the columns of a query: levels and categories, axes, cells, or else its first outputs."""
+    if query.cells is None:
+        return ()
+    if query.tree is not None:
+        return _of_tree(query)
+    if query.cube is not None and query.cube.shape != (query.cells,):
+        points = query.cube.coordinates(np.arange(query.cells))
+        return tuple(
+            Column.of(name, points[:, a], range(size))
+            for a, (name, size) in enumerate(zip(query.cube.names, query.cube.shape, strict=True))
+        )
+    if query.identity:
+        name = "cell" if query.cube is None else query.cube.names[0]
+        return (Column(name, np.arange(query.cells), query.labels),)
+    return tuple(_of_output(query, i) for i in range(min(query.n, MOST_OUTPUTS)))
+
+
+def _of_tree(query: Query) -> tuple[Column, ...]:
+    tree = query.tree
+    assert tree is not None
+    by = (query.cells or 0) // tree.n_leaves
+    node, found = tree.leaves.copy(), []
+    for depth in range(len(tree.levels) - 1, -1, -1):  # leaves above a level stand for themselves there
+        node = np.where(tree.depth[node] > depth, tree.parents[node], node)
+        if np.unique(node).size > 1:
+            found.append(Column(tree.levels[depth], np.repeat(node, by), tree.names))
+    if by > 1:
+        found.insert(0, Column.of("category", np.tile(np.arange(by), tree.n_leaves), range(by)))
+    return tuple(reversed(found))
+
+
+def _of_output(query: Query, i: int) -> Column:
+    """An output in the role of a column: its values are what records add to it."""
+    added = np.asarray(query.columns.tocsr()[[i]].toarray()).ravel()
+    values, codes = np.unique(added, return_inverse=True)
+    return Column.of(str(query.labels[i]), codes.ravel(), values.tolist())
+
+
+def _needed(row: Protected) -> str:
+    together = row.together
+    if together.records is None:
+        return "no number of records changes it" if not together.undecided else _undecided(together)
+    some = "" if together.exact else "at most "
+    strength = "" if row.statement is None else f", {amount(row.statement)}"
+    return f"{some}{counted(together.records, together.kind)}{strength}{_rest(together)}"
+
+
+def _rest(together: Together) -> str:
+    return f" ({_undecided(together)})" if together.undecided else ""
+
+
+def _undecided(together: Together) -> str:
+    pairs = "pair" if together.undecided == 1 else "pairs"
+    beyond = counted(together.beyond, together.kind)
+    return f"{together.undecided:,} {pairs} of values need more than {beyond}, or never change"
+
+
+def _alone(together: Together) -> list[str]:
+    """What one record changes by itself, where that is not everything."""
+    alone = together.alone
+    if together.records is None or together.records <= together.one:
+        return []
+    if alone is None:
+        return ["one record alone changes nothing of it"]
+    first, last = alone.example, together.steps[-1].example
+    return [
+        f"one record alone changes {alone.pairs:,} of {together.pairs:,} pairs of values, such as {first[0]} and "
+        f"{first[1]}, but not {last[0]} and {last[1]}"
+    ]
+
+
+def _fixed(together: Together) -> list[str]:
+    if not together.fixed_pairs or together.records is None:
+        return []
+    shown = ", ".join(f"{a} and {b}" for a, b in together.fixed)
+    more = (
+        f" and {together.fixed_pairs - len(together.fixed)} more" if together.fixed_pairs > len(together.fixed) else ""
+    )
+    return [f"no number of records changes {shown}{more} into each other"]
+
+
+def counted(records: int, kind: str) -> str:
+    """Write a number of records as the relation counts them."""
+    verb = "added or removed" if kind == ADD_REMOVE else "replaced"
+    return f"{records} record{'s' * (records != 1)} {verb}"
+
+
+def amount(statement: Guarantee) -> str:
+    """Write how much a statement allows."""
+    if statement.void:
+        return "nothing promised"
+    words = [] if statement.epsilon is None else [f"epsilon {figure(statement.epsilon)}"]
+    if statement.delta:
+        words.append(f"delta {figure(statement.delta)}")
+    if statement.epsilon is None and statement.rho is not None:
+        words.append(f"rho {figure(statement.rho)}")
+    return ", ".join(words)

@@ -1,0 +1,79 @@
+"""What mechanisms with exact figures protect, and the ε of such changes, against lists of all of them."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+
+
+def worst(columns, kept, scale, records, adds):
+    """The largest Σ|d|/λ over all allowed changes of at most so many records, listed."""
+    cells = columns.shape[1]
+    best = 0.0
+    for c in product(range(-records, records + 1), repeat=cells):
+        change = np.array(c)
+        size = np.abs(change).sum() if adds else np.abs(change).sum() / 2
+        if size <= records and (adds or change.sum() == 0) and not (kept @ columns @ change).any():
+            best = max(best, float(np.abs(columns @ change).sum()) / scale)
+    return best
+
+
+@pytest.mark.parametrize("adds", [True, False])
+@pytest.mark.parametrize(
+    "kept", [[[1, 1, 0, 0], [0, 0, 1, 3]], [[1, 1, 1, 0]], [[1, 2, 0, 1]], [[1, 1, 0, 0], [0, 1, 1, 0]]]
+)
+def test_the_epsilon_of_so_many_records_is_that_of_the_list(kept, adds):
+    rows, query = np.array(kept), hf.histogram(4)
+    kind = "add-remove" if adds else "replace-one"
+    mechanism = hf.laplace(query, scale=2, neighbours=kind).given(hf.invariant(rows))
+    for row in mechanism.protects.rows:
+        if row.records is None or row.records > 4:
+            continue
+        truth = worst(query.columns.toarray(), rows, 2.0, row.records, adds)
+        assert row.epsilon >= truth * (1 - 1e-12)
+        assert row.epsilon <= max(truth, mechanism.about(row.records).records / 2 * (1 if adds else 2)) * (1 + 1e-12)
+
+
+def test_never_is_said_only_where_no_number_of_records_does():
+    """Three records of cell 2 for one of cell 3 keep both sums."""
+    rows = [[1, 1, 0, 0], [0, 0, 1, 3]]
+    adding = hf.laplace(hf.histogram(4), epsilon=1).given(hf.invariant(rows))
+    words = [item for statement in adding.guarantees for item in statement.unprotected]
+    assert not any("no allowed change alters" in item for item in words)
+    assert any("no allowed change of up to 2 records alters" in item for item in words)
+    assert [statement.records for statement in adding.guarantees if not statement.void] == [2, 4]
+    replacing = hf.laplace(hf.histogram(4), epsilon=1, neighbours="replace-one").given(hf.invariant(rows))
+    assert "cell 2, cell 3 (no allowed change alters them)" in replacing.guarantee.unprotected
+
+
+def test_three_records_that_come_and_go_have_a_statement():
+    mechanism = hf.laplace(hf.histogram(2), epsilon=1).given(hf.invariant([[1, 2]]))
+    assert (mechanism.guarantee.records, mechanism.guarantee.epsilon) == (3, 3.0)
+    assert mechanism.protects.records == 3
+    fixed = hf.laplace(hf.histogram(2), epsilon=1, neighbours="replace-one").given(hf.invariant([[1, 2]]))
+    (row,) = fixed.protects.rows
+    assert row.records is None
+    assert row.together.fixed == (("cell 0", "cell 1"),)
+    assert "no number of records changes it" in str(fixed.protects)
+
+
+def test_bounds_zeros_and_sums_are_assumed_and_facts_are_not():
+    base = hf.laplace(hf.histogram(3), epsilon=1)
+    assert base.given(hf.nonnegative()).guarantee.assumes == ()
+    assert base.given(hf.between(0, 5)).guarantee.assumes == ("every figure is at most 5",)
+    assert base.onto(hf.fixed([1], [0])).guarantee.assumes == ("cell 1 always has its fixed value",)
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    assert hf.laplace(hf.counts(tree), epsilon=1).given(hf.consistent(tree)).guarantee.assumes == ()
+    foreign = hf.laplace(hf.histogram(3), epsilon=1).given(hf.consistent(tree))
+    assert foreign.guarantee.assumes[0].startswith("sums add up at")
+    together = hf.compose([base.given(hf.between(0, 5)), base.given(hf.between(0, 6))])
+    assert together.assumes == ("every figure is at most 5", "every figure is at most 6")
+
+
+def test_noise_made_for_exact_figures_says_it_too():
+    made = hf.extend(hf.histogram(4), hf.invariant([[1, 1, 0, 0]]), law="laplace", epsilon=1, neighbours="replace-one")
+    (row,) = made.protects.rows
+    assert row.records == 2
+    assert row.epsilon >= made.about(1).epsilon

@@ -1,0 +1,75 @@
+"""Limits measured on simulated draws lie outside the quantiles of the law, and not far outside."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import holdfast as hf
+from holdfast.arguments import Refused
+from holdfast.noise.spread import MISSED, simulated_quantiles, simulated_spread
+
+SIZE, TAIL = 4_000, 0.025
+
+
+def plain(draws, p):
+    """The quantile of the draws themselves, as it was before: inside the law's own about half of the time."""
+    return np.sort(draws, axis=0)[int(np.ceil(p * (SIZE + 1))) - 1]
+
+
+def test_limits_of_independent_draws_are_never_inside_and_draws_alone_often_are():
+    rng = np.random.default_rng(4)
+    draws = rng.normal(size=(SIZE, 600))
+    truth = stats.norm.isf(TAIL)
+    upper, lower = (simulated_quantiles(lambda: draws)(p) for p in (1 - TAIL, TAIL))
+    assert (upper >= truth).all()
+    assert (lower <= -truth).all()
+    assert 0.3 < (plain(draws, 1 - TAIL) < truth).mean() < 0.7
+    # The share beyond a limit is within twice the limit's own error of what is asked.
+    error = stats.norm.isf(MISSED) * np.sqrt(TAIL * (1 - TAIL) / SIZE)
+    assert (stats.norm.sf(upper) > TAIL - 2.2 * error).all()
+
+
+def test_limits_of_whole_errors_cover_at_their_level():
+    rng = np.random.default_rng(5)
+    draws = rng.geometric(0.3, size=(SIZE, 400)) - rng.geometric(0.3, size=(SIZE, 400))
+    steps = np.arange(200)
+    mass = np.convolve(stats.geom.pmf(steps, 0.3), stats.geom.pmf(steps, 0.3)[::-1])
+    inside = [mass[abs(np.arange(mass.size) - 199) <= reach].sum() for reach in range(60)]
+    upper, lower = (simulated_quantiles(lambda: draws)(p) for p in (1 - TAIL, TAIL))
+    assert all(inside[reach] >= 1 - 2 * TAIL for reach in np.maximum(upper, -lower).tolist())
+
+
+@pytest.mark.parametrize(("chains", "keep"), [(100, 0.9), (1, 0.9), (100, 0.0)])
+def test_states_of_chains_count_for_less_than_independent_draws(chains, keep):
+    rng = np.random.default_rng(6)
+    n, size = 200, 20_000
+    state = rng.normal(size=(chains, n))
+    kept = []
+    for _ in range(size // chains):
+        state = keep * state + np.sqrt(1 - keep**2) * rng.normal(size=(chains, n))
+        kept.append(state.copy())
+    study = np.concatenate(kept)
+    truth = stats.norm.isf(TAIL)
+    spread = simulated_spread(lambda _: study, chains=chains)
+    assert spread.measured
+    assert (spread.quantiles(1 - TAIL) >= truth).all()
+    assert (spread.quantiles(TAIL) <= -truth).all()
+    if keep:  # as if they were independent, the limits would be too near
+        assert (simulated_quantiles(lambda: study)(1 - TAIL) < truth).any()
+
+
+def test_confidence_that_draws_cannot_show_is_refused():
+    draws = np.random.default_rng(7).normal(size=(SIZE, 2))
+    with pytest.raises(Refused, match="measured on 4,000 simulated draws"):
+        simulated_quantiles(lambda: draws)(1 - 1e-3)
+
+
+def test_a_released_interval_that_is_measured_covers_the_listed_law():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    mechanism = hf.laplace(hf.counts(tree), epsilon=1).onto(hf.consistent(tree))
+    truth = np.array([20, 10, 10])
+    release = mechanism.release(truth, rng=hf.seeded(8))
+    assert release.spread.measured
+    reach = release.interval(0.9)[:, 1] - release.values
+    errors = np.abs(mechanism.simulate(truth, 40_000, rng=hf.seeded(9)) - truth)
+    assert ((errors <= reach).mean(axis=0) > 0.9).all()

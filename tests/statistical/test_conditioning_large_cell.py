@@ -1,0 +1,67 @@
+"""One large cell among empty ones, for every way that only comes near its law: draws against listed or closed laws.
+
+What is empty can only grow and pushes the large cell down; a way that follows free noise would miss this.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import holdfast as hf
+from holdfast.conditioning import Problem, in_turn, lines, listed, walk
+from listed_noise import listed as listed_law
+from listed_noise import pearson
+
+ALARM = 1e-6
+CROSSED, ALL_PAIRS = [(0,), (1,)], [(0, 1), (0, 2), (1, 2)]
+LARGE = [9, 0, 0, 0, 5, 5, 0, 5, 5]
+CUBE = [9, 0, 1, 0, 2, 4, 0, 3, 2, 6, 1, 0]
+
+# name: way, shape, margins, scale, truth, draws
+CASES = {
+    "whole tables": (walk, (3, 3), CROSSED, 1, LARGE, 2_000),
+    "lines": (walk, (2, 2, 3), ALL_PAIRS, 2, CUBE, 1_000),
+    "a list": (listed, (3, 3), CROSSED, 1, LARGE, 4_000),
+}
+
+
+def problem(shape, keep, scale, **words):
+    query = hf.histogram(int(np.prod(shape)))
+    held = hf.invariant(hf.exact_margins(shape, keep)) & hf.nonnegative()
+    return Problem(hf.laplace(query, scale=scale, **words).base.law, held.system(query.n))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_draws_have_the_listed_law(name):
+    way, shape, keep, scale, truth, size = CASES[name]
+    asked, table = problem(shape, keep, scale), np.array(truth)
+    assert way.accepts(asked)
+    draws = way.draw(asked, table, size, hf.seeded(5))
+    basis = asked.space.lattice_basis().toarray()
+    assert pearson(draws, *listed_law(basis, "laplace", scale, 9, -table)) > ALARM
+    assert pearson(draws, *listed_law(basis, "laplace", scale, 9)) < ALARM  # the law without bounds is rejected
+
+
+def test_continuous_chains_leave_the_large_cell_a_gamma_law():
+    """A 2×4 table with a first row (large, 0, 0, 0): −u₁₁ is the sum of three exponential numbers of mean λ/4."""
+    asked = problem((2, 4), CROSSED, 2, integer=False)
+    table = np.array([500.0, 0, 0, 0, 500, 500, 500, 500])
+    assert lines.accepts(asked)
+    fallen = -lines.draw(asked, table, 1_500, hf.seeded(6))[:, 0]
+    assert stats.kstest(fallen, stats.gamma(3, scale=0.5).cdf).pvalue > ALARM
+    assert stats.kstest(fallen, stats.gamma(3, scale=0.6).cdf).pvalue < ALARM
+
+
+def test_drawing_again_takes_the_first_noise_within_bounds(monkeypatch):
+    """Noise is handed out in turn; what breaks a bound is left out, and nothing else is."""
+    asked = problem((2, 2, 2, 2, 2), [(a, b) for a in range(5) for b in range(a)], 2)
+    assert in_turn.accepts(asked)
+    noise = in_turn._drawn(asked, 256, hf.seeded(7))
+    table = np.full(32, 4)
+    inside = (table + noise >= 0).all(axis=1)
+    assert 0 < inside.sum() < 256
+    handed = iter(np.array_split(noise, 8))
+    monkeypatch.setattr(in_turn, "_refuse_without_room", lambda *_: None)
+    monkeypatch.setattr(in_turn, "_drawn", lambda *_: next(handed))
+    found = in_turn.draw(asked, table, 1, hf.seeded(8))
+    assert (found[0] == noise[inside][0]).all()
