@@ -15,7 +15,7 @@ import numpy as np
 import holdfast as hf
 from holdfast.noise import Independent, IntegerLaplace
 from holdfast.trees import Forest, Sampler
-from holdfast.trees.marginals import Marginals
+from holdfast.trees.spread.marginals import Marginals
 
 ZONES = (43, 61, 1, 69, 69, 20)
 LEVELS = (0.5, 0.9, 0.99)

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 import holdfast as hf
-from holdfast.conditioning import Problem, metropolis
+from holdfast.given import Problem
+from holdfast.given.baselines import metropolis
 from holdfast.randomness import secure
 
 ZONES = (43, 61, 1, 69, 69, 20)

@@ -69,7 +69,7 @@ def rival(proposal: str, step: float | None, steps: int, file: str) -> None:
 
 def least(states: Any) -> float:
     """Effective draws of the cell that has fewest, the lesser of those of u and of |u|."""
-    from holdfast.conditioning.metropolis import effective_draws
+    from holdfast.given.baselines.metropolis import effective_draws
 
     return float(min(effective_draws(states).min(), effective_draws(np.abs(states)).min()))
 
@@ -86,7 +86,8 @@ def hopsy_speed(python: str, proposal: str, step: float | None, steps: int) -> f
 def our_speed() -> tuple[float, float]:
     """Effective draws of a whole cube per second, and the independent draws of `noise` per second."""
     import holdfast as hf
-    from holdfast.conditioning import Problem, gibbs
+    from holdfast.given import Problem
+    from holdfast.given.near.gibbs import gibbs
     from holdfast.randomness import secure
 
     shape = (*SHAPE, TABLES)

@@ -23,7 +23,7 @@ import osqp
 from scipy import sparse
 
 import holdfast as hf
-from holdfast import imaging
+from holdfast import onto
 
 BAR = 1.5
 TOLERANCE = 1e-8
@@ -91,7 +91,7 @@ def timed(call):
 
 def moved(problem, noisy, right):
     """One noisy cube, from the problem on."""
-    return imaging.choose(problem).image(problem, noisy[None], right)[0]
+    return onto.choose(problem).image(problem, noisy[None], right)[0]
 
 
 def main():
@@ -163,8 +163,8 @@ def kept(shape, keep, draws=200, **words):
     mechanism, problem = made()
     noisy = truth + mechanism.base.law.measured_draw(draws, hf.seeded(1))
     right = problem.space.rows @ truth
-    imaging.choose(problem).image(problem, noisy[:1], right)  # compile
-    together, processor, _ = timed(lambda: imaging.choose(problem).image(problem, noisy, right))
+    onto.choose(problem).image(problem, noisy[:1], right)  # compile
+    together, processor, _ = timed(lambda: onto.choose(problem).image(problem, noisy, right))
     some = noisy[: draws // 5]
     alone, apart, _ = timed(lambda: np.array([moved(*_swap((made()[1], right), row)) for row in some]))
     same = np.array_equal(together[: len(some)], alone)

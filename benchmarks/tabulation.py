@@ -13,9 +13,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from holdfast.release.job import Job
-from holdfast.release.spec import read_spec
-from holdfast.release.tabulate import tabulate
+from holdfast.release.job.job import Job
+from holdfast.release.records.tabulate import tabulate
+from holdfast.release.spec.spec import read_spec
 
 ZONES = {"Northbank": 43, "Harbour": 61, "Airport": 1, "Midtown": 69, "Eastfield": 69, "Islands": 20}
 RECORDS = 3_000_000

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from holdfast.release.job import Job
-from holdfast.release.spec import read_spec
+from holdfast.release.job.job import Job
+from holdfast.release.spec.spec import read_spec
 
 ZONES = "borough,zone\nNorth,N1\nNorth,N2\nSouth,S1\nSouth,S2\nSouth,S3\n"
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import stats
 
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
-from holdfast.trees import undecided
-from holdfast.trees.decisions import Restart
-from holdfast.trees.forest import Forest
-from holdfast.trees.sampler import Sampler
+from holdfast.noise.draws.decisions import Restart
+from holdfast.trees.messages import exact_draws as undecided
+from holdfast.trees.messages.sampler import Sampler
+from holdfast.trees.shape.forest import Forest
 
 NONE = 2**62
 

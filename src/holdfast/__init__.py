@@ -9,10 +9,8 @@ if TYPE_CHECKING:
     from holdfast import beliefs
     from holdfast.arguments import Refused
     from holdfast.auditing import Audit, audit
-    from holdfast.composing import compose
     from holdfast.constraints import (
         Constraint,
-        Disclosure,
         at_least,
         between,
         consistent,
@@ -23,30 +21,35 @@ if TYPE_CHECKING:
         invariant,
         nonnegative,
         ordered,
-        pinned,
     )
+    from holdfast.disclosure import Disclosure, pinned
     from holdfast.domains import Cube, Hierarchy
-    from holdfast.extension import extend
-    from holdfast.mechanism import Mechanism, gaussian, laplace
-    from holdfast.mixtures import Mixture, mixture
-    from holdfast.named_subspace import within
+    from holdfast.mechanism import (
+        Mechanism,
+        Mixture,
+        Projected,
+        Release,
+        compose,
+        extend,
+        gaussian,
+        laplace,
+        mixture,
+        project,
+        within,
+    )
     from holdfast.privacy import Guarantee
-    from holdfast.projection import Projected, project
-    from holdfast.published import Release
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
     from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
-    from holdfast.release.load import load
+    from holdfast.release.certificate.load import load
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
 #: once.
 _ROOMS = {
     "arguments": ("Refused",),
     "auditing": ("Audit", "audit"),
-    "composing": ("compose",),
     "constraints": (
         "Constraint",
-        "Disclosure",
         "at_least",
         "between",
         "consistent",
@@ -57,20 +60,27 @@ _ROOMS = {
         "invariant",
         "nonnegative",
         "ordered",
-        "pinned",
     ),
+    "disclosure": ("Disclosure", "pinned"),
     "domains": ("Cube", "Hierarchy"),
-    "extension": ("extend",),
-    "mechanism": ("Mechanism", "gaussian", "laplace"),
-    "mixtures": ("Mixture", "mixture"),
-    "named_subspace": ("within",),
+    "mechanism": (
+        "Mechanism",
+        "Mixture",
+        "Projected",
+        "Release",
+        "compose",
+        "extend",
+        "gaussian",
+        "laplace",
+        "mixture",
+        "project",
+        "within",
+    ),
     "privacy": ("Guarantee",),
-    "projection": ("Projected", "project"),
-    "published": ("Release",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
     "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
-    "release.load": ("load",),
+    "release.certificate.load": ("load",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

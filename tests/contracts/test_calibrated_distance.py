@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import walk
-from holdfast.conditioning.evidence import LEAST_TAU, PRICE, TAU, needed_tau, refuse_rounding
+from holdfast.given.evidence import LEAST_TAU, PRICE, TAU, needed_tau, refuse_rounding
+from holdfast.given.near.walk import walk
 
 TWO_SUMS = hf.invariant([[1, 1, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6]])
 

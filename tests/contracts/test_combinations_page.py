@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
-from holdfast import conditioning, imaging
+from holdfast import given, onto
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,7 +46,7 @@ def test_every_cell_is_drawn_or_refused_with_a_sentence(generator):
                 mechanism.release(cell.case.truth, rng=hf.seeded(5))
 
 
-@pytest.mark.parametrize("room", [conditioning, imaging], ids=["conditioning", "imaging"])
+@pytest.mark.parametrize("room", [given, onto], ids=["conditioning", "imaging"])
 def test_every_way_is_listed(room):
     """A file with `accepts` that choose.py does not list would never be used."""
     folder = Path(room.__file__).parent
@@ -56,7 +56,7 @@ def test_every_way_is_listed(room):
 
 def test_every_way_is_used_by_some_cell(generator):
     used = {name for cell in generator.cells() if cell.drawn for name in cell.way.split(", ")}
-    listed = {way for room in (conditioning, imaging) for way in map(room.name_of, room.ways())}
+    listed = {way for room in (given, onto) for way in map(room.name_of, room.ways())}
     # `free` and `line` serve shares of larger problems; the laws of both are tested with the oracle. The page does not
     # ask for baselines by name.
     assert listed - used <= {"free", "line", "topdown", "bluedown", "metropolis"}

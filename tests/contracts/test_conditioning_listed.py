@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, listed, listed_search
+from holdfast.given import Problem
+from holdfast.given.near.listed import listed
+from holdfast.given.near.listed import search as listed_search
 
 
 def cube(*shape):

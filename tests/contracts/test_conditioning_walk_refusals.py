@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, in_turn, walk
-from holdfast.conditioning.corners import public_tables, roomy_table
+from holdfast.given import Problem
+from holdfast.given.near.in_turn import in_turn
+from holdfast.given.near.public_tables import public_tables, roomy_table
+from holdfast.given.near.walk import walk
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 CROSSED = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))

@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, boxes, corners, giving_up, in_turn, rejection, two_way, walk
-from holdfast.conditioning.in_turn_offers import Layout, Rejection
-from holdfast.conditioning.two_way_share import log_least_share, missing_share
-from holdfast.refinement import least_cost
+from holdfast.exact import cheapest_rational as least_cost
+from holdfast.given import Problem, giving_up
+from holdfast.given.exact import boxes, rejection
+from holdfast.given.near import public_tables as corners
+from holdfast.given.near.in_turn import in_turn
+from holdfast.given.near.in_turn.offers import Layout, Rejection
+from holdfast.given.near.two_way import two_way
+from holdfast.given.near.two_way.share import log_least_share, missing_share
+from holdfast.given.near.walk import walk
 from listed_noise import listed
 
 EPSILON = 1.0
@@ -130,7 +135,7 @@ def test_no_fewer_tables_are_accepted_than_is_proved(shape, kind, scale):
 def test_no_more_of_a_message_is_cut_away_than_is_proved(kind, scale, monkeypatch):
     """With windows that leave out 10⁻³ of a law instead of 10⁻¹³, what is cut away can be seen."""
     for module in ("rows_in_turn", "two_way_share"):
-        monkeypatch.setattr(f"holdfast.conditioning.{module}.TAIL", 1e-3)
+        monkeypatch.setattr(f"holdfast.given.{module}.TAIL", 1e-3)
     problem = crossed((6, 7), kind, scale)
     layout = two_way.Layout.of(problem)
     table, sizes = layout.table(), layout.windows()

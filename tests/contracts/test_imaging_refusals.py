@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast import imaging
-from holdfast.constraints.contradiction import smallest_conflict, smallest_whole_conflict
-from holdfast.imaging import whole
-from holdfast.imaging.closing import answered, approved
-from holdfast.imaging.grid import Task
+from holdfast import onto
+from holdfast.constraints.possible.contradiction import smallest_conflict, smallest_whole_conflict
+from holdfast.onto.grid.closing import answered, approved
+from holdfast.onto.grid.grid import Task
+from holdfast.onto.solvers import whole
 
 CUBE = (3, 4)
 MARGINS = hf.invariant(hf.exact_margins(CUBE, [(0,), (1,)]))
@@ -155,11 +155,11 @@ def test_alike_blocks_share_what_is_prepared():
     shape = (10, 3, 3)
     must = hf.invariant(hf.exact_margins(shape, [(0, 1), (0, 2)])) & hf.nonnegative()
     scale = np.ones(90)
-    plan = imaging.choose(hf.laplace(hf.histogram(90), scale=scale).onto(must).moves[0].problem)
+    plan = onto.choose(hf.laplace(hf.histogram(90), scale=scale).onto(must).moves[0].problem)
     assert len(plan.shares) == 10
     assert len({id(share.problem) for share in plan.shares}) == 1
     scale[:9] = 2
-    plan = imaging.choose(hf.laplace(hf.histogram(90), scale=scale).onto(must).moves[0].problem)
+    plan = onto.choose(hf.laplace(hf.histogram(90), scale=scale).onto(must).moves[0].problem)
     assert len({id(share.problem) for share in plan.shares}) == 2
 
 

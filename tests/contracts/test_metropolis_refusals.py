@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, metropolis
+from holdfast.given import Problem
+from holdfast.given.baselines import metropolis
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
 QUERY = hf.counts(TREE)

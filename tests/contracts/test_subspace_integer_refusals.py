@@ -5,7 +5,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.privacy import gaussian_mu
-from holdfast.subspace.lattice_form import LatticeForm
+from holdfast.subspace.lattice.form import LatticeForm
 
 CELLS = hf.histogram(4)
 TOTAL = hf.invariant([[1, 1, 1, 1]])

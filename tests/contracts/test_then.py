@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.processed import NO_VERBS, NOTHING_LEFT
+from holdfast.mechanism.processed import NO_VERBS, NOTHING_LEFT
 
 F = Fraction
 CELLS = np.array([4, 0, 7])

@@ -6,7 +6,8 @@ import pytest
 import holdfast as hf
 from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys
-from holdfast.trees import ball_messages, undecided
+from holdfast.trees.messages import ball_messages
+from holdfast.trees.messages import exact_draws as undecided
 from samplers import NONE, narrowed, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]

@@ -8,12 +8,12 @@ import pytest
 from flint import arb
 
 import holdfast as hf
+from holdfast.noise.draws.decisions import Digits, Open, decided
 from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys
-from holdfast.trees import many
-from holdfast.trees.decisions import Digits, Open, decided
-from holdfast.trees.enclosures import Enclosures
-from holdfast.trees.many import ROWS as CHUNK
+from holdfast.trees.tickets import many
+from holdfast.trees.tickets.enclosures import Enclosures
+from holdfast.trees.tickets.many import ROWS as CHUNK
 from samplers import NONE, sampler, sums_up
 
 CITY = np.array([-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)])

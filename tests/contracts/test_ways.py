@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast import conditioning, imaging
+from holdfast import given, onto
 
 TREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
 FLAT = hf.Hierarchy.from_parents([-1, 0, 0, 0])
@@ -129,7 +129,7 @@ EXAMPLES = [
 every_way = pytest.mark.parametrize(("verb", "way", "example"), EXAMPLES)
 
 
-@pytest.mark.parametrize(("room", "table"), [(conditioning, GIVEN), (imaging, ONTO)], ids=["given", "onto"])
+@pytest.mark.parametrize(("room", "table"), [(given, GIVEN), (onto, ONTO)], ids=["given", "onto"])
 def test_every_way_has_an_example(room, table):
     assert set(table) == {room.name_of(way) for way in room.ways()}
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem
-from holdfast.conditioning.in_turn_offers import Layout, MixtureChain, Rejection
-from holdfast.conditioning.in_turn_steps import in_turn, log_total, prepare, room_for
+from holdfast.given import Problem
+from holdfast.given.near.in_turn.offers import Layout, MixtureChain, Rejection
+from holdfast.given.near.in_turn.steps import in_turn, log_total, prepare, room_for
 from listed_noise import listed
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, listed
-from holdfast.conditioning.listed_search import PRIME, Search, cell_shares, log_most, log_sums, needed_radius
-from holdfast.noise.finite import FiniteLaw
+from holdfast.given import Problem
+from holdfast.given.near.listed import listed
+from holdfast.given.near.listed.search import PRIME, Search, cell_shares, log_most, log_sums, needed_radius
+from holdfast.noise.draws.finite import FiniteLaw
 from holdfast.noise.precision import working_precision
 
 CROSSED = [(0,), (1,)]

@@ -9,9 +9,10 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.conditioning import Problem, walk
-from holdfast.conditioning.rows_in_turn import widest_window
-from holdfast.conditioning.typical import _cell, rounded, typical
+from holdfast.given import Problem
+from holdfast.given.near.two_way.rows_in_turn import widest_window
+from holdfast.given.near.two_way.typical import _cell, rounded, typical
+from holdfast.given.near.walk import walk
 
 LARGE = 10_000
 

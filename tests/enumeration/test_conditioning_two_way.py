@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, two_way
-from holdfast.conditioning.crossed import crossed_table
-from holdfast.conditioning.rows_in_turn import _messages
+from holdfast.constraints.system.crossed import crossed_table
+from holdfast.given import Problem
+from holdfast.given.near.two_way import two_way
+from holdfast.given.near.two_way.rows_in_turn import _messages
 from listed_noise import listed
 
 

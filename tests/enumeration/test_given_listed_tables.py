@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem
-from holdfast.conditioning.enumeration import possible_tables
+from holdfast.given import Problem
+from holdfast.given.exact.enumeration import possible_tables
 
 
 @pytest.mark.parametrize("seed", range(120))

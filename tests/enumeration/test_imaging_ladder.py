@@ -5,10 +5,10 @@ import pytest
 
 import holdfast as hf
 import programs
-from holdfast.imaging import whole
-from holdfast.imaging.grid import Task
-from holdfast.imaging.pieces import Centre
-from holdfast.imaging.reals import proposed
+from holdfast.onto.grid.grid import Task
+from holdfast.onto.solvers import whole
+from holdfast.onto.solvers.pieces import Centre
+from holdfast.onto.solvers.reals import proposed
 
 KINDS = ("mixed", "rows")
 

@@ -7,8 +7,8 @@ import pytest
 
 import holdfast as hf
 import programs
-from holdfast import imaging
-from holdfast.imaging import one_sum
+from holdfast import onto
+from holdfast.onto.ways import one_sum
 
 KINDS = ("table", "sum", "order", "mixed", "rows")
 
@@ -55,7 +55,7 @@ def test_larger_tables_against_every_exchange():
     moved = hf.laplace(hf.histogram(30), scale=3).onto(must, integer=True)
     noisy = truth + moved.base.law.measured_draw(4, hf.seeded(2)).reshape(4, 6, 5)
     problem = moved.moves[0].problem
-    images = imaging.choose(problem).image(problem, noisy.reshape(4, 30), problem.space.rows @ truth.ravel())
+    images = onto.choose(problem).image(problem, noisy.reshape(4, 30), problem.space.rows @ truth.ravel())
     for y, z in zip(noisy, images.reshape(4, 6, 5), strict=True):
         np.testing.assert_array_equal(z.sum(axis=0), truth.sum(axis=0))
         for a in range(6):

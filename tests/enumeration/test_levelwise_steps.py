@@ -8,7 +8,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import LARGEST
-from holdfast.trees.levelwise import Levelwise
+from holdfast.trees.nearest.levelwise import Levelwise
 
 
 def best_split(target, metric, low, high, total):

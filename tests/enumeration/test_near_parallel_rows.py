@@ -13,8 +13,8 @@ from scipy import sparse
 
 import holdfast as hf
 from holdfast.constraints import NullSpace
-from holdfast.constraints.enclosed import Encloser, least_eigenvalue
-from holdfast.constraints.sound_rows import TOO_CLOSE, SoundRows
+from holdfast.constraints.system.enclosed import Encloser, least_eigenvalue
+from holdfast.constraints.system.sound_rows import TOO_CLOSE, SoundRows
 
 PRINTED = [[1, -20000, 2], [1, -19999, 2]]
 
@@ -155,8 +155,8 @@ def test_real_sides_do_not_tell_rows_apart_by_their_rounding():
 
 def test_large_systems_are_enclosed_too(monkeypatch):
     """The bounds by a least eigenvalue hold what rationals say, and are narrow."""
-    monkeypatch.setattr("holdfast.constraints.enclosed.AT_ONCE", (0, 0))
-    monkeypatch.setattr("holdfast.constraints.enclosed.AT_MOST", (0, 0))
+    monkeypatch.setattr("holdfast.constraints.system.enclosed.AT_ONCE", (0, 0))
+    monkeypatch.setattr("holdfast.constraints.system.enclosed.AT_MOST", (0, 0))
     rng = random.Random(6)
     for _ in range(40):
         n = rng.randint(3, 8)
@@ -192,7 +192,7 @@ def test_dependent_rows_have_no_proved_eigenvalue():
 
 
 def test_what_cannot_be_reduced_is_refused_in_a_sentence(monkeypatch):
-    monkeypatch.setattr("holdfast.constraints.sound_rows.MOST_REDUCED", 1)
+    monkeypatch.setattr("holdfast.constraints.system.sound_rows.MOST_REDUCED", 1)
     exact = hf.invariant([[1, -(10**9), 2, 1], [1, -(10**9) + 1, 2, 1]])
     with pytest.raises(hf.Refused) as refusal:
         hf.gaussian(hf.histogram(4), scale=1, integer=False).given(exact).release([1, 2, 3, 4])

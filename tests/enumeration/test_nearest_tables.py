@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize
 
 import optimality
-from holdfast.trees.nearest import Nearest
+from holdfast.trees.nearest.nearest import Nearest
 
 NONE = 2**62
 

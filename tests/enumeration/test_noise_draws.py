@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from flint import arb
 
-from holdfast.noise.comparison import Comparison
-from holdfast.noise.geometric import LaplaceTails, laplace_sampler
+from holdfast.noise.draws.comparison import Comparison
+from holdfast.noise.draws.geometric import LaplaceTails, laplace_sampler
+from holdfast.noise.draws.rejection import RejectionSampler, coin, gaussian_sampler
+from holdfast.noise.draws.theta import GaussianTails
+from holdfast.noise.draws.zigzag import Zigzag
 from holdfast.noise.precision import ball, working_precision
-from holdfast.noise.rejection import RejectionSampler, coin, gaussian_sampler
-from holdfast.noise.theta import GaussianTails
-from holdfast.noise.zigzag import Zigzag
 from holdfast.randomness import seeded
 
 DIGITS = 80

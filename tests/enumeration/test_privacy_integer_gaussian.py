@@ -16,10 +16,10 @@ from holdfast.privacy import (
     integer_gaussian_epsilon,
     integer_gaussian_rho,
     integer_gaussian_sigma2,
-    unlike_scales,
 )
-from holdfast.privacy import integer_gaussian as module
-from holdfast.privacy.loss_laws import Loss
+from holdfast.privacy.losses import integer_gaussian as module
+from holdfast.privacy.losses import unlike_scales
+from holdfast.privacy.losses.loss_laws import Loss
 
 F = Fraction
 

@@ -12,8 +12,9 @@ from flint import arb, ctx
 from scipy import optimize
 
 import holdfast as hf
-from holdfast.privacy import Guarantee, compose, gaussian_delta, gaussian_epsilon, loss_laws, rho_to_delta
+from holdfast.privacy import Guarantee, compose, gaussian_delta, gaussian_epsilon, rho_to_delta
 from holdfast.privacy.composition import AMOUNTS_BEFOREHAND
+from holdfast.privacy.losses import loss_laws
 from holdfast.privacy.rounding import ball
 
 F = Fraction

@@ -183,7 +183,7 @@ def test_the_closed_form_for_cubes_bounds_unequal_weights():
     for _ in range(20):
         which, values = rng.integers(0, 3, 6), [1, 2, Fraction(1, 2)]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("holdfast.queries.joint_moves.MOST_MULTISETS", 0)  # as if there were too many to list
+            patch.setattr("holdfast.queries.moves.joint.MOST_MULTISETS", 0)  # as if there were too many to list
             closed = shared_moves(query, rows, "replace-one", cube_margins=(shape, keep))
         for p in (1, 2):
             assert closed.largest(values, which, p) >= listed.largest(values, which, p)
@@ -203,7 +203,7 @@ def test_colliding_hashes_add_nothing(monkeypatch):
     for asked in ASKED:
         right = shared_moves(histogram(6), rows, asked)
         with monkeypatch.context() as patch:
-            patch.setattr("holdfast.queries.joint_moves._hash", lambda s: np.zeros(s.shape[1], np.uint64))
+            patch.setattr("holdfast.queries.moves.joint._hash", lambda s: np.zeros(s.shape[1], np.uint64))
             collided = shared_moves(histogram(6), rows, asked)
         which = np.arange(6)
         assert collided.neighbours == right.neighbours
@@ -215,7 +215,7 @@ def test_listing_too_many_moves_falls_back_to_a_bound(monkeypatch):
     rows = np.array([[1, 1, 0, 0, 1, 0], [0, 0, 1, 1, 1, 0]])
     query, asked = histogram(6), Neighbours("replace-one", 2)
     exact = shared_moves(query, rows, asked)
-    monkeypatch.setattr("holdfast.queries.joint_moves.MOST_MATCHES", 0)
+    monkeypatch.setattr("holdfast.queries.moves.joint.MOST_MATCHES", 0)
     rough = shared_moves(query, rows, asked)
     assert exact.exact
     assert not rough.exact

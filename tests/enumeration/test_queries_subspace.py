@@ -143,9 +143,9 @@ def test_too_much_to_project_is_refused_and_too_many_pairs_are_bounded(monkeypat
     asked = workload(np.random.default_rng(55).integers(0, 9, (4, 30)))
     within = space([[1, 1, 1, 1], [1, 2, 3, 4]])
     exact = asked.sensitivity(2, "replace-one", within=within)
-    monkeypatch.setattr("holdfast.queries.subspace.MOST_PAIR_WORK", 10)
+    monkeypatch.setattr("holdfast.privacy.projected.subspace.MOST_PAIR_WORK", 10)
     assert asked.sensitivity(2, "replace-one", within=within) >= exact
-    monkeypatch.setattr("holdfast.queries.subspace.MOST_PROJECTED", 10)
+    monkeypatch.setattr("holdfast.privacy.projected.subspace.MOST_PROJECTED", 10)
     with pytest.raises(Refused, match="30 different columns of 4"):
         asked.sensitivity(2, within=within)
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import holdfast as hf
-from holdfast.queries.records_together import records_together
-from holdfast.queries.together import Column
+from holdfast.queries.together.records import records_together
+from holdfast.queries.together.together import Column
 
 
 def needed_rows(S, W, adds, most):

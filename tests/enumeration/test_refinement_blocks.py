@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import holdfast as hf
-from holdfast.refinement import least_cost
+from holdfast.exact import cheapest_rational as least_cost
 
 GRADES = np.array([[1, 1, 1, 1, 0, -1, 0], [0, 0, 0, 0, 1, 1, -1], [1, 1, 0, 0, 0, 0, 0]]).T
 ONE_MORE_A = [1, 0, 0, 0, 0, 1, 1]

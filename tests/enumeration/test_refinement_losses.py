@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import holdfast as hf
-from holdfast.refinement import least_cost as exact_programs
+from holdfast.exact import cheapest_rational as exact_programs
 from holdfast.refinement.subsets import largest_admitted
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.trees import leaf_bounds, nonnegativity
+from holdfast.trees.prices import leaf_bounds, nonnegativity
 
 INF = np.inf
 REACH = 17  # losses; weights beyond are below e^-17 of the largest

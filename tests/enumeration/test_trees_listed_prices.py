@@ -13,11 +13,11 @@ import pytest
 
 import holdfast as hf
 from holdfast.noise import Independent, IntegerLaplace
-from holdfast.trees import exchanges
-from holdfast.trees.gains import Gains
-from holdfast.trees.leaf_bounds import LeafBounds
-from holdfast.trees.nonnegativity import prices
-from holdfast.trees.uncut_leaf import UncutLeaf, largest_exchange
+from holdfast.trees.prices import exchanges
+from holdfast.trees.prices.gains import Gains
+from holdfast.trees.prices.leaf_bounds import LeafBounds
+from holdfast.trees.prices.nonnegativity import prices
+from holdfast.trees.prices.uncut_leaf import UncutLeaf, largest_exchange
 from leaf_tables import INF, Tree, changes, random_columns, random_tree, tables, worst_loss
 
 SMALL = 1e-9

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from holdfast.arguments import Refused
-from holdfast.trees import marginals as module
-from holdfast.trees.marginals import Marginals
-from holdfast.trees.weighted_sums import variance_of_sum
+from holdfast.trees.spread import marginals as module
+from holdfast.trees.spread.marginals import Marginals
+from holdfast.trees.spread.weighted_sums import variance_of_sum
 from samplers import sampler
 
 NONE = 2**62

@@ -7,8 +7,8 @@ import pytest
 from flint import arb
 
 from holdfast.noise.precision import working_precision
-from holdfast.trees import tickets
-from holdfast.trees.many import RARE
+from holdfast.trees.tickets import tickets
+from holdfast.trees.tickets.many import RARE
 from samplers import NONE, sampler
 
 ROWS = 10**9

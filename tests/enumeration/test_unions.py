@@ -15,9 +15,10 @@ import pytest
 
 import holdfast as hf
 from holdfast import beliefs
-from holdfast.conditioning import Problem, union_price
-from holdfast.conditioning.tree_side import Tree
-from holdfast.conditioning.union import Weights, sides
+from holdfast.given import Problem
+from holdfast.given.prices import unions as union_price
+from holdfast.given.unions.tree_side import Tree
+from holdfast.given.unions.union import Weights, sides
 from holdfast.noise.precision import working_precision
 
 #: Worlds that are looked at, by the number of outputs; for λ ≤ 2 their tails are below e^-10.

@@ -21,8 +21,8 @@ from holdfast.constraints import (
     nonnegative,
     ordered,
 )
-from holdfast.constraints.contradiction import smallest_conflict
-from holdfast.constraints.parts import Part
+from holdfast.constraints.possible.contradiction import smallest_conflict
+from holdfast.constraints.system.parts import Part
 from holdfast.domains import Hierarchy
 
 TREE = Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])  # 0 = 1 + 2, 1 = 3 + 4, 2 = 5

@@ -7,9 +7,12 @@ import pytest
 from scipy import integrate, sparse, stats
 
 import holdfast as hf
-from holdfast.conditioning import Problem, gibbs, line_steps, lines
-from holdfast.conditioning.cholesky import correct, factorise, pattern_of
-from holdfast.conditioning.polytope import Polytope
+from holdfast.given import Problem
+from holdfast.given.near.gibbs import gibbs
+from holdfast.given.near.gibbs.cholesky import correct, factorise, pattern_of
+from holdfast.given.near.lines import lines
+from holdfast.given.near.lines import steps as line_steps
+from holdfast.given.near.lines.polytope import Polytope
 from holdfast.noise.convergence import meeting_times
 
 CROSSED = hf.invariant(hf.exact_margins((3, 4), [(0,), (1,)]))

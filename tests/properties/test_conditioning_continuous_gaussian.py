@@ -5,8 +5,9 @@ import pytest
 from scipy import special, stats
 
 import holdfast as hf
-from holdfast.conditioning import Problem, normals
-from holdfast.conditioning.projections import Factorised, Means, projection
+from holdfast.given import Problem
+from holdfast.given.exact.projections import Factorised, Means, projection
+from holdfast.noise.draws import normals
 
 CUBES = {
     "one total": ((5,), [()]),

@@ -15,9 +15,9 @@ from scipy import sparse
 
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, consistent, equals, exact_margins, exact_nodes, fixed, invariant
-from holdfast.constraints.elimination import eliminate, peels
-from holdfast.constraints.lattice import lattice_basis, path_basis
 from holdfast.domains import Hierarchy
+from holdfast.exact.elimination import eliminate, peels
+from holdfast.exact.lattice import lattice_basis, path_basis
 
 REPEATABLE = settings(deadline=None, max_examples=60, derandomize=True)
 

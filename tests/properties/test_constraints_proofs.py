@@ -9,20 +9,19 @@ import pytest
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.constraints import (
-    Constraint,
-    NullSpace,
-    at_least,
-    between,
-    contradiction,
-    equals,
-    fixed,
-    nonnegative,
-    ordered,
+from holdfast.constraints import Constraint, NullSpace, at_least, between, equals, fixed, nonnegative, ordered
+from holdfast.constraints.possible import contradiction
+from holdfast.constraints.possible.feasibility import (
+    Model,
+    _crossing_after_steps,
+    _proof,
+    _proved,
+    conflict,
+    model,
+    whole_point,
 )
-from holdfast.constraints.feasibility import Model, _crossing_after_steps, _proof, _proved, conflict, model, whole_point
-from holdfast.constraints.small_systems import Small
-from holdfast.constraints.whole_search import whole_in
+from holdfast.constraints.possible.small_systems import Small
+from holdfast.exact.whole_search import whole_in
 
 
 def as_model(constraint: Constraint, *more: Constraint, n: int) -> Model:

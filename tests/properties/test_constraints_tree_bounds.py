@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.constraints import feasibility
-from holdfast.constraints.tree_bounds import crossing_on_tree
+from holdfast.constraints.possible import feasibility
+from holdfast.constraints.possible.tree_bounds import crossing_on_tree
 
 
 def random_case(seed):

@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 
 import holdfast as hf
-from holdfast.conditioning import gaussian_tree
+from holdfast.given.exact import gaussian_tree
 
 INF = np.inf
 

@@ -8,12 +8,12 @@ import pytest
 
 import holdfast as hf
 from hard_programs import hard, large, larger
-from holdfast import imaging
-from holdfast.constraints.inside import Inside
-from holdfast.constraints.solver import PARALLEL_RULE, quiet_solver
-from holdfast.imaging.branching import nearest_branched, real_optimum
-from holdfast.imaging.exact_rows import exact_rows
-from holdfast.imaging.grid import Task
+from holdfast import onto
+from holdfast.exact.inside import Inside
+from holdfast.exact.solver import PARALLEL_RULE, quiet_solver
+from holdfast.onto.grid.grid import Task
+from holdfast.onto.rational.branching import nearest_branched, real_optimum
+from holdfast.onto.rational.exact_rows import exact_rows
 
 #: Problems on which a solver found no point (or denied that there is one), or one that could not be finished, or sums
 #: that left 62 bits.
@@ -29,7 +29,7 @@ LARGER_REAL, LARGER_WHOLE = (13, 26, 69, 167, 192, 310, 319, 345, 465, 467, 6953
 def answered(case):
     """The image with its evidence, and its values as multiples of the grid."""
     problem = case.mechanism.moves[0].problem
-    found = imaging.certified(imaging.choose(problem), problem, case.y, problem.right_hand_sides())
+    found = onto.certified(onto.choose(problem), problem, case.y, problem.right_hand_sides())
     grid = Fraction(1) if found.evidence is None else found.evidence.grid
     return found, [round(Fraction(value) / grid) * grid for value in found.values.tolist()]
 
@@ -97,7 +97,7 @@ def test_rows_that_leave_no_room_are_refused_before_noise_is_drawn(row, side, in
     base = hf.laplace(hf.histogram(3), scale=1, integer=integer)
     moved = base.onto(hf.equals([row], [side]) & hf.at_least([[1, 1, 0]], [0]))
     with pytest.raises(hf.Refused, match=why):
-        imaging.choose(moved.moves[0].problem)
+        onto.choose(moved.moves[0].problem)
 
 
 @pytest.mark.parametrize("seed", [4, 8, 27, 36, 124, 16, 41, 130, 237])

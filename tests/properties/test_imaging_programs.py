@@ -8,8 +8,8 @@ from scipy import sparse
 
 import holdfast as hf
 import programs
-from holdfast import imaging
-from holdfast.imaging.checker import lower_bound
+from holdfast import onto
+from holdfast.onto.grid.checker import lower_bound
 
 WAYS = {"table": "network", "cube": "program", "sum": "one_sum", "order": "orders", "mixed": "program"}
 
@@ -137,7 +137,7 @@ def test_the_checker_rejects_a_wrong_point():
     case = programs.made("table", rng)
     problem = case.base.onto(case.constraint, integer=False).moves[0].problem
     right = problem.right_hand_sides()
-    answer = imaging.certified(imaging.choose(problem), problem, case.y, right)
+    answer = onto.certified(onto.choose(problem), problem, case.y, right)
     least, _ = case.best("l2")
     assert answer.evidence is not None
     assert answer.evidence.objective == pytest.approx(least, rel=1e-6)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.arguments import LARGEST
-from holdfast.trees.levelwise import Levelwise
+from holdfast.trees.nearest.levelwise import Levelwise
 
 METHODS = ("topdown", "bluedown")
 TREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])

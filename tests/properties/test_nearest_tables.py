@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 import optimality
-from holdfast.trees.best_linear import error_variances, error_weights
-from holdfast.trees.nearest import Nearest
-from holdfast.trees.nearest_rows import whole_rows
-from holdfast.trees.ties import tie_hash
+from holdfast.trees.nearest.best_linear import error_variances, error_weights
+from holdfast.trees.nearest.nearest import Nearest
+from holdfast.trees.nearest.rows import whole_rows
+from holdfast.trees.shape.ties import tie_hash
 
 NONE = 2**62
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from holdfast.arguments import Refused
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, IntegerLaplace, Laplace
-from holdfast.noise.geometric import LaplaceTails
+from holdfast.noise.draws.geometric import LaplaceTails
+from holdfast.noise.draws.theta import GaussianTails, _direct, _dual, _smooth, total, variance
 from holdfast.noise.precision import ball, decided, working_precision
-from holdfast.noise.theta import GaussianTails, _direct, _dual, _smooth, total, variance
 from holdfast.randomness import seeded
 
 parameters = st.one_of(

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.noise.comparison import below
+from holdfast.noise.draws.comparison import below
+from holdfast.noise.draws.shifted_gaussian import ShiftedGaussian, powers
 from holdfast.noise.precision import ball, working_precision
-from holdfast.noise.shifted_gaussian import ShiftedGaussian, powers
-from holdfast.subspace.lattice_form import LatticeForm
+from holdfast.subspace.lattice.form import LatticeForm
 from lattice_laws import CASES, exact_form, made
 
 BITS = 30

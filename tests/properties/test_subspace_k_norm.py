@@ -9,16 +9,17 @@ from scipy.spatial import ConvexHull
 
 import holdfast as hf
 from holdfast.noise.convergence import meeting_times
-from holdfast.subspace import k_norm_facets, k_norm_walk
-from holdfast.subspace.gauge import contains, corners_towards, gauge, gauges
-from holdfast.subspace.k_norm_blocks import Blocks
-from holdfast.subspace.k_norm_body import WIDER, Body, listed
-from holdfast.subspace.k_norm_facets import Facets
-from holdfast.subspace.k_norm_groups import groups
-from holdfast.subspace.k_norm_pivots import gauges as pivoted_gauges
-from holdfast.subspace.k_norm_pivots import paired
-from holdfast.subspace.k_norm_relations import Relations
-from holdfast.subspace.k_norm_walk import Walk
+from holdfast.subspace.k_norm import facets as k_norm_facets
+from holdfast.subspace.k_norm import walk as k_norm_walk
+from holdfast.subspace.k_norm.blocks import Blocks
+from holdfast.subspace.k_norm.body import WIDER, Body, listed
+from holdfast.subspace.k_norm.facets import Facets
+from holdfast.subspace.k_norm.gauge import contains, corners_towards, gauge, gauges
+from holdfast.subspace.k_norm.groups import groups
+from holdfast.subspace.k_norm.pivots import gauges as pivoted_gauges
+from holdfast.subspace.k_norm.pivots import paired
+from holdfast.subspace.k_norm.relations import Relations
+from holdfast.subspace.k_norm.walk import Walk
 from subspaces import CASES, KINDS, covariance, differences
 
 

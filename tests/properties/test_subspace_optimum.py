@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.subspace import dual_weights
+from holdfast.subspace.gaussian.optimal import optimal
 from holdfast.subspace.geometry import Geometry
-from holdfast.subspace.optimal import optimal
+from holdfast.subspace.optimum import dual_weights
 from subspaces import CASES, GAUSSIAN, KINDS, covariance, differences, largest_square, projector
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.domains.breadth_first import breadth_first
-from holdfast.trees.layout import Layout, sorted_outputs
-from holdfast.trees.ties import smallest, tie_hash
+from holdfast.trees.shape.layout import Layout, sorted_outputs
+from holdfast.trees.shape.ties import smallest, tie_hash
 
 KEYS = {
     "hashes": st.integers(0, 2**64 - 1),

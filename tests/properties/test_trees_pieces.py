@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.trees.pieces import MOST_LEAVES
+from holdfast.trees.messages.pieces import MOST_LEAVES
 from samplers import NONE, sampler
 
 MANY = settings(max_examples=150, deadline=None)

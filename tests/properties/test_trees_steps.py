@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from holdfast.noise.precision import working_precision
-from holdfast.trees.choices import UNDECIDED, choose_leaf, choose_part
-from holdfast.trees.leaf_steps import ENDLESS, add_leaf, leaf_excess
-from holdfast.trees.steps import HIGH, LOW, add_piece, extended, finish, retilted, tail_ratio, weigh
+from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part
+from holdfast.trees.messages.leaf_steps import ENDLESS, add_leaf, leaf_excess
+from holdfast.trees.messages.steps import HIGH, LOW, add_piece, extended, finish, retilted, tail_ratio, weigh
 
 BITS = 200
 FEW = settings(max_examples=40, deadline=None)

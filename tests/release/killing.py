@@ -15,11 +15,11 @@ from pathlib import Path
 
 import holdfast.release
 import released
-from holdfast.mechanism import Mechanism
-from holdfast.release.ledger import Ledger
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.release.certificate.verify import verify
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.report import _page
 from holdfast.release.run import release
-from holdfast.release.verify import verify
 
 #: After every so many points the release is tried again.
 AGAIN = 8

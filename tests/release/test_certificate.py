@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import released
-from holdfast.release.certificate import Certificate, Interval, schema
+from holdfast.release.certificate.certificate import Certificate, Interval, schema
 from holdfast.release.certifying import certificate_of, table_certificate
 from holdfast.release.run import release
 

@@ -20,14 +20,14 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.cli.command import app
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.randomness import Keys
-from holdfast.release import distributed
-from holdfast.release.agents import OUTSIDERS, Division, against_outsiders, joined
-from holdfast.release.agents_noise import noise_of_agent, noise_of_all, shared_noise
-from holdfast.release.agents_secret import identity, noise_keys, read_secret, with_check
-from holdfast.release.job import Job
-from holdfast.release.ledger import Ledger
-from holdfast.release.spec import read_spec
-from holdfast.release.verify import verify
+from holdfast.release.agents import distributed
+from holdfast.release.agents.secret import identity, noise_keys, read_secret, with_check
+from holdfast.release.certificate.verify import verify
+from holdfast.release.job.job import Job
+from holdfast.release.job.slices import noise_of_agent, noise_of_all, shared_noise
+from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.spec.spec import read_spec
+from holdfast.release.table.division import OUTSIDERS, Division, against_outsiders, joined
 from holdfast.trees import Forest, Sampler
 from holdfast.version import __version__
 from jobs import ZONES

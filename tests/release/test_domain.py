@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from holdfast.release import errors
-from holdfast.release.places import SpecError
+from holdfast.release.job import errors
+from holdfast.release.spec.places import SpecError
 from jobs import cube, job, tree
 
 

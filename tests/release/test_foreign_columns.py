@@ -8,12 +8,12 @@ import pytest
 import jobs
 import released
 from holdfast.arguments import Refused
-from holdfast.release.disclosure import given_away, refuse_disclosure
-from holdfast.release.ledger import Ledger
-from holdfast.release.public_words import published, treatment
+from holdfast.release.certificate.verify import verify
+from holdfast.release.disclosure.disclosure import given_away, refuse_disclosure
+from holdfast.release.disclosure.public_words import published, treatment
+from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import release
-from holdfast.release.tabulate import tabulate
-from holdfast.release.verify import verify
 
 VALUES = "{sex: [F, M], age: [child, old], state: [X, Y], rest: [a, b]}"
 #: The margin of sex and age, exact in a table that has the state too.

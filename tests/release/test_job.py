@@ -5,11 +5,11 @@ import json
 import pytest
 
 from holdfast.arguments import Refused
-from holdfast.mechanism import Mechanism
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import compose
-from holdfast.release.caveats import LISTS
-from holdfast.release.places import SpecError
+from holdfast.release.job.caveats import LISTS
 from holdfast.release.plan import plan
+from holdfast.release.spec.places import SpecError
 from jobs import cube, job, tree
 
 EVERYTHING = "hold: [consistent, nonnegative]"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.release import ledger_file
-from holdfast.release.accounts import Account, Budget
-from holdfast.release.ledger import Ledger, Overspent
-from holdfast.release.units import Unit
+from holdfast.release.ledger import ledger_file
+from holdfast.release.ledger.accounts import Account, Budget
+from holdfast.release.ledger.ledger import Ledger, Overspent
+from holdfast.release.ledger.units import Unit
 
 QUERY = hf.histogram(4)
 DATA = ("trips", "record")

@@ -7,16 +7,16 @@ import pytest
 
 import released
 from holdfast.arguments import Refused
-from holdfast.release import figure_rows
-from holdfast.release.disclosure import given_away
+from holdfast.release.certificate.verify import verify
+from holdfast.release.disclosure import figure_rows
+from holdfast.release.disclosure.disclosure import given_away
+from holdfast.release.disclosure.figure_rows import TOO_LARGE
+from holdfast.release.disclosure.public_words import published
 from holdfast.release.explain import explain
-from holdfast.release.figure_rows import TOO_LARGE
-from holdfast.release.ledger import Ledger
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
-from holdfast.release.public_words import published
+from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import release
-from holdfast.release.tabulate import tabulate
-from holdfast.release.verify import verify
 
 EMPTY_NORTH = {("S2", "South", "F", "old", "X"): 20, ("S3", "South", "M", "child", "Y"): 7}
 EXACT_CITY = "{exact: [city]}"

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from holdfast.release import sources, tabulate
-from holdfast.release.errors import FAR, GUESS, LAW
 from holdfast.release.explain import explain
-from holdfast.release.places import SpecError
+from holdfast.release.job.errors import FAR, GUESS, LAW
 from holdfast.release.plan import RECORD_BYTES, _uneven, plan
+from holdfast.release.records import sources, tabulate
+from holdfast.release.spec.places import SpecError
 from jobs import cube, job, tree
 
 HISTOGRAM = "data: {name: x, values: {age: [1, 2, 3]}}\nprivacy: {epsilon: 0.5}\ntable: {histogram: age}\n"

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate import schema
+from holdfast.release.certificate.certificate import schema
 from holdfast.release.explain import explain
+from holdfast.release.job.protecting import EACH_ALONE
 from holdfast.release.plan import plan
-from holdfast.release.protecting import EACH_ALONE
-from holdfast.release.schema import spec_schema
+from holdfast.release.spec.schema import spec_schema
 from jobs import cube, job, tree
 
 PASSENGERS = (

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from holdfast.constraints import at_least, between, equals
-from holdfast.mechanism import laplace
+from holdfast.mechanism.mechanism import laplace
 from holdfast.queries import histogram
-from holdfast.release.certificate import seal_of
-from holdfast.release.disclosure import given_away
+from holdfast.release.certificate.certificate import seal_of
+from holdfast.release.certificate.verify import verify
+from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.explain import explain
-from holdfast.release.ledger import Ledger
-from holdfast.release.places import SpecError
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
 from holdfast.release.run import release
-from holdfast.release.schema import spec_schema
-from holdfast.release.tables import read_parquet
-from holdfast.release.verify import verify
+from holdfast.release.spec.places import SpecError
+from holdfast.release.spec.schema import spec_schema
+from holdfast.release.storage.tables import read_parquet
 from jobs import job, tree
 from released import job as with_records
 

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from holdfast.release.certificate import seal_of
+from holdfast.release.certificate.certificate import seal_of
+from holdfast.release.certificate.verify import verify
 from holdfast.release.explain import explain
-from holdfast.release.ledger import Ledger
-from holdfast.release.places import SpecError
-from holdfast.release.rules import RULES
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
-from holdfast.release.schema import spec_schema
-from holdfast.release.tables import read_parquet
-from holdfast.release.verify import verify
+from holdfast.release.spec.places import SpecError
+from holdfast.release.spec.rules import RULES
+from holdfast.release.spec.schema import spec_schema
+from holdfast.release.storage.tables import read_parquet
 from jobs import cube, job, tree
 from released import job as with_records
 

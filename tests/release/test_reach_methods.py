@@ -8,17 +8,17 @@ import pytest
 
 import released
 from holdfast.arguments import Refused
-from holdfast.extension import Extended
-from holdfast.release import choosing
-from holdfast.release.caveats import ESTIMATED
+from holdfast.mechanism.extended import Extended
+from holdfast.release.certificate.verify import verify
 from holdfast.release.explain import explain
-from holdfast.release.ledger import Ledger
-from holdfast.release.methods import EXTENDED
-from holdfast.release.places import SpecError
+from holdfast.release.job import choosing
+from holdfast.release.job.caveats import ESTIMATED
+from holdfast.release.job.methods import EXTENDED
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
 from holdfast.release.run import release
-from holdfast.release.spec import METHODS
-from holdfast.release.verify import verify
+from holdfast.release.spec.places import SpecError
+from holdfast.release.spec.spec import METHODS
 from holdfast.subspace import LAWS
 from jobs import cube, job, tree
 
@@ -139,7 +139,7 @@ def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_
     estimated = job(tmp_path, crossed("laplace and delta", "walk", table="")).guarantee
     proved = job(tmp_path, crossed("laplace", "onto", table="")).guarantee
     monkeypatch.setattr(choosing, "counted", lambda *_: estimated)
-    monkeypatch.setattr("holdfast.release.job.counted", lambda *_: estimated)
+    monkeypatch.setattr("holdfast.release.job.job.counted", lambda *_: estimated)
     made = job(tmp_path, crossed("laplace and delta", "auto", table=""))
     assert made.tables[0].chosen.last_resort
     assert f"table: {ESTIMATED}" in made.caveats

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from holdfast.release.places import SpecError
+from holdfast.release.certificate.verify import verify
 from holdfast.release.plan import plan
 from holdfast.release.run import release
-from holdfast.release.tables import read_parquet
-from holdfast.release.verify import verify
+from holdfast.release.spec.places import SpecError
+from holdfast.release.storage.tables import read_parquet
 from jobs import cube, job, tree
 from released import job as with_records
 

@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 from holdfast.arguments import Refused
-from holdfast.release import errors
-from holdfast.release.reading import Unreadable, rows_of
-from holdfast.release.tabulate import tabulate
+from holdfast.release.job import errors
+from holdfast.release.records.tabulate import tabulate
+from holdfast.release.storage.reading import Unreadable, rows_of
 from jobs import job, tree
 
 RECORDS = "zone,note\nN1,a\nS1,b\nN1,c\n"

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holdfast.cli.command import app
-from holdfast.mechanism import Mechanism
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release import run
 from jobs import ZONES, cube, tree
 

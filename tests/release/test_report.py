@@ -8,8 +8,8 @@ import pytest
 
 import released
 from holdfast.arguments import Refused
-from holdfast.release.ledger import Ledger
-from holdfast.release.load import load
+from holdfast.release.certificate.load import load
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.report import SHOWN
 from holdfast.release.run import release
 

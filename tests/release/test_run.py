@@ -16,13 +16,13 @@ import pytest
 import holdfast as hf
 import released
 from holdfast.release import run
-from holdfast.release.certificate import read_certificate
-from holdfast.release.files import workplace
-from holdfast.release.ledger import Ledger, Overspent
-from holdfast.release.load import load
+from holdfast.release.certificate.certificate import read_certificate
+from holdfast.release.certificate.load import load
+from holdfast.release.certificate.verify import verify
+from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.run import KEPT, could_release, release
-from holdfast.release.tables import read_csv, read_parquet
-from holdfast.release.verify import verify
+from holdfast.release.storage.files import workplace
+from holdfast.release.storage.tables import read_csv, read_parquet
 
 STEPS = ("checking the ledger", "counting", "charging the ledger", "drawing", "writing", "verifying", "publishing")
 

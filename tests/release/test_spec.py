@@ -7,9 +7,9 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from holdfast.release.places import SpecError
-from holdfast.release.schema import spec_schema
-from holdfast.release.spec import read_spec
+from holdfast.release.spec.places import SpecError
+from holdfast.release.spec.schema import spec_schema
+from holdfast.release.spec.spec import read_spec
 
 GOOD = """\
 title: Trips

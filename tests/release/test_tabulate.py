@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 
 from holdfast import progress
 from holdfast.arguments import Refused
-from holdfast.release import engine as engine_module
-from holdfast.release import errors
-from holdfast.release import tabulate as tabulate_module
-from holdfast.release.engine import scratch
-from holdfast.release.scratch import PREFIX, scratch_folder
-from holdfast.release.tabulate import tabulate
+from holdfast.release.job import errors
+from holdfast.release.records import tabulate as tabulate_module
+from holdfast.release.records.tabulate import tabulate
+from holdfast.release.storage import engine as engine_module
+from holdfast.release.storage.engine import scratch
+from holdfast.release.storage.scratch import PREFIX, scratch_folder
 from jobs import cube, job, tree
 
 ZONES = ["N1", "N2", "S1", "S2", "S3"]
@@ -394,8 +394,8 @@ def test_the_temporary_folder_goes_with_its_process_and_no_other(tmp_path):
     code = (
         "import os, tempfile, sys\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from holdfast.release.reading import session\n"
-        "from holdfast.release.engine import scratch\n"
+        "from holdfast.release.storage.reading import session\n"
+        "from holdfast.release.storage.engine import scratch\n"
         "folder = scratch()\n"
         "session().close()\n"
         "child = os.fork()\n"
@@ -413,7 +413,7 @@ def test_folders_of_killed_processes_are_removed_and_those_of_others_are_not(tmp
     code = (
         "import os, tempfile, time\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from holdfast.release.scratch import scratch_folder\n"
+        "from holdfast.release.storage.scratch import scratch_folder\n"
         "(scratch_folder() / 'spilled').write_text('a record')\n"
         "print('ready', flush=True)\n"
         "time.sleep(60)\n"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from holdfast.release.caveats import SHORTENED
 from holdfast.release.explain import explain
-from holdfast.release.unprotected import FIXED, NAMED, PUBLISHED, Unprotected
+from holdfast.release.job.caveats import SHORTENED
+from holdfast.release.job.unprotected import FIXED, NAMED, PUBLISHED, Unprotected
 from jobs import cube, job, tree
 
 MANY = "borough,zone\n" + "".join(f"B{i},B{i}-{j}\n" for i in range(40) for j in range(1 + i % 3))

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 import released
-from holdfast.release.certificate import read_certificate, schema, seal_of
-from holdfast.release.files import sha256_of
-from holdfast.release.ledger import Ledger
-from holdfast.release.load import load
-from holdfast.release.names import disagreement, named_sums
+from holdfast.release.certificate.certificate import read_certificate, schema, seal_of
+from holdfast.release.certificate.load import load
+from holdfast.release.certificate.names import disagreement, named_sums
+from holdfast.release.certificate.verify import verify
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
-from holdfast.release.tables import read_parquet, write_table
-from holdfast.release.totals import first_unequal, totals
-from holdfast.release.verify import verify
+from holdfast.release.storage.files import sha256_of
+from holdfast.release.storage.tables import read_parquet, write_table
+from holdfast.release.storage.totals import first_unequal, totals
 
 KINDS = ("hierarchy", "moved", "margins", "contingency", "several")
 

@@ -8,7 +8,10 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.conditioning import Problem, gibbs, lines, solved
+from holdfast.given import Problem
+from holdfast.given.exact import solved
+from holdfast.given.near.gibbs import gibbs
+from holdfast.given.near.lines import lines
 
 ALARM = 1e-6
 DRAWS = 3_000

@@ -7,9 +7,11 @@ import pytest
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.conditioning import Problem, in_turn, in_turn_offers
-from holdfast.conditioning.in_turn_offers import Layout, MixtureChain
-from holdfast.conditioning.walk import LineChain
+from holdfast.given import Problem
+from holdfast.given.near.in_turn import in_turn
+from holdfast.given.near.in_turn import offers as in_turn_offers
+from holdfast.given.near.in_turn.offers import Layout, MixtureChain
+from holdfast.given.near.walk.walk import LineChain
 from holdfast.noise import convergence
 from listed_noise import listed, pearson, two_samples
 

@@ -8,7 +8,11 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.conditioning import Problem, in_turn, lines, listed, walk
+from holdfast.given import Problem
+from holdfast.given.near.in_turn import in_turn
+from holdfast.given.near.lines import lines
+from holdfast.given.near.listed import listed
+from holdfast.given.near.walk import walk
 from listed_noise import listed as listed_law
 from listed_noise import pearson
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, two_way
-from holdfast.conditioning import listed as way
+from holdfast.given import Problem
+from holdfast.given.near.listed import listed as way
+from holdfast.given.near.two_way import two_way
 from listed_noise import listed, pearson, two_samples
 
 ALARM = 1e-6

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.conditioning import Problem, two_rows, two_way, walk
-from holdfast.conditioning.moves import found_moves
-from holdfast.conditioning.walk import LineChain
-from holdfast.conditioning.walk_steps import walk_coupled
+from holdfast.given import Problem
+from holdfast.given.exact import two_rows
+from holdfast.given.near.two_way import two_way
+from holdfast.given.near.walk import walk
+from holdfast.given.near.walk.moves import found_moves
+from holdfast.given.near.walk.steps import walk_coupled
+from holdfast.given.near.walk.walk import LineChain
 from listed_noise import listed, pearson, two_samples
 
 ALARM = 1e-6

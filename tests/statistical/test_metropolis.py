@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.conditioning import metropolis
+from holdfast.given.baselines import metropolis
 
 ALARM = 1e-6
 FAR = stats.norm.isf(ALARM / 40)  # up to twenty comparisons at once, two-sided

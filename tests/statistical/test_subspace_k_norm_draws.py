@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.subspace.gauge import gauges
-from holdfast.subspace.k_norm_body import Body, listed
-from holdfast.subspace.k_norm_facets import Facets
-from holdfast.subspace.k_norm_relations import Relations
-from holdfast.subspace.k_norm_walk import Walk
+from holdfast.subspace.k_norm.body import Body, listed
+from holdfast.subspace.k_norm.facets import Facets
+from holdfast.subspace.k_norm.gauge import gauges
+from holdfast.subspace.k_norm.relations import Relations
+from holdfast.subspace.k_norm.walk import Walk
 
 #: Fixed seeds; each test below raises a false alarm with probability below 1e-6.
 LEAST = 1e-8

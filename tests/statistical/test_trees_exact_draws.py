@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.trees.forest import Forest
-from holdfast.trees.sampler import Sampler
+from holdfast.trees.messages.sampler import Sampler
+from holdfast.trees.shape.forest import Forest
 from samplers import coins_counted, enumerated, narrowed, noise, pearson, sampler, sums_up
 
 ALARM = 1e-7

@@ -11,7 +11,7 @@ from scipy import stats
 
 import holdfast as hf
 from holdfast import beliefs
-from holdfast.conditioning.segments import LONGEST_TABLE, Segment
+from holdfast.given.unions.segments import LONGEST_TABLE, Segment
 
 ALARM = 1e-6
 DRAWS = 20_000

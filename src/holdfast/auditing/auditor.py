@@ -18,7 +18,7 @@ from holdfast.auditing.pairs import FEWEST_PAIRS, MOST_PAIRS, Pair, given_pairs,
 from holdfast.auditing.report import Audit, Finding
 from holdfast.auditing.sampling import Clock, View, on_pair, sampled_evidence
 from holdfast.auditing.subject import Subject
-from holdfast.mechanism import Mechanism
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.additive import REAL_ARITHMETIC
 from holdfast.queries import Query

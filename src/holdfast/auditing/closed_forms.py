@@ -7,7 +7,7 @@ import numpy as np
 from holdfast.auditing.claims import Claim
 from holdfast.auditing.evidence import EXACT, Evidence
 from holdfast.auditing.pairs import Pair
-from holdfast.mechanism import Mechanism
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import gaussian_delta, gaussian_epsilon
 
 #: So much is taken off what doubles compute.

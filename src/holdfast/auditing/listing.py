@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from holdfast.arguments import LARGEST, Refused
 from holdfast.auditing.pairs import Pair
 from holdfast.constraints import System
-from holdfast.mechanism import Mechanism
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.noise import Independent
 
 Floats = npt.NDArray[np.float64]

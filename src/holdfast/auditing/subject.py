@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.constraints import System
-from holdfast.extension import Extended
-from holdfast.mechanism import Mechanism
-from holdfast.mixtures import Mixture
+from holdfast.mechanism.extended import Extended
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.mixed import Mixture
+from holdfast.mechanism.projected import Projected
 from holdfast.privacy import Guarantee
-from holdfast.projection import Projected
 from holdfast.queries import Query
 from holdfast.randomness import Stream
 

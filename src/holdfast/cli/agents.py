@@ -10,7 +10,7 @@ from holdfast.cli.verbs import job_of
 
 def secret(file: Path, quiet: bool) -> None:
     """Write a fresh secret."""
-    from holdfast.release.agents_secret import write_secret
+    from holdfast.release.agents.secret import write_secret
 
     write_secret(file)
     if not quiet:
@@ -21,8 +21,8 @@ def agent(
     spec: Path, name: str, secret_file: Path | None, source: Path | None, output: Path | None, json: bool, quiet: bool
 ) -> None:
     """Publish the slice of an agent."""
-    from holdfast.release.agents_secret import read_secret
-    from holdfast.release.distributed import agent as published
+    from holdfast.release.agents.distributed import agent as published
+    from holdfast.release.agents.secret import read_secret
 
     keys = read_secret(secret_file)
     job = job_of(spec, quiet or json)
@@ -36,7 +36,7 @@ def agent(
 
 def gather(spec: Path, folders: list[Path] | None, output: Path | None, json: bool, quiet: bool) -> None:
     """Join the slices of all agents."""
-    from holdfast.release.distributed import gather as gathered
+    from holdfast.release.agents.distributed import gather as gathered
 
     job = job_of(spec, quiet or json)
     with showing.working(quiet or json) as step:

@@ -51,7 +51,7 @@ def ending(as_json: bool) -> Iterator[None]:
 def _code(error: Exception) -> int:
     """Tell refusals from faults, and an exhausted budget from other refusals."""
     from holdfast.arguments import Refused
-    from holdfast.release.ledger import Overspent
+    from holdfast.release.ledger.ledger import Overspent
 
     if isinstance(error, Overspent):
         return OVERSPENT

@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.arguments import Refused, one_of
 from holdfast.cli import showing
-from holdfast.release.job import Job
-from holdfast.release.spec import read_spec
+from holdfast.release.job.job import Job
+from holdfast.release.spec.spec import read_spec
 
 SCHEMAS = ("spec", "certificate")
 
@@ -61,8 +61,8 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
 
 def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
     """Check a release, with its charge if a ledger is named; return whether everything is as certified."""
-    from holdfast.release.ledger import Ledger
-    from holdfast.release.verify import verify as verified
+    from holdfast.release.certificate.verify import verify as verified
+    from holdfast.release.ledger.ledger import Ledger
 
     verdict = verified(folder, None if ledger is None else Ledger(_there(ledger, "--ledger")))
     if json:
@@ -101,18 +101,18 @@ def schema(what: str) -> None:
     """Print a JSON Schema."""
     one_of("schema", what, SCHEMAS)
     if what == "spec":
-        from holdfast.release.schema import spec_schema
+        from holdfast.release.spec.schema import spec_schema
 
         showing.data(spec_schema())
     else:
-        from holdfast.release.certificate import schema as certificate_schema
+        from holdfast.release.certificate.certificate import schema as certificate_schema
 
         showing.data(certificate_schema())
 
 
 def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
     """Write a spec to start from; never over an existing file."""
-    from holdfast.release.starting import starting_spec
+    from holdfast.release.table.starting import starting_spec
 
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
@@ -130,7 +130,7 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
 
 def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
-    from holdfast.release.ledger import Ledger
+    from holdfast.release.ledger.ledger import Ledger
 
     entries = Ledger(_there(file)).entries(dataset)
     if json:
@@ -141,7 +141,7 @@ def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
 
 def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
-    from holdfast.release.ledger import Ledger
+    from holdfast.release.ledger.ledger import Ledger
 
     ledger = Ledger(_there(file))
     rows = []
@@ -171,7 +171,7 @@ def ledger_budget(
     """Set a budget."""
     from decimal import Decimal, InvalidOperation
 
-    from holdfast.release.ledger import Ledger
+    from holdfast.release.ledger.ledger import Ledger
 
     numbers = {}
     for name, text in (("epsilon", epsilon), ("delta", delta), ("rho", rho)):

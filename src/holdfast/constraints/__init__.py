@@ -1,20 +1,18 @@
 """What must hold: structural constraints, mandated figures, their null spaces and lattices."""
 
 from holdfast.constraints.constraint import Constraint
-from holdfast.constraints.exact_figures import ExactMargins, ExactNodes, exact_margins, exact_nodes
-from holdfast.constraints.hidden import revealed
 from holdfast.constraints.invariants import invariant
-from holdfast.constraints.null_space import NullSpace, TreeShape
-from holdfast.constraints.parts import Bounds, Part
-from holdfast.constraints.pinned import Disclosure, pinned
-from holdfast.constraints.rows import Names, Rows
+from holdfast.constraints.possible.hidden import revealed
 from holdfast.constraints.structural import at_least, between, consistent, equals, fixed, nonnegative, ordered
-from holdfast.constraints.system import System
+from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes, exact_margins, exact_nodes
+from holdfast.constraints.system.null_space import NullSpace, TreeShape
+from holdfast.constraints.system.parts import Bounds, Part
+from holdfast.constraints.system.rows import Names, Rows
+from holdfast.constraints.system.system import System
 
 __all__ = [
     "Bounds",
     "Constraint",
-    "Disclosure",
     "ExactMargins",
     "ExactNodes",
     "Names",
@@ -33,6 +31,5 @@ __all__ = [
     "invariant",
     "nonnegative",
     "ordered",
-    "pinned",
     "revealed",
 ]

@@ -9,12 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.constraints.contradiction import common_size, refuse_contradiction
-from holdfast.constraints.exact_figures import ExactMargins, ExactNodes
-from holdfast.constraints.feasibility import conflict, whole_point
-from holdfast.constraints.null_space import TreeShape
-from holdfast.constraints.parts import Part
-from holdfast.constraints.system import System
+from holdfast.constraints.possible.contradiction import common_size, refuse_contradiction
+from holdfast.constraints.possible.feasibility import conflict, whole_point
+from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
+from holdfast.constraints.system.null_space import TreeShape
+from holdfast.constraints.system.parts import Part
+from holdfast.constraints.system.system import System
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.constraints.constraint import Constraint, build
-from holdfast.constraints.exact_figures import ExactMargins, ExactNodes
-from holdfast.constraints.parts import Part
-from holdfast.constraints.rationals import read_matrix
-from holdfast.constraints.rows import Names, Rows
+from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
+from holdfast.constraints.system.parts import Part
+from holdfast.constraints.system.rows import Names, Rows
+from holdfast.exact.rationals import read_matrix
 
 
 def invariant(C: Any) -> Constraint:

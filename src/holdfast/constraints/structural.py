@@ -10,10 +10,10 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, positions, whole
 from holdfast.constraints.constraint import Constraint, build
-from holdfast.constraints.null_space import TreeShape
-from holdfast.constraints.parts import Bounds, Part, listing
-from holdfast.constraints.rationals import ExactVector, numeric, read_matrix, read_vector, tidy
-from holdfast.constraints.rows import Names, Rows
+from holdfast.constraints.system.null_space import TreeShape
+from holdfast.constraints.system.parts import Bounds, Part, listing
+from holdfast.constraints.system.rows import Names, Rows
+from holdfast.exact.rationals import ExactVector, numeric, read_matrix, read_vector, tidy
 
 
 def _tree_shape(tree: Any, by: int) -> TreeShape:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri_exp
 
 from holdfast.arguments import probability, reals, whole, whole_numbers
-from holdfast.noise.limits import integer_scale, real_scale
+from holdfast.noise.draws.limits import integer_scale, real_scale
+from holdfast.noise.draws.rejection import gaussian_sampler
+from holdfast.noise.draws.theta import GaussianTails, total, variance
+from holdfast.noise.draws.zigzag import cdf, quantile
 from holdfast.noise.precision import ball, nearest_double
-from holdfast.noise.rejection import gaussian_sampler
-from holdfast.noise.theta import GaussianTails, total, variance
-from holdfast.noise.zigzag import cdf, quantile
 from holdfast.randomness import Stream
 
 

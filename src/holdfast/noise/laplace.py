@@ -13,10 +13,10 @@ import numpy.typing as npt
 from flint import arb
 
 from holdfast.arguments import probability, reals, whole, whole_numbers
-from holdfast.noise.geometric import LaplaceTails, laplace_sampler
-from holdfast.noise.limits import integer_scale, real_scale
+from holdfast.noise.draws.geometric import LaplaceTails, laplace_sampler
+from holdfast.noise.draws.limits import integer_scale, real_scale
+from holdfast.noise.draws.zigzag import cdf, quantile
 from holdfast.noise.precision import ball, nearest_double
-from holdfast.noise.zigzag import cdf, quantile
 from holdfast.randomness import Stream
 
 

@@ -2,17 +2,23 @@
 
 from holdfast.privacy.additive import Additive, AllDifferences, Differences, Target
 from holdfast.privacy.composition import compose, for_records
-from holdfast.privacy.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
-from holdfast.privacy.gaussian import classical_delta, classical_sigma, gaussian_delta, gaussian_epsilon, gaussian_mu
 from holdfast.privacy.guarantee import Guarantee, best_first
-from holdfast.privacy.integer_gaussian import (
+from holdfast.privacy.losses.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
+from holdfast.privacy.losses.gaussian import (
+    classical_delta,
+    classical_sigma,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+)
+from holdfast.privacy.losses.integer_gaussian import (
     integer_gaussian_delta,
     integer_gaussian_epsilon,
     integer_gaussian_rho,
     integer_gaussian_sigma2,
 )
+from holdfast.privacy.losses.renyi import RenyiCurve
 from holdfast.privacy.promise import Promise
-from holdfast.privacy.renyi import RenyiCurve
 from holdfast.privacy.rounding import inward, outward
 
 __all__ = [

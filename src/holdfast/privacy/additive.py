@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.noise import Independent
-from holdfast.privacy.conversion import rho_to_epsilon
-from holdfast.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from holdfast.privacy.guarantee import Guarantee, outward
-from holdfast.privacy.integer_gaussian import integer_gaussian_delta, integer_gaussian_epsilon, losses_of
+from holdfast.privacy.losses.conversion import rho_to_epsilon
+from holdfast.privacy.losses.gaussian import gaussian_delta, gaussian_epsilon
+from holdfast.privacy.losses.integer_gaussian import integer_gaussian_delta, integer_gaussian_epsilon, losses_of
 from holdfast.queries import Bound, Neighbours, Query
 
 #: Printed with every continuous law (THEORY §1; Mironov 2012).

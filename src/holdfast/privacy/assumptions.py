@@ -10,8 +10,8 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.constraints import System
-from holdfast.constraints.parts import EQUALITIES, Part
-from holdfast.constraints.rows import stacked
+from holdfast.constraints.system.parts import EQUALITIES, Part
+from holdfast.constraints.system.rows import stacked
 from holdfast.queries import Query
 
 #: So many outputs are named one by one.

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, array, one_of, positive, probability, rational
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, IntegerLaplace, Laplace
 from holdfast.privacy.additive import Additive, Target
-from holdfast.privacy.conversion import rho_for
-from holdfast.privacy.gaussian import classical_sigma, gaussian_mu
-from holdfast.privacy.integer_gaussian import integer_gaussian_sigma2
+from holdfast.privacy.losses.conversion import rho_for
+from holdfast.privacy.losses.gaussian import classical_sigma, gaussian_mu
+from holdfast.privacy.losses.integer_gaussian import integer_gaussian_sigma2
 from holdfast.queries import Neighbours, Query
 
 #: None is the tightest proved calibration of the law; "concentrated" goes through ρ; "classical" is the papers'.

@@ -15,12 +15,12 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.arguments import Refused, probability, whole
-from holdfast.privacy.adding import LEAST_DELTA, by_response, total_loss
-from holdfast.privacy.conversion import pure_rho
-from holdfast.privacy.gaussian import not_negative
 from holdfast.privacy.guarantee import SCOPES, Guarantee
-from holdfast.privacy.integer_gaussian import joined
-from holdfast.privacy.renyi_sums import summed_curve
+from holdfast.privacy.losses.adding import LEAST_DELTA, by_response, total_loss
+from holdfast.privacy.losses.conversion import pure_rho
+from holdfast.privacy.losses.gaussian import not_negative
+from holdfast.privacy.losses.integer_gaussian import joined
+from holdfast.privacy.losses.renyi_sums import summed_curve
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.queries.neighbours import Neighbours
 

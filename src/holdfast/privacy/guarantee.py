@@ -14,9 +14,15 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.arguments import Refused, one_of, probability, whole
-from holdfast.privacy.conversion import ORDERS, rho_to_delta, rho_to_epsilon
-from holdfast.privacy.gaussian import gaussian_delta, gaussian_epsilon, not_negative
-from holdfast.privacy.integer_gaussian import Losses, checked_losses, losses_delta, losses_epsilon, losses_from_plain
+from holdfast.privacy.losses.conversion import ORDERS, rho_to_delta, rho_to_epsilon
+from holdfast.privacy.losses.gaussian import gaussian_delta, gaussian_epsilon, not_negative
+from holdfast.privacy.losses.integer_gaussian import (
+    Losses,
+    checked_losses,
+    losses_delta,
+    losses_epsilon,
+    losses_from_plain,
+)
 from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.privacy.words import describe
 from holdfast.queries.neighbours import Neighbours

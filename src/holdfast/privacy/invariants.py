@@ -17,15 +17,15 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Names, NullSpace, Rows, System
-from holdfast.constraints.elimination import eliminate
-from holdfast.constraints.enclosed import Enclosed
-from holdfast.constraints.lattice import rational_basis
-from holdfast.constraints.pairs import none_possible
+from holdfast.constraints.possible.neighbours import none_possible
+from holdfast.constraints.system.enclosed import Enclosed
+from holdfast.exact.elimination import eliminate
+from holdfast.exact.lattice import rational_basis
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.queries import Moves, Neighbours, Query, shared_moves
-from holdfast.queries.signatures import Signatures, independent, signatures
+from holdfast.queries.moves.signatures import Signatures, independent, signatures
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6

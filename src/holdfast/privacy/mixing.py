@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from holdfast.arguments import Refused
 from holdfast.privacy.composition import for_records
-from holdfast.privacy.conversion import pure_rho
 from holdfast.privacy.guarantee import SCOPES, STATUSES, Guarantee
-from holdfast.privacy.integer_gaussian import Losses
+from holdfast.privacy.losses.conversion import pure_rho
+from holdfast.privacy.losses.integer_gaussian import Losses
 
 BECAUSE = "a public coin chooses one of several mechanisms: the largest numbers of the parts hold (TV Thm 16)"
 

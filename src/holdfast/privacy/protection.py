@@ -17,15 +17,15 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.constraints import System
-from holdfast.constraints.null_space import TreeShape
-from holdfast.constraints.parts import EQUALITIES, Part
-from holdfast.constraints.rows import stacked
+from holdfast.constraints.system.null_space import TreeShape
+from holdfast.constraints.system.parts import EQUALITIES, Part
+from holdfast.constraints.system.rows import stacked
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.neighbours import ADD_REMOVE
-from holdfast.queries.records_together import records_together
-from holdfast.queries.together import Column, Together
+from holdfast.queries.together.records import records_together
+from holdfast.queries.together.together import Column, Together
 
 #: Outputs of a query without columns of its own that take their role.
 MOST_OUTPUTS = 64

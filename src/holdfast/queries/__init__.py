@@ -5,8 +5,8 @@ from holdfast.queries.identity import histogram
 from holdfast.queries.linear_query import Query
 from holdfast.queries.margin_counts import margins
 from holdfast.queries.matrix_workload import workload
-from holdfast.queries.move_search import shared_moves
-from holdfast.queries.moves import Moves
+from holdfast.queries.moves.moves import Moves
+from holdfast.queries.moves.search import shared_moves
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.tree_counts import counts
 from holdfast.queries.weights import Bound

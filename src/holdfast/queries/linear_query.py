@@ -16,19 +16,12 @@ from scipy.sparse import csr_array
 
 from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.columns import (
-    Columns,
-    distinct_only,
-    largest_column,
-    largest_pair,
-    pair_blocks,
-    widest_row,
-)
+from holdfast.privacy.projected.subspace import projected_sensitivity
+from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
+from holdfast.queries.moves.sumsets import difference_set, one_of_each_sign
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import float_up, sqrt_up
-from holdfast.queries.subspace import projected_sensitivity
-from holdfast.queries.sumsets import difference_set, one_of_each_sign
 from holdfast.queries.weights import Bound, Weights, groups_of
 
 # Values this close to a step of the grid, in steps, are meant to be on it.

@@ -18,8 +18,8 @@ from holdfast.domains import Hierarchy
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Ints, Mask, Query
+from holdfast.queries.moves.tree_pairs import meeting_paths, path_sums
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.tree_pairs import meeting_paths, path_sums
 from holdfast.queries.weights import Bound, Weights
 
 #: Entries of the largest matrix of columns that is built; closed forms on the tree need none of it.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast import imaging
+from holdfast import onto
 from holdfast.arguments import Refused, reals
 from holdfast.constraints import Constraint, equals
-from holdfast.constraints.rationals import numeric
-from holdfast.refinement.rational_matrices import dense
+from holdfast.exact.rational_matrices import dense
+from holdfast.exact.rationals import numeric
 
 
 def refine(
@@ -69,9 +69,9 @@ def _known(B: Any, c: Any, knowledge: Any, n: int) -> Constraint:
 def _nearest(values: npt.NDArray[np.float64], wanted: Constraint, spread: Any) -> npt.NDArray[np.float64]:
     """Move every row to the nearest point, weighted by the variances."""
     system = wanted.system(values.shape[-1])
-    problem = imaging.Problem(values.shape[-1], system, "l2", spread, False)
+    problem = onto.Problem(values.shape[-1], system, "l2", spread, False)
     right = system.right_hand_sides()
-    moved = imaging.choose(problem).image(problem, np.atleast_2d(values), right)
+    moved = onto.choose(problem).image(problem, np.atleast_2d(values), right)
     return np.asarray(moved, dtype=np.float64).reshape(values.shape)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, positive
+from holdfast.exact.rational_matrices import dense
 from holdfast.privacy.rounding import outward
 from holdfast.refinement.linear import LinearRefinement
 from holdfast.refinement.loss import read_scales, refinement_loss
-from holdfast.refinement.rational_matrices import dense
 
 
 def calibrate_refinement(

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from flint import fmpq_mat
 
 from holdfast.arguments import Refused, reals
-from holdfast.constraints.rationals import numeric, read_number, read_vector
-from holdfast.refinement.rational_matrices import (
+from holdfast.exact.rational_matrices import (
     as_floats,
     as_rows,
     dense,
@@ -21,6 +20,7 @@ from holdfast.refinement.rational_matrices import (
     pivots,
     read_matrix,
 )
+from holdfast.exact.rationals import numeric, read_number, read_vector
 
 
 class LinearRefinement:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.arguments import Refused, positive, reals
+from holdfast.exact.rational_matrices import dense
 from holdfast.refinement.linear import LinearRefinement
-from holdfast.refinement.rational_matrices import dense
 
 #: Singular values below this part of the largest count as zero, and rotations may miss orthogonality by this much.
 TOLERANCE = 1e-9

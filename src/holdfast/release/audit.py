@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.arguments import Refused, positive
 from holdfast.auditing import Audit
 from holdfast.auditing import audit as audited
-from holdfast.release.job import Job
+from holdfast.release.job.job import Job
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate import (
+from holdfast.release.certificate.certificate import (
     CENTRAL,
     DISTRIBUTED,
     Accounting,
@@ -31,11 +31,11 @@ from holdfast.release.certificate import (
     TrustModel,
     Unprotected,
 )
-from holdfast.release.methods import MOVES
+from holdfast.release.job.methods import MOVES
 
 if TYPE_CHECKING:
-    from holdfast.release.job import Job, Table
-    from holdfast.release.unprotected import Unprotected as OpenFigures
+    from holdfast.release.job.job import Job, Table
+    from holdfast.release.job.unprotected import Unprotected as OpenFigures
 
 
 def statements_of(table: Table) -> tuple[Guarantee, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.privacy.words import figure
-from holdfast.release.disclosure import published_before, so_far
-from holdfast.release.job import Job, Table
-from holdfast.release.ledger import Ledger
-from holdfast.release.methods import evidence
-from holdfast.release.protecting import in_words, outside_words
-from holdfast.release.public_words import Figures
-from holdfast.release.unprotected import FIXED
+from holdfast.release.disclosure.disclosure import published_before, so_far
+from holdfast.release.disclosure.public_words import Figures
+from holdfast.release.job.job import Job, Table
+from holdfast.release.job.methods import evidence
+from holdfast.release.job.protecting import in_words, outside_words
+from holdfast.release.job.unprotected import FIXED
+from holdfast.release.ledger.ledger import Ledger
 
 HOW = (
     "For every column: how many records must change together before any of its values can become any other, while "

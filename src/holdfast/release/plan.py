@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.extension import Extended
-from holdfast.mechanism import Mechanism
+from holdfast.mechanism.extended import Extended
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
 from holdfast.randomness import seeded
-from holdfast.release.choosing import Compared
-from holdfast.release.disclosure import so_far
-from holdfast.release.errors import NOTHING, SEED
-from holdfast.release.job import Job, Table
-from holdfast.release.ledger import Ledger
-from holdfast.release.methods import evidence
-from holdfast.release.unprotected import Unprotected
+from holdfast.release.disclosure.disclosure import so_far
+from holdfast.release.job.choosing import Compared
+from holdfast.release.job.errors import NOTHING, SEED
+from holdfast.release.job.job import Job, Table
+from holdfast.release.job.methods import evidence
+from holdfast.release.job.unprotected import Unprotected
+from holdfast.release.ledger.ledger import Ledger
 
 #: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
 #: and of nations of 81,000 and 270,000 blocks (docs/reference/command.md).

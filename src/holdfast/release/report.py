@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 
-from holdfast.release.accounts import Budget
-from holdfast.release.certificate import Certificate
-from holdfast.release.tables import FIGURES
+from holdfast.release.certificate.certificate import Certificate
+from holdfast.release.ledger.accounts import Budget
+from holdfast.release.storage.tables import FIGURES
 
 REPORT = "report.html"
 #: Rows of each table that the page shows; the files hold all.

@@ -22,25 +22,25 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.mechanism.release import Release
 from holdfast.noise.spread import MISSED
 from holdfast.privacy import Guarantee
-from holdfast.published import Release
-from holdfast.release.accounts import Budget
-from holdfast.release.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
+from holdfast.release.certificate.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
+from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import certificate_of, statements_of, table_certificate
-from holdfast.release.disclosure import GivenAway, given_away, refuse_disclosure
+from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure
+from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.explain import protected
-from holdfast.release.files import publish, refuse_without_room, sha256_of, workplace, write_text
-from holdfast.release.ledger import Ledger, now
-from holdfast.release.public_words import Figures, published
+from holdfast.release.ledger.accounts import Budget
+from holdfast.release.ledger.ledger import Ledger, now
+from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report import REPORT, report
-from holdfast.release.tables import FIGURES, MEASUREMENTS, write_table
-from holdfast.release.tabulate import tabulate
-from holdfast.release.verify import budget_findings, verify
+from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
+from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, write_table
 
 if TYPE_CHECKING:
-    from holdfast.release.job import Job, Table
-    from holdfast.release.unprotected import Unprotected
+    from holdfast.release.job.job import Job, Table
+    from holdfast.release.job.unprotected import Unprotected
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
 #: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.

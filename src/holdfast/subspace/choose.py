@@ -8,17 +8,18 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.constraints import System
 from holdfast.queries import Neighbours, Query
-from holdfast.subspace import cube_spaces, extended_laplace, leaves
-from holdfast.subspace.correlated import correlated
-from holdfast.subspace.cube_spaces import CubeSpaces, Spaces
+from holdfast.subspace import extended_laplace
 from holdfast.subspace.extended_laplace import FrameLaplace
+from holdfast.subspace.gaussian.correlated import correlated
+from holdfast.subspace.gaussian.optimal import optimal
+from holdfast.subspace.gaussian.projected import ProjectedGaussian, projected_variances
 from holdfast.subspace.geometry import NOTHING_OPEN, Geometry
-from holdfast.subspace.k_norm import k_norm
+from holdfast.subspace.k_norm.k_norm import k_norm
 from holdfast.subspace.law import SubspaceLaw
-from holdfast.subspace.optimal import optimal
-from holdfast.subspace.projected_gaussian import ProjectedGaussian, projected_variances
-from holdfast.subspace.tree_levels import TreeLevels
-from holdfast.subspace.tree_space import TreeGaussian, TreeSpace
+from holdfast.subspace.structure import cube_spaces, leaves
+from holdfast.subspace.structure.cube_spaces import CubeSpaces, Spaces
+from holdfast.subspace.structure.tree_levels import TreeLevels
+from holdfast.subspace.structure.tree_space import TreeGaussian, TreeSpace
 
 Floats = npt.NDArray[np.float64]
 

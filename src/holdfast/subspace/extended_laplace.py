@@ -22,9 +22,9 @@ from holdfast.constraints import NullSpace
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream, seeded
-from holdfast.subspace.ascent import ascend
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.law import SLACK, Evidence, times_one_record
+from holdfast.subspace.optimum.ascent import ascend
 
 Floats = npt.NDArray[np.float64]
 

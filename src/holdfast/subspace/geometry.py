@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, System
-from holdfast.constraints.enclosed import NOT_PROVED
+from holdfast.constraints.system.enclosed import NOT_PROVED
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.columns import equal_columns
 

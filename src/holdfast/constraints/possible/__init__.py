@@ -1,0 +1,1 @@
+"""Whether what must hold can hold: bounds propagated, contradictions proved."""

@@ -1,0 +1,227 @@
+"""Equalities that inequalities hide: bounds and rows that are tight at every allowed point.
+
+`between(5, 5)`, two opposite rows, or values that are not negative and add up to 0 fix what they speak of. A statement
+about records that change it would speak of data that do not exist, so such inequalities become equalities of the system
+before anything is promised or drawn. Nothing is taken for an equality without a proof in whole numbers or rationals:
+small systems are decided completely (`Inside`), in larger ones bounds are carried from row to row and opposite rows are
+compared. What is not found stays an inequality.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.optimize import linprog
+
+from holdfast.arguments import LARGEST
+from holdfast.constraints.possible.small_systems import Small
+from holdfast.constraints.system.null_space import TreeShape
+from holdfast.constraints.system.parts import FOLLOWS, Part
+from holdfast.constraints.system.rows import Names, Rows, divided, stacked
+from holdfast.constraints.system.system import System
+from holdfast.exact.inside import Inside
+from holdfast.exact.rationals import ExactVector, compact
+
+Ints = npt.NDArray[np.int64]
+Truth = npt.NDArray[np.bool_]
+
+#: Bounds are carried over all rows at most so often, a hierarchy needs twice its depth; and so often over many entries.
+ROUNDS, FEW_ROUNDS, MANY_ENTRIES = 64, 6, 1_000_000
+#: Sums of bounds stay below this size, so that 64 bits hold them.
+LARGEST_SUM = 2.0**61
+#: Points that a solver proposes are rounded to multiples of 1 over this.
+STEP = 1 << 20
+
+
+def revealed(system: System, step: Fraction | None) -> System:
+    """Return the system with its hidden equalities as equalities, and without the inequalities that hid them.
+
+    `step`: values are whole multiples of it; None: they are real. The allowed values stay the same. The sides of a
+    union keep their form where values are whole, since its price lists or bounds its tables anyway.
+    """
+    if system.branches:
+        return (
+            system if step is not None else replace(system, branches=tuple(revealed(b, None) for b in system.branches))
+        )
+    if not system.has_inequalities or _open_tree(system):
+        return system
+    unit, whole = (Fraction(1), False) if step is None else (step, True)
+    bounds = system.integer_bounds(step) if whole else (system.lower, system.upper)
+    values, tight = _tight(system, bounds, unit, whole=whole)
+    return _with(system, values, tight, unit, whole=whole) if values or tight.any() else system
+
+
+def _open_tree(system: System) -> bool:
+    """Whether the system is one hierarchy with lower bounds only: then every value can grow, and nothing is tight."""
+    if (system.upper < LARGEST).any() or system.inequalities.count:
+        return False
+    rows = [part for part in system.parts if part.rows is not None and part.kind != "invariant"]
+    return all(part.kind == "consistent" and isinstance(part.source, TreeShape) for part in rows) and len(rows) == 1
+
+
+def _tight(
+    system: System, bounds: tuple[ExactVector, ExactVector], unit: Fraction, *, whole: bool
+) -> tuple[dict[int, Fraction], Truth]:
+    """The values, in units, that bounds fix at some positions, and which inequality rows are always tight."""
+    rows = stacked([system.equalities, system.inequalities], system.n)
+    rows = Rows(rows.A, divided(rows.b, unit), rows.names)
+    equality = np.arange(rows.count) < system.equalities.count
+    small = Small.of(rows, equality, bounds, whole=whole) if rows.count else None
+    found = None if small is None else _in_rationals(small, bounds)
+    if found is not None:
+        tight = np.zeros(rows.count, dtype=bool)
+        tight[found[1]] = True
+        return found[0], tight[~equality]
+    low, high = _carried(rows, equality, bounds, whole=whole) or bounds
+    same = np.flatnonzero(np.asarray((low == high) & (abs(low) < LARGEST), dtype=bool))
+    return {int(j): Fraction(low[j : j + 1].tolist()[0]) for j in same}, _opposite(rows, equality, whole=whole)[
+        ~equality
+    ]
+
+
+def _in_rationals(
+    small: Small, bounds: tuple[ExactVector, ExactVector]
+) -> tuple[dict[int, Fraction], list[int]] | None:
+    """All values that bounds fix, and all rows that are tight at every allowed point; None where there is no point."""
+    inside = Inside.of(small.exact, _middle(small), 1)
+    if inside is None:
+        return None
+    ends = [j for j, value in enumerate(bounds[0].tolist()) if value > -LARGEST]
+    ends += [j for j, value in enumerate(bounds[1].tolist()) if value < LARGEST]
+    rows = len(small.order)
+    fixed = {ends[i - rows]: inside.point[ends[i - rows]] for i in inside.always if i >= rows}
+    return fixed, [small.order[i] for i in inside.always if i < rows]
+
+
+def _middle(small: Small) -> list[Fraction]:
+    """A point at which a solver finds as many rows as possible not tight: a place to start, and nothing rests on it."""
+    exact, n = small.exact, small.exact.C.ncols()
+    entries = np.array([[float(x) for x in exact.row(i)] for i in range(exact.count)]).reshape(exact.count, n)
+    sides, free = np.array([float(side) for side in exact.sides]), exact.count - exact.equalities
+    size = np.maximum(np.abs(entries).max(axis=1, initial=1.0), 1.0)
+    entries, sides = entries / size[:, None], sides / size
+    equal, unequal = np.s_[: exact.equalities], np.s_[exact.equalities :]
+    answer = linprog(
+        np.concatenate([np.zeros(n), -np.ones(free)]),
+        A_ub=np.hstack([-entries[unequal], np.eye(free)]),
+        b_ub=-sides[unequal],
+        A_eq=np.hstack([entries[equal], np.zeros((exact.equalities, free))]) if exact.equalities else None,
+        b_eq=sides[equal] if exact.equalities else None,
+        bounds=[(None, None)] * n + [(0.0, 1.0)] * free,
+        method="highs",
+    )
+    if answer.x is None or not np.isfinite(answer.x).all():
+        return [Fraction(0)] * n
+    return [Fraction(round(float(x) * STEP), STEP) for x in answer.x[:n]]
+
+
+def _carried(
+    rows: Rows, equality: Truth, bounds: tuple[ExactVector, ExactVector], *, whole: bool
+) -> tuple[Ints, Ints] | None:
+    """Bounds after they were carried from row to row; None where numbers are no moderate whole ones."""
+    low, high = bounds
+    if not rows.count or object in (rows.b.dtype, low.dtype, high.dtype):
+        return None
+    A = sparse.csr_array(sparse.vstack([rows.A, -rows.A[np.flatnonzero(equality)]], format="csr"))
+    b = np.concatenate([rows.b, -rows.b[equality]]).astype(np.int64)
+    entry_rows, columns, factors = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices, A.data
+    least, most = low.astype(np.int64).copy(), high.astype(np.int64).copy()
+    for _ in range(ROUNDS if A.nnz <= MANY_ENTRIES else FEW_ROUNDS):
+        top = np.where(factors > 0, most[columns], least[columns])
+        is_open = np.abs(top) >= LARGEST
+        value = np.where(is_open, 0, top)
+        if (np.abs(value.astype(np.float64)) * np.abs(factors)).sum() + np.abs(
+            b.astype(np.float64)
+        ).max() > LARGEST_SUM:
+            return None
+        gain = factors * value
+        sums = np.zeros(A.shape[0], dtype=np.int64)
+        np.add.at(sums, entry_rows, gain)
+        opens = np.bincount(entry_rows[is_open], minlength=A.shape[0])
+        decided = opens[entry_rows] - is_open == 0
+        need = (b[entry_rows] - (sums[entry_rows] - gain))[decided]
+        at, factor = columns[decided], factors[decided]
+        up = factor > 0
+        # a·z ≥ need: real values keep the next whole number outside
+        lower = -(-need[up] // factor[up]) if whole else need[up] // factor[up]
+        upper = need[~up] // factor[~up] if whole else -(-need[~up] // factor[~up])
+        before = least.copy(), most.copy()
+        np.maximum.at(least, at[up], lower)
+        np.minimum.at(most, at[~up], upper)
+        if np.array_equal(before[0], least) and np.array_equal(before[1], most):
+            break
+    return least, most
+
+
+def _opposite(rows: Rows, equality: Truth, *, whole: bool) -> Truth:
+    """Inequality rows a·z ≥ h beside which −a·z ≥ −h is asked for."""
+    least: dict[tuple[Any, ...], Fraction] = {}
+    keys: dict[int, tuple[Any, ...]] = {}
+    for i in np.flatnonzero(~equality & (rows.sizes > 0)).tolist():
+        span = slice(rows.A.indptr[i], rows.A.indptr[i + 1])
+        columns, data = rows.A.indices[span].tolist(), rows.A.data[span].tolist()
+        common = math.gcd(*data)
+        key = keys[i] = tuple(sorted((j, a // common) for j, a in zip(columns, data, strict=True)))
+        side = Fraction(rows.b[i : i + 1].tolist()[0]) / common
+        side = Fraction(math.ceil(side)) if whole else side
+        least[key] = max(side, least.get(key, side))
+    found = np.zeros(rows.count, dtype=bool)
+    for i, key in keys.items():
+        found[i] = least.get(tuple((j, -a) for j, a in key)) == -least[key]
+    return found
+
+
+def _with(system: System, values: dict[int, Fraction], tight: Truth, unit: Fraction, *, whole: bool) -> System:
+    """The system in which fixed values and tight rows stand among the equalities."""
+    parts, n = list(system.parts), system.n
+    known = set(system.equalities.chosen(system.equalities.sizes == 1).A.indices.tolist())
+    new = np.array(sorted(set(values) - known), dtype=np.int64)
+    if new.size:
+        A = sparse.csr_array((np.ones(new.size, dtype=np.int64), new, np.arange(new.size + 1)), shape=(new.size, n))
+        b = compact((values[int(j)] * unit for j in new), new.size)
+        rows = Rows(A, b, Names.numbered("the one value that is left at position {}", new))
+        parts.append(Part(_named(system, "bounds that leave one value"), "fixed", 0, n=n, rows=rows, source=FOLLOWS))
+    elsewhere = ~np.isin(np.arange(n), [*known, *values])
+    rows = system.inequalities.chosen(tight)
+    rows = rows.chosen(np.asarray(abs(rows.A) @ elsewhere, dtype=bool) & _first_of_each(rows))  # the others follow
+    if rows.count:
+        sides = (
+            _reached(rows, i, unit) if whole else Fraction(rows.b[i : i + 1].tolist()[0]) for i in range(rows.count)
+        )
+        made = Rows(rows.A, compact(sides, rows.count), rows.names)
+        parts.append(Part(_named(system, "rows that are always tight"), "equals", 0, n=n, rows=made, source=FOLLOWS))
+    lower, upper, at = system.lower.copy(), system.upper.copy(), list(values)
+    lower[at], upper[at] = -LARGEST, LARGEST
+    return replace(System.of(parts, n), inequalities=system.inequalities.chosen(~tight), lower=lower, upper=upper)
+
+
+def _named(system: System, what: str) -> str:
+    """The name of what was found, behind those of the parts that hid it."""
+    kinds = {"nonnegative", "between", "ordered", "at_least"}
+    return f"{', '.join(part.name for part in system.parts if part.kind in kinds)} ({what})"
+
+
+def _first_of_each(rows: Rows) -> Truth:
+    """Whether a row is the first one of its direction, forwards or backwards."""
+    seen: set[tuple[Any, ...]] = set()
+    first = []
+    starts, columns, data = rows.A.indptr.tolist(), rows.A.indices.tolist(), rows.A.data.tolist()
+    for start, end in itertools.pairwise(starts):
+        common = math.gcd(*data[start:end]) * (1 if data[start] > 0 else -1)
+        key = (*columns[start:end], *(a // common for a in data[start:end]))
+        first.append(key not in seen)
+        seen.add(key)
+    return np.array(first, dtype=bool)
+
+
+def _reached(rows: Rows, i: int, unit: Fraction) -> Fraction:
+    """The least value at or above its side that row i takes at whole multiples of the unit."""
+    step = unit * math.gcd(*rows.A.data[rows.A.indptr[i] : rows.A.indptr[i + 1]].tolist())
+    return math.ceil(Fraction(rows.b[i : i + 1].tolist()[0]) / step) * step

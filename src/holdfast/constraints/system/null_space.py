@@ -1,0 +1,288 @@
+"""The null space N of equality rows: projections, membership, whole-number projections, lattice bases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+from holdfast.arguments import Refused, reals
+from holdfast.constraints.system.enclosed import EXACT, Enclosed, Encloser
+from holdfast.constraints.system.rows import TOLERANCE, products
+from holdfast.constraints.system.sound_rows import SoundRows
+from holdfast.exact.elimination import Elimination, eliminate, peels
+from holdfast.exact.lattice import lattice_basis, margin_basis, path_basis, rational_basis, reduced_basis
+
+#: Columns handled at a time where a dense copy is needed.
+_BLOCK = 256
+
+#: Rows with entries below this cannot be so nearly parallel that the rounding of one right-hand side matters.
+LARGE = 1000
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeShape:
+    """The rows are exactly a tree's consistency: parents (−1 at roots), leaves, categories per node."""
+
+    parents: npt.NDArray[np.int64]
+    leaves: npt.NDArray[np.int64]
+    by: int
+
+
+@dataclass(frozen=True, eq=False)
+class NullSpace:
+    """The vectors v in Rⁿ with A v = 0, for independent whole-number rows A (`rows`).
+
+    `cube_margins` is (shape, keep) when the rows are exactly those margins of a cube's cells, otherwise None.
+    Projections are computed in doubles, from rows that are reduced first where they are nearly parallel (`sound`).
+    Whoever derives a guarantee from one asks for `enclosed`, which bounds every error.
+    """
+
+    n: int
+    rows: sparse.csr_array
+    cube_margins: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] | None = None
+    tree: TreeShape | None = None
+
+    @classmethod
+    def of(cls, A: sparse.csr_array) -> NullSpace:
+        """Return the null space of whole-number rows, independent or not."""
+        if peels(A):
+            return cls(int(A.shape[1]), A)
+        found = eliminate(A)
+        rows = A if found.rank == A.shape[0] else sparse.csr_array(A[found.independent])
+        result = cls(int(A.shape[1]), rows)
+        result.__dict__["_elimination"] = found
+        return result
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}  # factorisations cannot travel
+
+    @property
+    def rank(self) -> int:
+        """The number of independent rows."""
+        return int(self.rows.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of N."""
+        return self.n - self.rank
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether N holds the zero vector only."""
+        return self.rank == self.n
+
+    @cached_property
+    def _elimination(self) -> Elimination:
+        return eliminate(self.rows)
+
+    @cached_property
+    def _lattice(self) -> sparse.csc_array:
+        if self.cube_margins is not None:
+            return margin_basis(*self.cube_margins)
+        if self.tree is not None:
+            paths = path_basis(self.tree.parents, self.tree.leaves, self.tree.by)
+            if paths is not None:
+                return paths
+        return lattice_basis(self._elimination)
+
+    @cached_property
+    def _basis(self) -> sparse.csc_array:
+        """Some basis of N with whole entries."""
+        if self.cube_margins is not None or self.tree is not None:
+            return self._lattice
+        return rational_basis(self._elimination)
+
+    def lattice_basis(self) -> sparse.csc_array:
+        """Return whole vectors (n, dimension) that make every whole vector of N in exactly one way."""
+        return self._lattice
+
+    @cached_property
+    def sound(self) -> SoundRows:
+        """Rows with the same null space on which doubles can be trusted; refused where there are none."""
+        return SoundRows.of(self.rows, trusted=self._trusted)
+
+    @cached_property
+    def _large(self) -> bool:
+        return max(-int(self.rows.data.min(initial=0)), int(self.rows.data.max(initial=0))) >= LARGE
+
+    @property
+    def _trusted(self) -> bool:
+        return self.tree is not None or self.cube_margins is not None
+
+    def sound_for(self, variances: Any) -> SoundRows:
+        """Return such rows in the norm of Σ⁻¹, Σ = diag(variances)."""
+        spread = reals("variances", variances, (self.n,))
+        bad = np.flatnonzero(spread <= 0)
+        if bad.size:
+            raise Refused(f"variances must be above 0, but the entry at position {bad[0]} is not")
+        if (spread == spread[0]).all():
+            return self.sound
+        return SoundRows.of(self.rows, np.sqrt(spread), trusted=self._trusted)
+
+    @cached_property
+    def _encloser(self) -> Encloser:
+        return Encloser(self.sound)
+
+    def enclosed(self, columns: Any) -> Enclosed:
+        """Return Π_N of each column of (n, m) with proved bounds of the error of every entry."""
+        values = self._columns(columns)
+        if values.ndim == 1:
+            values = values[:, None]
+        if np.abs(values).max(initial=0.0) >= EXACT:
+            raise Refused(f"columns must stay below 2**53 in size to be projected, found {np.abs(values).max():.3g}")
+        if self.rank == 0 or values.size == 0:
+            return Enclosed(values, np.zeros_like(values))
+        if self.is_zero:
+            return Enclosed(np.zeros_like(values), np.zeros_like(values))
+        return self._encloser.project(values)
+
+    def orthonormal(self) -> Floats:
+        """Return an orthonormal basis of N, dense, (n, dimension)."""
+        if self.rank == 0:
+            return np.eye(self.n)
+        unit = self.sound.unit.toarray()
+        return np.asarray(linalg.qr(unit.T)[0][:, self.rank :], dtype=np.float64)
+
+    def short_basis(self) -> npt.NDArray[np.int64] | None:
+        """Return whole vectors (n, dimension) that span N, dense; reduced where they are long, None beyond 64 bits."""
+        try:
+            found: npt.NDArray[np.int64] = self._basis.toarray()
+            if np.abs(found).max(initial=0) < LARGE:
+                return found
+        except Refused:
+            pass
+        return reduced_basis(self.sound.rows)
+
+    def _columns(self, columns: Any) -> Floats:
+        stored: bool = sparse.issparse(columns)
+        dense = columns.toarray() if stored else columns
+        values = reals("columns", dense)
+        if values.ndim not in (1, 2) or values.shape[0] != self.n:
+            raise Refused(f"columns must have shape ({self.n},) or ({self.n}, m), found shape {values.shape}")
+        return values
+
+    def project(self, columns: Any) -> Floats:
+        """Return the orthogonal projection Π_N of a vector (n,) or of each column of (n, m)."""
+        values = self._columns(columns)
+        if self.rank == 0 or values.size == 0:
+            return values
+        if self.is_zero:
+            return np.zeros_like(values)
+        return self.sound.project(values)
+
+    def project_weighted(self, columns: Any, variances: Any) -> Floats:
+        """Return x − ΣAᵀ(AΣAᵀ)⁻¹A x for Σ = diag(variances): the nearest point of N in the norm of Σ⁻¹."""
+        return self.weighted_projection(variances)(columns)
+
+    def weighted_projection(self, variances: Any) -> Callable[[Any], Floats]:
+        """Return `project_weighted` for these variances, with its factorisation made once."""
+        if self.rank == 0:
+            return self._columns
+        if self.is_zero:
+            return lambda columns: np.zeros_like(self._columns(columns))
+        made = self.sound_for(variances)
+
+        def projected(columns: Any) -> Floats:
+            values = self._columns(columns)
+            return values if values.size == 0 else made.project(values)
+
+        return projected
+
+    def sides_of(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return A·values (n,): exactly for whole numbers, and for reals where rounding could tell rows apart."""
+        if values.dtype.kind in "iu":
+            return products(self.rows, values.astype(np.int64)[:, None])[:, 0]
+        if not self._large:
+            return np.asarray(self.rows @ values)
+        exact = [Fraction(value) for value in values.tolist()]
+        result = np.empty(self.rank, dtype=object)
+        for i, (start, stop) in enumerate(pairwise(self.rows.indptr.tolist())):
+            terms = (int(self.rows.data[k]) * exact[self.rows.indices[k]] for k in range(start, stop))
+            result[i] = sum(terms, Fraction(0))
+        return result
+
+    def alike(self, *values: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Group coordinates with equal columns of A and equal entries in each of the given arrays.
+
+        Exchanging two of a group changes nothing. Return one coordinate of each group, and each coordinate's group.
+        """
+        columns = sparse.csc_array(self.rows)
+        columns.sort_indices()
+        keys: dict[tuple[Any, ...], int] = {}
+        member = np.empty(self.n, dtype=np.int64)
+        first: list[int] = []
+        for i in range(self.n):
+            at = slice(columns.indptr[i], columns.indptr[i + 1])
+            key = (columns.indices[at].tobytes(), columns.data[at].tobytes(), *(float(v[i]) for v in values))
+            if key not in keys:
+                keys[key] = len(first)
+                first.append(i)
+            member[i] = keys[key]
+        return np.array(first, dtype=np.int64), member
+
+    def _blocks(self, columns: Any) -> Iterator[npt.NDArray[Any]]:
+        """Yield the columns as dense (n, at most 256) pieces."""
+        is_stored: bool = sparse.issparse(columns)
+        if is_stored:
+            stored = sparse.csc_array(columns if columns.ndim == 2 else columns.reshape(-1, 1))
+            if stored.shape[0] != self.n:
+                raise Refused(f"columns must have {self.n} rows, found shape {stored.shape}")
+            for start in range(0, stored.shape[1], _BLOCK):
+                yield stored[:, start : start + _BLOCK].toarray()
+            return
+        dense = np.asarray(columns)
+        if dense.ndim not in (1, 2) or dense.shape[0] != self.n or dense.dtype.kind not in "iuf":
+            raise Refused(f"columns must be numbers of shape ({self.n},) or ({self.n}, m), found {dense.shape}")
+        wide = dense.reshape(self.n, -1)
+        for start in range(0, wide.shape[1], _BLOCK):
+            yield wide[:, start : start + _BLOCK]
+
+    def contains(self, columns: Any, size: Any = None) -> Any:
+        """Tell whether a vector (a bool), or each column of a matrix (an array of bools), lies in N.
+
+        Whole numbers are tested exactly; reals within 1e-9 of the size Σ|a_i v_i| of each row, or of 1. A difference of
+        numbers is rounded as they are: `size` (n,) says how large they were. Rows with large entries are reduced first,
+        so that they are tested for what they say apart.
+        """
+        found = []
+        for block in self._blocks(columns):
+            if block.dtype.kind in "iu":
+                found.append((products(self.rows, block.astype(np.int64)) == 0).all(axis=0))
+            else:
+                A = (self.sound.rows if self._large else self.rows).astype(np.float64)
+                known = np.abs(block) if size is None else np.maximum(np.abs(block), np.abs(size)[:, None])
+                found.append((np.abs(A @ block) <= TOLERANCE * np.maximum(abs(A) @ known, 1.0)).all(axis=0))
+        result = np.concatenate(found).astype(bool) if found else np.zeros(0, dtype=bool)
+        return bool(result[0]) if np.ndim(columns) == 1 else result
+
+    def projects_integers(self, columns: Any) -> bool:
+        """Tell whether Π_N d is a whole vector for every whole-number column d; True is proved exactly.
+
+        The projection is rounded to r, and r ∈ N and d − r ⊥ N are verified in whole numbers: then r = Π_N d.
+        """
+        for block in self._blocks(columns):
+            if block.dtype.kind not in "iu":
+                raise Refused("columns must hold whole numbers to ask whether their projections are whole")
+            whole = block.astype(np.int64)
+            near = np.rint(self.project(whole)).astype(np.int64)
+            if products(self.rows, near).any():
+                return False
+            if products(sparse.csr_array(self._basis.T), whole - near).any():
+                return False
+        return True
+
+    def pinned_coordinates(self) -> npt.NDArray[np.bool_]:
+        """Tell for each coordinate whether the rows alone determine it (e_i lies in the row space)."""
+        if self.rank == 0:
+            return np.zeros(self.n, dtype=np.bool_)
+        return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)

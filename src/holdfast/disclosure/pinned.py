@@ -1,0 +1,203 @@
+"""What exact figures give away by themselves: the range that they leave for every output (THEORY §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST, Refused, positive
+from holdfast.disclosure import margins as pinned_margins
+from holdfast.disclosure import programs as pinned_programs
+from holdfast.disclosure import trees as pinned_trees
+from holdfast.disclosure.figures import CellRows, Known, cell_rows, read_known
+from holdfast.disclosure.propagated import carried
+from holdfast.exact.rationals import tidy
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: How many outputs a sentence names.
+LISTED = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Disclosure:
+    """The least and the largest value of every output that all exact figures allow together.
+
+    `low` and `high` are inclusive; −2**62 and 2**62 stand for no limit. `attained`: tables were found that have all
+    figures and attain both ends (or there is only one value); where it is False the range may be narrower. `varies`:
+    two tables were found with different values. `published`: outputs that are exact figures themselves or sums of them,
+    or known without any figure.
+    """
+
+    low: Ints
+    high: Ints
+    attained: Mask
+    varies: Mask
+    published: Mask
+    query: Any
+
+    @property
+    def width(self) -> Ints:
+        """How far each output can vary; 2**62 where there is no limit."""
+        limited = (self.high < LARGEST) & (self.low > -LARGEST)
+        return np.where(limited, self.high - np.where(limited, self.low, 0), LARGEST)
+
+    @property
+    def pinned(self) -> Ints:
+        """The outputs that the figures determine although they are not published: disclosed, whatever ε says."""
+        return np.flatnonzero((self.width == 0) & ~self.published)
+
+    @property
+    def undecided(self) -> Ints:
+        """The outputs of which the time that was given did not show whether they are pinned."""
+        return np.flatnonzero((self.width > 0) & ~self.varies & ~self.published)
+
+    @property
+    def order(self) -> Ints:
+        """The outputs that are not published, pinned ones first, then narrow ones."""
+        kept = np.flatnonzero(~self.published)
+        return kept[np.argsort(self.width[kept], kind="stable")]
+
+    def narrow(self, width: int) -> Ints:
+        """Return the outputs that are not published and vary by at most this much, narrowest first."""
+        found = self.order
+        return found[self.width[found] <= width]
+
+    def __str__(self) -> str:
+        found = self.pinned
+        if found.size == 0:
+            return "no output is pinned by the exact figures"
+        labels = self.query.labels
+        shown = ", ".join(f"{labels[i]} = {self.low[i]}" for i in found[:LISTED].tolist())
+        more = f" and {found.size - LISTED} more" if found.size > LISTED else ""
+        verb = "output is" if found.size == 1 else "outputs are"
+        return f"{found.size} {verb} pinned by the exact figures: {shown}{more}"
+
+
+def pinned(
+    query: Any,
+    invariants: Any,
+    figures: Any = None,
+    *,
+    truth: Any = None,
+    earlier: Iterable[Sequence[Any]] = (),
+    of: Any = None,
+    seconds: Any = 60,
+) -> Disclosure:
+    """Return the range that exact figures leave for every output of a query about counts.
+
+    `invariants`: what is published exactly, with anything that holds for every dataset (& nonnegative() is always
+    understood: cells hold counts). `figures`: the published values, one for each row of the invariants in order, or
+    `truth`: the true answers, of which only these figures are read. `earlier`: other releases of the same records as
+    (query, invariants, figures), whose cells are the same; what is harmless alone can pin together. `of`: another query
+    of the same cells whose outputs are wanted. `seconds`: how long programs may take where there is no closed form.
+
+    Hierarchies and cubes with one or two families of margins have closed forms. Elsewhere linear programs bound the
+    ranges, with proofs in whole numbers, and branch and bound decides what they leave open.
+    """
+    known = [read_known(query, invariants, figures, truth)]
+    for number, release in enumerate(earlier):
+        if not isinstance(release, (tuple, list)) or len(release) != 3:
+            raise Refused(f"earlier must list releases as (query, invariants, figures), unlike entry {number}")
+        known.append(read_known(*release))
+    wanted = query if of is None else of
+    if getattr(wanted, "cells", None) is None or not wanted.integer or wanted.grid is not None:
+        raise Refused("of must be a query that counts records in known cells")
+    if any(each.query.cells != wanted.cells for each in known):
+        raise Refused(f"earlier releases must be about the same {wanted.cells} cells")
+    return disclosure(known, wanted, float(positive("seconds", seconds)))
+
+
+def disclosure(known: list[Known], wanted: Any, seconds: float, own: list[Known] | None = None) -> Disclosure:
+    """Return the ranges of a query's outputs given everything known about the same cells.
+
+    `own`: those whose figures count as published; None: all of them. What others publish is then pinned.
+    """
+    told = known if own is None else own
+    if pinned_trees.accepts(known, wanted):
+        return _on_tree(known, wanted, told)
+    rows = cell_rows(known)
+    figures = cell_rows(told) if told else replace(rows, A=rows.A[:0], b=rows.b[:0])
+    targets = tidy(sparse.csr_array(wanted.columns))
+    published = _published(targets, figures) | _settled(targets, carried(cell_rows(known, figures=False)))
+    closed = None
+    if wanted.identity:
+        closed = pinned_margins.cell_ranges(rows, (wanted.n,) if wanted.cube is None else wanted.cube.shape)
+    if closed is not None:
+        return _closed(*closed, published, wanted)
+    found = pinned_programs.ranges(carried(rows), targets, seconds)
+    single = np.flatnonzero((found.low == found.high) & ~published & (np.diff(targets.indptr) > 1))
+    published[_sums_of_figures(targets, figures, single)] = True
+    return Disclosure(found.low, found.high, found.attained, found.varies, published, wanted)
+
+
+def _closed(low: Ints, high: Ints, published: Mask, wanted: Any) -> Disclosure:
+    return Disclosure(low, high, np.ones(low.size, dtype=bool), low < high, published, wanted)
+
+
+def _on_tree(known: list[Known], wanted: Any, told: list[Known]) -> Disclosure:
+    before = pinned_trees.ranges(known, wanted, figures=False)
+    published = before[0] == before[1]
+    for each in told:
+        published[each.system.invariants.A.indices] = True
+    tree = wanted.tree
+    shown = published.reshape(tree.n, -1)
+    for depth in range(len(tree.levels) - 1, 0, -1):  # a node is a sum of figures if all its children are
+        nodes = tree.order[tree.level_start[depth] : tree.level_start[depth + 1]]
+        hidden = np.zeros(shown.shape, dtype=np.int64)
+        np.add.at(hidden, tree.parents[nodes], ~shown[nodes])
+        above = np.unique(tree.parents[nodes])
+        shown[above] |= hidden[above] == 0
+    return _closed(*pinned_trees.ranges(known, wanted), published, wanted)
+
+
+def _settled(targets: sparse.csr_array, rows: CellRows) -> Mask:
+    """Tell which targets have one value by the bounds of their cells."""
+    moving = (rows.low < rows.high).astype(np.int64)
+    return np.asarray(abs(targets) @ moving == 0).ravel()
+
+
+def _published(targets: sparse.csr_array, rows: CellRows) -> Mask:
+    """Tell which targets are rows of the figures themselves."""
+    A = rows.A
+    exact = {_key(A, i) for i in range(A.shape[0])}
+    sizes = np.diff(targets.indptr)
+    same_size = np.flatnonzero(np.isin(sizes, np.unique(np.diff(A.indptr))))
+    result = np.zeros(targets.shape[0], dtype=bool)
+    result[[i for i in same_size.tolist() if _key(targets, i) in exact]] = True
+    return result
+
+
+def _sums_of_figures(targets: sparse.csr_array, rows: CellRows, asked: Ints) -> Ints:
+    """Return those of the asked targets that are sums of figures without a cell in common.
+
+    The largest figures inside a target are taken first, as long as they fit in what is left. Margins and hierarchies
+    need no more; elsewhere a sum may be missed, which only makes the list of what is given away longer.
+    """
+    if rows.A.shape[0] == 0:
+        return asked[:0]
+    plain = np.logical_and.reduceat(rows.A.data == 1, rows.A.indptr[:-1])
+    figures = sparse.csr_array(rows.A[np.flatnonzero(plain)])
+    sizes = np.diff(figures.indptr)
+    found = []
+    for i in asked.tolist():
+        left = targets[[i]].toarray().ravel()
+        inside = np.flatnonzero(figures @ (left == 1) == sizes)
+        for k in inside[np.argsort(-sizes[inside], kind="stable")].tolist():
+            cells = figures.indices[figures.indptr[k] : figures.indptr[k + 1]]
+            if (left[cells] == 1).all():
+                left[cells] = 0
+        if not left.any():
+            found.append(i)
+    return np.array(found, dtype=np.int64)
+
+
+def _key(rows: sparse.csr_array, i: int) -> tuple[bytes, bytes]:
+    at = slice(rows.indptr[i], rows.indptr[i + 1])
+    return rows.indices[at].astype(np.int64).tobytes(), rows.data[at].tobytes()

@@ -1,0 +1,1 @@
+"""Whole numbers and rationals: solvers propose, rationals prove."""

@@ -1,0 +1,183 @@
+"""The cheapest vector t with A t = b at cost Σ wᵢ|tᵢ|, exactly in rationals, and in whole numbers.
+
+A linear program in doubles proposes a basis; an exact simplex method starts from it, usually finds nothing to improve,
+and ends with a vector and multipliers whose values agree. The value is therefore exact, not rounded.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import highspy
+import numpy as np
+from flint import fmpq_mat, fmpz_mat
+
+from holdfast.exact.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
+from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solutions import Cheapest, Solutions, cheapest_near, shortest
+
+#: Nodes of a search for a cheap whole vector, and steps of the simplex method: amounts of work and no time, since the
+#: bound that is found enters statements. What was found by then is a valid bound.
+NODES, STEPS = 2_000, 1_000_000
+
+
+def independent_rows(A: fmpq_mat, b: list[Fraction]) -> tuple[fmpq_mat, fmpq_mat] | None:
+    """Return independent rows and right-hand sides with the same solutions, or None where there is no solution."""
+    n = A.ncols()
+    if A.nrows() == 0:
+        return A, fmpq_mat(0, 1)
+    rows = [[*row, from_fraction(side)] for row, side in zip(A.tolist(), b, strict=True)]
+    reduced, found = pivots(fmpq_mat(rows))
+    if found and found[-1] == n:
+        return None
+    kept = reduced.tolist()[: len(found)]
+    if not kept:
+        return fmpq_mat(0, n), fmpq_mat(0, 1)
+    return fmpq_mat([row[:n] for row in kept]), fmpq_mat([[row[n]] for row in kept])
+
+
+def cheapest(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
+    """Return the real vector of least cost with A t = b, or None where there is none."""
+    system = independent_rows(A, b)
+    if system is None:
+        return None
+    A, right = system
+    n = len(weights)
+    if all(value == 0 for value in right.entries()):
+        return Cheapest(Fraction(0), (Fraction(0),) * n)
+    if 2 * A.nrows() > n:
+        found = cheapest_near(Solutions.of(A, right), weights)
+        if found is not None:
+            return found
+    prices = [from_fraction(weight) for weight in weights]
+    columns, signs = _start(A, right, weights)
+    rows = A.tolist()
+    while True:
+        B = fmpq_mat([[row[j] for j in columns] for row in rows])
+        x = B.solve(right).entries()
+        # Both signs of every column are there: a basic vector with a sign of its own for each entry is never negative.
+        signs = [sign if value == 0 else (1 if value > 0 else -1) for value, sign in zip(x, signs, strict=True)]
+        y = B.transpose().solve(fmpq_mat([[prices[j] * sign] for j, sign in zip(columns, signs, strict=True)]))
+        gains = (y.transpose() * A).entries()
+        entering = next((j for j in range(n) if gains[j] > prices[j] or -gains[j] > prices[j]), None)
+        if entering is None:
+            t = [Fraction(0)] * n
+            for j, value in zip(columns, x, strict=True):
+                t[j] = as_fraction(value)
+            return Cheapest(sum((weights[j] * abs(t[j]) for j in columns), Fraction(0)), tuple(t))
+        sign = 1 if gains[entering] > 0 else -1
+        step = B.solve(fmpq_mat([[sign * row[entering]] for row in rows])).entries()
+        slopes = [value * s for value, s in zip(step, signs, strict=True)]
+        sizes = [value * s for value, s in zip(x, signs, strict=True)]
+        # The smallest numbers first, coming and going (Bland): the method cannot go round in circles.
+        leaving = min(
+            (i for i, slope in enumerate(slopes) if slope > 0),
+            key=lambda i: (as_fraction(sizes[i] / slopes[i]), columns[i]),
+        )
+        columns[leaving], signs[leaving] = entering, sign
+
+
+def least_squares(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
+    """Return the vector of least Σ wᵢtᵢ² with A t = b, exactly, or None where there is none."""
+    system = independent_rows(A, b)
+    return None if system is None else shortest(Solutions.of(*system), weights)
+
+
+def _start(A: fmpq_mat, right: fmpq_mat, weights: list[Fraction]) -> tuple[list[int], list[int]]:
+    """Return independent columns, those that a program in doubles uses first, and their signs."""
+    values = _program(as_floats(A), as_floats(right).ravel(), weights, integer=False)
+    order = np.argsort(-np.abs(values), kind="stable").tolist()
+    _, found = pivots(fmpq_mat([[row[j] for j in order] for row in A.tolist()]))
+    columns = [order[k] for k in found]
+    return columns, [1 if values[j] >= 0 else -1 for j in columns]
+
+
+def cheapest_whole(A: fmpq_mat, b: list[Fraction], weights: list[Fraction]) -> Cheapest | None:
+    """Return a cheap vector of whole numbers with A t = b, or None where there is none.
+
+    Whether there is one is decided exactly. The vector is that of branch and bound if it satisfies A t = b exactly, so
+    that its cost is never below the least cost.
+    """
+    known = whole_solution(A, b)
+    if known is None:
+        return None
+    best = tuple(known)
+    system = independent_rows(A, b)
+    assert system is not None
+    if system[0].nrows():
+        values = _program(as_floats(system[0]), as_floats(system[1]).ravel(), weights, integer=True)
+        proposal = tuple(int(value) for value in np.rint(values)) if np.abs(values).max() < 2.0**53 else best
+        if _solves(A, b, proposal) and _cost(weights, proposal) < _cost(weights, best):
+            best = proposal
+    return Cheapest(_cost(weights, best), tuple(Fraction(value) for value in best))
+
+
+def _cost(weights: list[Fraction], t: tuple[int, ...]) -> Fraction:
+    return sum((w * abs(value) for w, value in zip(weights, t, strict=True)), Fraction(0))
+
+
+def _solves(A: fmpq_mat, b: list[Fraction], t: tuple[int, ...]) -> bool:
+    rows = as_rows(A)
+    return all(
+        sum((a * x for a, x in zip(row, t, strict=True)), Fraction(0)) == side
+        for row, side in zip(rows, b, strict=True)
+    )
+
+
+def whole_solution(A: fmpq_mat, b: list[Fraction]) -> list[int] | None:
+    """Return whole numbers with A t = b, or None where there are none; exact.
+
+    The rows (A_j, e_j) of the columns of A generate a lattice; its Hermite form shows how b is made of them.
+    """
+    m, n = A.nrows(), A.ncols()
+    if m == 0:
+        return [0] * n
+    rows, denominator = A.numer_denom()
+    target = [side * int(denominator) for side in b]
+    if any(side.denominator != 1 for side in target):
+        return None
+    whole = fmpz_mat(rows)
+    table = [[int(whole[i, j]) for i in range(m)] + [int(k == j) for k in range(n)] for j in range(n)]
+    form = fmpz_mat(table).hnf()
+    left = [int(side) for side in target]
+    t = [0] * n
+    for i in range(n):
+        pivot = next((k for k in range(m) if form[i, k] != 0), None)
+        if pivot is None:
+            break
+        times, rest = divmod(left[pivot], int(form[i, pivot]))
+        if rest:
+            return None
+        for k in range(m):
+            left[k] -= times * int(form[i, k])
+        for k in range(n):
+            t[k] += times * int(form[i, m + k])
+    return None if any(left) else t
+
+
+def _program(A: Any, b: Any, weights: list[Fraction], *, integer: bool) -> Any:
+    """Return the solver's proposal for t (zeros where it has none)."""
+    m, n = A.shape
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = 2 * n, m
+    largest = max(weights)
+    cost = np.array([float(weight / largest) for weight in weights])
+    program.col_cost_ = np.concatenate([cost, cost])
+    program.col_lower_, program.col_upper_ = np.zeros(2 * n), np.full(2 * n, np.inf)
+    program.row_lower_ = program.row_upper_ = b
+    both = np.hstack([A, -A])
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    places = [np.flatnonzero(row) for row in both]
+    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row) for row in places])]).astype(np.int32)
+    program.a_matrix_.index_ = np.concatenate(places).astype(np.int32)
+    program.a_matrix_.value_ = np.concatenate([row[at] for row, at in zip(both, places, strict=True)])
+    if integer:
+        program.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n)
+    solver = quiet_solver(mip_max_nodes=NODES, simplex_iteration_limit=STEPS)
+    solver.passModel(program)
+    solver.run()
+    values = np.array(solver.getSolution().col_value)
+    if values.size != 2 * n or not np.isfinite(values).all():
+        return np.zeros(n)
+    return values[:n] - values[n:]

@@ -1,0 +1,1 @@
+"""Ways that others use, drawn only when they are asked for by name."""

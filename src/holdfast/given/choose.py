@@ -1,0 +1,207 @@
+"""The ways to compute `given`, best first, and the choice among them.
+
+Outputs that no row connects are independent and are treated as problems of their own. The choice looks at the
+law and the system alone, never at the data. A new way is one new file and one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, one_of
+from holdfast.constraints.system.blocks import independent_outputs, split_system
+from holdfast.given.baselines import metropolis
+from holdfast.given.evidence import Evidence
+from holdfast.given.exact import (
+    boxes,
+    enumeration,
+    free,
+    gaussian,
+    gaussian_tree,
+    hierarchy,
+    line,
+    rejection,
+    solved,
+    total,
+    two_rows,
+)
+from holdfast.given.exact.improper import refuse_improper
+from holdfast.given.near.gibbs import gibbs
+from holdfast.given.near.in_turn import in_turn
+from holdfast.given.near.lines import lines
+from holdfast.given.near.listed import listed
+from holdfast.given.near.two_way import two_way
+from holdfast.given.near.walk import walk
+from holdfast.given.problem import Problem, Truth
+from holdfast.given.unions import union
+from holdfast.noise.spread import Spread, joined_spread
+from holdfast.randomness import Stream
+
+
+class Way(Protocol):
+    """One way to draw from a conditional law."""
+
+    __name__: str
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether this way can draw from the law of this problem, exactly unless it must be asked for."""
+
+    def draw(self, problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Draw noise, (size, n), such that truth + noise satisfies the system."""
+
+    def spread(self, problem: Problem) -> Spread | None:
+        """Errors known before data is seen; None where they depend on the data."""
+
+
+class Near(Way, Protocol):
+    """A way whose draws only come near the law."""
+
+    def evidence(self, problem: Problem) -> Evidence:
+        """How near, and how that is known; before any data is seen."""
+
+    def least_tau(self, problem: Problem) -> float:
+        """The least total variation that rounding leaves hope for; 0 where draws do not follow the problem's tau."""
+
+
+WAYS: tuple[ModuleType, ...] = (
+    gaussian_tree,
+    free,
+    boxes,
+    line,
+    total,
+    solved,
+    gaussian,
+    hierarchy,
+    union,
+    two_rows,
+    enumeration,
+    rejection,
+)
+#: Ways whose draws only come near the law, for shares of the outputs that no exact way draws. Each has
+#: `evidence(problem)`, and draws within the problem's tau or refuses.
+NEAR: tuple[ModuleType, ...] = (lines, gibbs, two_way, listed, in_turn, walk)
+#: Baselines, used only when they are asked for by name. Their draws only come near the law.
+ASKED_FOR: tuple[ModuleType, ...] = (metropolis,)
+
+
+def ways() -> tuple[Way, ...]:
+    """All ways, best first, then those that only come near the law, then those that must be asked for."""
+    return cast("tuple[Way, ...]", WAYS + NEAR + ASKED_FOR)
+
+
+def refuse_tau(method: str | None, tau: float | None) -> None:
+    """Refuse a distance that was asked for where nothing measures it."""
+    if tau is not None and method is not None and method in {name_of(cast("Way", way)) for way in ASKED_FOR}:
+        raise Refused(metropolis.NO_TAU)
+
+
+def name_of(way: Way) -> str:
+    """The name by which a user asks for a way."""
+    return way.__name__.rsplit(".", 1)[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Some outputs that are independent of the others, and the way that draws them."""
+
+    outputs: npt.NDArray[np.int64]
+    problem: Problem
+    way: Way
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a conditional law is drawn: one way for each independent share of the outputs."""
+
+    problem: Problem
+    shares: tuple[Share, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the ways in use."""
+        return tuple(sorted({name_of(share.way) for share in self.shares}))
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """How near the draws of each share come to their law; nothing for shares that are drawn exactly."""
+        near = {name_of(way) for way in ways()[len(WAYS) :]}
+        shares = [share for share in self.shares if name_of(share.way) in near]
+        return tuple(cast("Near", share.way).evidence(share.problem) for share in shares)
+
+    def draw(self, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Draw noise for all outputs, (size, n)."""
+        if len(self.shares) == 1:
+            return self.shares[0].way.draw(self.shares[0].problem, truth, size, stream)
+        integer = self.problem.law.integer
+        noise = np.empty((size, self.problem.law.n), dtype=np.int64 if integer else np.float64)
+        for share in self.shares:
+            part = None if truth is None else truth[share.outputs]
+            noise[:, share.outputs] = share.way.draw(share.problem, part, size, stream)
+        return noise
+
+    def spread(self) -> Spread | None:
+        """Errors of all outputs; None where some depend on the data."""
+        parts = [share.way.spread(share.problem) for share in self.shares]
+        return joined_spread(self.problem.law.n, [share.outputs for share in self.shares], parts)
+
+
+def choose(problem: Problem, method: str | None = None) -> Plan:
+    """Return the best plan; `method` restricts it to one way. Refuse where no way is known."""
+    candidates = ways()[: len(WAYS + NEAR)]
+    if method is not None:
+        one_of("method", method, [name_of(way) for way in ways()])
+        candidates = tuple(way for way in ways() if name_of(way) == method)
+    refuse_improper(problem)
+    union.refuse_overlap(problem)
+    # Ways whose work grows with the number of outputs, or that are not exact, see independent shares only.
+    whole = next((way for way in candidates if way not in (rejection, *NEAR) and way.accepts(problem)), None)
+    if whole is not None:
+        return Plan(problem, (Share(np.arange(problem.law.n), problem, whole),))
+    shares = []
+    for outputs, part in _independent(problem):
+        way = next((way for way in candidates if way.accepts(part)), None)
+        if way is None:
+            raise Refused(_no_way(problem, method))
+        if way in NEAR and part.tau < (least := cast("Near", way).least_tau(part)):
+            part = replace(part, tau=least)  # noqa: PLW2901
+        shares.append(Share(outputs, part, way))
+    return Plan(problem, tuple(shares))
+
+
+def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]]:
+    """Split the outputs into independent shares; those in no row together form one share."""
+    if problem.system.branches:
+        return [(np.arange(problem.law.n), problem)]
+    groups = independent_outputs(problem.system, problem.space.rows)
+    if len(groups) == 1:
+        return [(groups[0], problem)]
+    systems, tau = split_system(problem.system, groups), problem.tau / len(groups)
+    return [
+        (outputs, Problem(problem.law.at(outputs), system, problem.unit, tau))
+        for outputs, system in zip(groups, systems, strict=True)
+    ]
+
+
+def _no_way(problem: Problem, method: str | None) -> str:
+    if method == "metropolis":
+        return metropolis.refusal(problem)
+    if method == "walk":
+        return walk.refusal(problem)
+    law = ("integer " if problem.law.integer else "continuous ") + problem.law.kind.capitalize()
+    what = "a union" if problem.system.branches else "these equalities"
+    if problem.system.has_inequalities and not problem.system.branches:
+        what = "these equalities and inequalities" if problem.space.rank else "these inequalities"
+    asked = f"method {method!r} cannot draw" if method else "no exact way is known to draw"
+    held = hierarchy.bounded_unmeasured(problem) if problem.law.integer and method in (None, "hierarchy") else None
+    if held is not None:
+        where = f"where the output at position {held} has a bound but is not measured"
+        return f"{asked} {law} noise {where}: measure it or drop its bound"
+    if None in problem.law.laws:
+        what += " with outputs that are not measured"
+    remedy = "use other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"
+    return f"{asked} {law} noise given {what}: {remedy}"

@@ -1,0 +1,1 @@
+"""Ways whose draws have exactly the conditional law."""

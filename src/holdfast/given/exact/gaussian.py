@@ -1,0 +1,117 @@
+"""Continuous Gaussian noise given equalities, in closed form (THEORY §2).
+
+Law: N(0, Q(QᵀΣ⁻¹Q)⁻¹Qᵀ) on N. With every output measured the draw is U − ΣAᵀ(AΣAᵀ)⁻¹AU: means are subtracted where the
+rows are margins of a cube, otherwise one sparse factorisation serves all draws. With outputs that are not measured the
+precision on a dense basis Q of N is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, special
+
+from holdfast.given.exact.projections import projection
+from holdfast.given.problem import Problem, Truth
+from holdfast.noise.draws.normals import make_normals
+from holdfast.noise.spread import Spread
+from holdfast.randomness import Stream
+from holdfast.workers import in_threads
+
+#: Largest number of outputs for the dense way, which holds a basis of N.
+LARGEST_DENSE = 3_000
+#: Entries of dense work arrays kept at once while variances are computed.
+CHUNK = 1 << 22
+#: Numbers that one thread handles at once; they stay in its processor's cache.
+BATCH = 1 << 16
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether the law is continuous Gaussian, only equalities hold, and the conditional law is normalisable."""
+    if problem.depends_on_data or problem.law.kind != "gaussian" or problem.law.integer:
+        return False
+    if None not in problem.law.laws:
+        return True
+    return problem.law.n <= LARGEST_DENSE and _dense_root(problem) is not None
+
+
+def _measured(problem: Problem) -> bool:
+    return None not in problem.law.laws
+
+
+def _dense_root(problem: Problem) -> npt.NDArray[np.float64] | None:
+    """F with F Fᵀ = Q(QᵀΣ⁻¹Q)⁻¹Qᵀ, or None when the unmeasured outputs leave a direction without noise law."""
+    basis = problem.space.orthonormal()
+    precision = basis.T @ (basis / problem.law.variances[:, None])
+    values, vectors = linalg.eigh(precision)
+    if values.size and values[0] <= values[-1] * 1e-12:
+        return None
+    return np.asarray(basis @ (vectors / np.sqrt(values)))
+
+
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    """Draw Gaussian noise that satisfies every equality, (size, n)."""
+    del truth  # the law does not depend on it
+    if _measured(problem):
+        return _projected(problem, size, stream)
+    root = _dense_root(problem)
+    assert root is not None
+    return np.asarray(stream.normals(size * root.shape[1]).reshape(size, -1) @ root.T)
+
+
+def _projected(problem: Problem, size: int, stream: Stream) -> npt.NDArray[np.float64]:
+    """Independent noise, projected, by several threads; with one scale, words are made into noise where they lie."""
+    n, project, alike = problem.law.n, projection(problem), problem.uniform_scale()
+    words = stream.words(size * n).reshape(size, n) if alike else np.empty((0, n), dtype=np.uint64)
+    noise = words.view(np.float64) if alike else problem.law.draw(size, stream)
+    deviation = float(np.sqrt(problem.law.variances.max(initial=0.0)))
+    rows = max(1, BATCH // max(1, n))
+
+    def finish(part: slice) -> None:
+        for start in range(part.start, part.stop, rows):
+            few = slice(start, min(start + rows, part.stop))
+            if alike:
+                make_normals(words[few], noise[few], deviation)
+            noise[few] = project(noise[few])
+
+    in_threads(finish, size, rows)
+    return np.asarray(noise)
+
+
+def spread(problem: Problem) -> Spread:
+    """Normal errors with the covariance of the conditional law."""
+    if _measured(problem):
+        variances = _conditional_variances(problem)
+        prior = problem.law.variances
+
+        def variance_of(weights: npt.NDArray[np.float64]) -> float:
+            return float(weights @ projection(problem)((prior * weights)[None, :])[0])
+    else:
+        root = _dense_root(problem)
+        assert root is not None
+        variances = (root**2).sum(axis=1)
+
+        def variance_of(weights: npt.NDArray[np.float64]) -> float:
+            return float(((weights @ root) ** 2).sum())
+
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
+
+
+def _conditional_variances(problem: Problem) -> npt.NDArray[np.float64]:
+    """diag(Σ − ΣAᵀ(AΣAᵀ)⁻¹AΣ): outputs with equal rows of Aᵀ and equal variance share one value."""
+    prior, project = problem.law.variances, projection(problem)
+    known = project.diagonal()
+    if known is not None:
+        return np.asarray(prior * known)
+    classes, member = problem.space.alike(prior)
+    result = np.empty(len(classes))
+    step = max(1, CHUNK // max(1, problem.law.n))
+    for start in range(0, len(classes), step):
+        chosen = classes[start : start + step]
+        units = np.zeros((len(chosen), problem.law.n))
+        units[np.arange(len(chosen)), chosen] = prior[chosen]
+        result[start : start + step] = project(units)[np.arange(len(chosen)), chosen]
+    return np.asarray(result[member])

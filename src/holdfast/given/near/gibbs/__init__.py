@@ -1,0 +1,1 @@
+"""Continuous Laplace noise given equalities: Gibbs draws on its scale mixture."""

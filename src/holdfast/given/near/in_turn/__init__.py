@@ -1,0 +1,1 @@
+"""Integer noise given equalities, one free cell after another."""

@@ -1,0 +1,1 @@
+"""Continuous noise given linear constraints: steps along lines."""

@@ -1,0 +1,1 @@
+"""Narrow integer noise in few dimensions: all likely points are listed."""

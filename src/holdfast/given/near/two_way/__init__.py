@@ -1,0 +1,1 @@
+"""Two-way tables with exact margins, row after row."""

@@ -1,0 +1,1 @@
+"""Integer noise given any linear constraint: walks on whole vectors."""

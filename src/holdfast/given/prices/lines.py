@@ -1,0 +1,57 @@
+"""The price of inequalities where equalities leave one direction free: a place on a line between two ends.
+
+The output is x + k·v with weight β^|k| for −a ≤ k ≤ b, where x lies a steps from one end and b from the other. Proofs:
+docs/theory/orders-and-lines.md, §4.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from holdfast.constraints import System
+from holdfast.given.prices.bounds import PRECISION
+from holdfast.noise.precision import ball, working_precision
+from holdfast.privacy import Additive, Differences, Guarantee
+
+#: The direction is read from the rows of tables up to this size.
+MOST_VALUES = 2_000
+
+
+def line_price(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee | None:
+    """The guarantee of noise along one free direction given inequalities; None where more is free.
+
+    Guarantee (docs/theory/orders-and-lines.md, Proposition 4). Integer Laplace: ε + log(1 + β(1 − e^{−ε})), a supremum
+    as the far end moves away, where β = e^{−r} is the weight of one step; continuous: ε + log(2 − e^{−ε}). Integer
+    Gaussian: ρ at integer Rényi orders.
+    """
+    if system.n > MOST_VALUES or system.null_space().dimension != 1:
+        return None
+    loss = base.loss(differences).value
+    if loss == 0:
+        return None  # no noise is measured along the line
+    if base.law.kind == "gaussian":
+        if not base.law.integer:
+            return None
+        because = "integer Gaussian noise on a line between two ends keeps ρ at integer orders (THEORY H6)"
+        return base.integer_gaussian(loss, None, **(words | {"because": because, "orders": "integer"}))
+    step = _step(base, system) if base.law.integer else Fraction(0)
+    if step is None:
+        return None
+    words["because"] = "one free direction between two ends: ε + log(1 + β(1 − e^−ε)) (THEORY §2, one line)"
+    with working_precision(PRECISION):
+        size = ball(loss)
+        extra = (-ball(step)).exp() * (1 - (-size).exp())  # continuous noise: steps as short as one likes
+        return base.pure(size + (1 + extra).log(), **words)
+
+
+def _step(base: Additive, system: System) -> Fraction | None:
+    """What one whole step along the line costs, Σ|v_i|/λ_i; None where no noise is measured along it."""
+    direction = np.abs(system.null_space().lattice_basis().toarray()[:, 0])
+    groups = np.zeros(direction.size, dtype=np.int64) if base.law.which is None else base.law.which
+    sizes = np.zeros(len(base.inverse_scales), dtype=np.int64)
+    np.add.at(sizes, groups, direction)
+    step = sum((rate * int(size) for rate, size in zip(base.inverse_scales, sizes, strict=True)), Fraction(0))
+    return step or None

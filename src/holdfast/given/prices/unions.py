@@ -1,0 +1,309 @@
+"""What a union costs: the largest ε_d + log(c_x′/c_x) over neighbouring tables x, x′ = x − d in it, where it is known.
+
+For Laplace noise this is the loss itself, and never more than 2ε; c_x is the weight of the whole union seen from x. It
+is computed from finitely many *states* of the truth and the changes between them: all tables, where they can be listed,
+also of only those outputs on which the sides differ; or the sides themselves, where they are equalities with the same
+rows and other right-hand sides, since c_x then depends on the side alone. Proofs: docs/theory/unions.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.constraints import System
+from holdfast.given.exact import enumeration
+from holdfast.given.prices.bounds import PRECISION, box_price
+from holdfast.given.prices.union_boxes import kept_apart, one_record, sides_as_intervals
+from holdfast.given.problem import Problem
+from holdfast.given.unions.segments import whole_solution
+from holdfast.given.unions.union import Weights, overlap, sides
+from holdfast.noise import Independent, IntegerLaplace
+from holdfast.noise.precision import ball, working_precision
+from holdfast.privacy import Additive
+from holdfast.privacy.invariants import MOST_RECORDS, frozen_words
+from holdfast.queries import Neighbours, histogram
+
+#: States of the truth whose weights are computed at most, and pairs of states that are looked at.
+MOST_STATES = 600
+MOST_PAIRS = 400_000
+#: Entries of differences that are followed from side to side at most.
+MOST_ENTRIES = 1_000_000
+
+ONE_SIDE = "which side of the union holds (no allowed change leads from one side to another)"
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Price:
+    """The largest loss, the neighbours it is about, whether it is attained, and what no allowed change alters.
+
+    `loss` is None where no change of a few records keeps within the union. `unprotected` says in words what no allowed
+    change alters, and `frozen` lists the outputs among it.
+    """
+
+    loss: arb | None
+    neighbours: Neighbours
+    exact: bool = False
+    unprotected: tuple[str, ...] = ()
+    frozen: tuple[int, ...] = ()
+
+
+def union_price(base: Additive, system: System, relation: Neighbours) -> Price | None:
+    """The price of a union of sides that exclude each other; None where none is proved.
+
+    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 6).
+    """
+    problem = Problem(base.law, system, base.unit)
+    if base.query.cells is None or not base.query.integer or base.query.grid is not None:
+        return None
+    if sides(problem) is None or overlap(problem) is not None:
+        return None
+    with working_precision(PRECISION):
+        return (
+            _by_sides(base, problem, relation)
+            or _by_tables(base, problem, relation)
+            or _by_product(base, problem, relation)
+            or _by_boxes(base, problem, relation)
+        )
+
+
+def _widened(relation: Neighbours) -> Iterator[Neighbours]:
+    """The relation, and if nothing can change under it, a few records more."""
+    for records in range(relation.records, max(relation.records, MOST_RECORDS) + 1):
+        yield Neighbours(relation.kind, records)
+
+
+def _losses(law: Independent, differences: Ints) -> list[Fraction]:
+    """Σ|d_i|/λ_i of each difference."""
+    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+    sizes = np.stack([np.abs(differences[:, which == k]).sum(axis=1) for k in range(len(law.laws))], axis=1)
+    rates = [Fraction(0) if scale is None else 1 / scale for scale in law.scale_values]
+    return [sum((rate * int(s) for rate, s in zip(rates, row, strict=True)), Fraction(0)) for row in sizes]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Pairs of states that neighbouring data can have, each with its largest ε_d; and which outputs change at all."""
+
+    losses: dict[tuple[int, int], Fraction]
+    changed: npt.NDArray[np.bool_]
+
+    def largest(self, weights: list[arb]) -> arb:
+        """Enclose the largest ε_d + log(c_b/c_a) over the pairs (a, b)."""
+        worst = arb(0)
+        for (a, b), loss in self.losses.items():
+            worst = worst.max(ball(loss) if a == b else ball(loss) + (weights[b] / weights[a]).log())
+        return worst
+
+
+def _by_tables(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
+    """All tables of the union listed (Proposition 3)."""
+    largest = int(np.abs(base.query.columns.data).max(initial=0)) if base.query.n == 1 else 0
+    tables = _tables(problem, 2 * largest * max(relation.records, MOST_RECORDS))
+    if tables is None:
+        return None
+    tables = tables[~np.asarray(base.query.consistency() @ tables.T).any(axis=0)]  # others are the answer of no data
+    for wider in _widened(relation):
+        found = _listed_changes(base, tables, wider)
+        if found is None:
+            return None
+        if found.losses:
+            attained = base.law.integer and base.query.identity and bool((tables >= 0).all()) and wider == relation
+            left = _left(base, np.arange(base.query.n), problem.system, tables, found)
+            return Price(found.largest(_weights(problem, tables)), wider, attained, *left)
+    return Price(None, relation)
+
+
+def _weights(problem: Problem, truths: Ints) -> list[arb]:
+    """The weight of the whole union, seen from each truth."""
+    found = sides(problem)
+    assert found is not None
+    values: npt.NDArray[Any] = truths if problem.law.integer else truths.astype(np.float64)
+    return [Weights(found, truth).total() for truth in values]
+
+
+def _left(
+    base: Additive, outputs: Ints, system: System, tables: Ints, found: Changes
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """What differs between tables of these outputs but is altered by no allowed change: in words, and the outputs."""
+    frozen = outputs[(tables != tables[:1]).any(axis=0) & ~found.changed]
+    held = [np.asarray(branch.holds(tables), dtype=bool) for branch in system.branches]
+    which = np.argmax(held, axis=0)
+    pairs = np.array(list(found.losses), dtype=np.int64).reshape(-1, 2)
+    joins = (which[pairs[:, 0]], which[pairs[:, 1]])
+    graph = sparse.csr_array((np.ones(len(pairs)), joins), shape=(len(held), len(held)))
+    label = csgraph.connected_components(graph, directed=False)[1]
+    words = frozen_words(base, frozen) + ((ONE_SIDE,) if np.unique(label[which]).size > 1 else ())
+    return words, tuple(frozen.tolist())
+
+
+def _listed_changes(base: Additive, tables: Ints, relation: Neighbours) -> Changes | None:
+    """Pairs of listed tables that are neighbours; None where there are too many to look at."""
+    try:
+        differences = base.query.differences(relation)
+    except Refused:
+        return None
+    if len(tables) * len(differences) > MOST_PAIRS:
+        return None
+    place = {tuple(table): k for k, table in enumerate(tables.tolist())}
+    losses: dict[tuple[int, int], Fraction] = {}
+    changed = np.zeros(base.query.n, dtype=bool)
+    for difference, loss in zip(differences, _losses(base.law, differences), strict=True):
+        for a, table in enumerate((tables + difference).tolist()):
+            b = place.get(tuple(table))
+            if b is not None:
+                losses[a, b] = loss
+                changed |= difference != 0
+    return Changes(losses, changed)
+
+
+def _tables(problem: Problem, step: int) -> Ints | None:
+    """All whole tables of the union; None where they are too many.
+
+    One output may have no end: then its values are listed so far that no change by `step` or less loses more beyond.
+    """
+    if problem.law.n == 1:
+        return _one_output(problem, step)
+    whole = Independent((IntegerLaplace(Fraction(1)),), None, problem.law.n)
+    listing = Problem(whole, problem.system)
+    if not enumeration.accepts(listing):
+        return None
+    try:
+        tables = enumeration.possible_tables(listing, np.zeros(problem.law.n, dtype=np.int64))
+    except Refused:
+        return None
+    return tables if len(tables) <= MOST_STATES else None
+
+
+def _one_output(problem: Problem, step: int) -> Ints | None:
+    """The whole numbers of a union of intervals, up to `step` beyond all finite ends (Proposition 3)."""
+    ends = [Fraction(end) for branch in problem.system.branches for end in _ends(branch) if abs(end) < LARGEST]
+    first, last = math.floor(min(ends)) - step, math.ceil(max(ends)) + step  # sides that exclude each other have ends
+    if last - first >= MOST_STATES:
+        return None
+    numbers = np.arange(first, last + 1, dtype=np.int64)[:, None]
+    return np.asarray(numbers[np.asarray(problem.system.holds(numbers), dtype=bool)])
+
+
+def _ends(branch: System) -> list[Any]:
+    """The ends of one output on one side, fixed values included."""
+    rows = branch.equalities
+    fixed = [Fraction(b) / int(a) for a, b in zip(rows.A.data.tolist(), rows.b.tolist(), strict=True)]
+    return [*branch.lower.tolist(), *branch.upper.tolist(), *fixed]
+
+
+def _by_sides(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
+    """Equalities with the same rows: c_x depends on the side of x alone (Proposition 4)."""
+    branches = problem.system.branches
+    rows = branches[0].equalities
+    if problem.system.has_inequalities or not base.law.integer:
+        return None
+    if any(b.equalities.A.shape != rows.A.shape or (b.equalities.A - rows.A).count_nonzero() for b in branches):
+        return None
+    solved = [whole_solution(Problem(problem.law, branch)) for branch in branches]
+    points = np.array([point for point in solved if point is not None], dtype=np.int64)
+    places = {tuple(np.asarray(rows.A @ point).tolist()): k for k, point in enumerate(points)}
+    for wider in _widened(relation):
+        try:
+            differences = base.query.differences(wider)
+        except Refused:
+            return _any_side(base, wider, _weights(problem, points))
+        if len(points) * differences.size > MOST_ENTRIES:
+            return _any_side(base, wider, _weights(problem, points))
+        losses: dict[tuple[int, int], Fraction] = {}
+        changed = np.zeros(base.query.n, dtype=bool)
+        steps = np.asarray(rows.A @ differences.T).T
+        for step, difference, loss in zip(steps, differences, _losses(base.law, differences), strict=True):
+            for start, a in places.items():
+                b = places.get(tuple((np.array(start) + step).tolist()))
+                if b is not None:
+                    losses[a, b] = max(loss, losses.get((a, b), Fraction(0)))
+                    changed |= difference != 0
+        if losses:
+            found = Changes(losses, changed)
+            left = _left(base, np.arange(base.query.n), problem.system, points, found)
+            return Price(found.largest(_weights(problem, points)), wider, False, *left)
+    return Price(None, relation)
+
+
+def _any_side(base: Additive, relation: Neighbours, weights: list[arb]) -> Price:
+    """Differences too many to be listed: each may lead from any side to any other."""
+    every = replace(base, neighbours=relation).everything()
+    loss = base.loss(every).value
+    pairs = {(a, b): loss for a in range(len(weights)) for b in range(len(weights))}
+    return Price(Changes(pairs, np.ones(base.query.n, dtype=bool)).largest(weights), relation)
+
+
+def _by_product(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
+    """Sides that differ on some outputs only; the others have bounds of their own (Proposition 5)."""
+    shared = _shared(problem.system)
+    if not base.query.identity or not shared.any() or shared.all():
+        return None
+    apart, common = np.flatnonzero(~shared), np.flatnonzero(shared)
+    system = System.of((), apart.size, [branch.restricted(apart) for branch in problem.system.branches])
+    part = Problem(problem.law.at(apart), system, problem.unit)
+    records = relation.records if relation.adds else 2 * relation.records  # one goes and one comes
+    tables = _tables(part, records)
+    if sides(part) is None or tables is None:
+        return None
+    one = Neighbours("add-remove")
+    others = Additive(histogram(common.size), problem.law.at(common), one)
+    boxes = box_price(others, problem.system.branches[0].restricted(common), others.everything(), neighbours=one)
+    each = ball(Fraction(0) if boxes is None or boxes.epsilon is None else Fraction(boxes.epsilon))
+    few, weights = Additive(histogram(apart.size), part.law, one), _weights(part, tables)
+    worst, found = each * records, Changes({}, np.zeros(apart.size, dtype=bool))
+    for number in range(1, records + 1):
+        listed = _listed_changes(few, tables, Neighbours("add-remove", number))
+        if listed is None:
+            return None
+        worst, found = worst.max(listed.largest(weights) + each * (records - number)), listed
+    if boxes is None and not found.losses:
+        return Price(None, relation)
+    return Price(worst, relation, False, *_left(base, apart, system, tables, found))
+
+
+def _by_boxes(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
+    """Boxes that no allowed change leads out of (Proposition 6)."""
+    found = sides_as_intervals(problem)
+    records = relation.records if relation.adds else 2 * relation.records  # one goes and one comes
+    if found is None or not base.query.identity or not kept_apart(found, records):
+        return None
+    each = one_record(found)
+    if each is None:
+        return Price(None, relation)
+    outputs = list(zip(*found, strict=True))
+    frozen = np.flatnonzero([not any(each.changes for each in output) and len(set(output)) > 1 for output in outputs])
+    words = (*frozen_words(base, frozen), ONE_SIDE)
+    return Price(each * records, relation, False, words, tuple(frozen.tolist()))
+
+
+def _shared(system: System) -> npt.NDArray[np.bool_]:
+    """Outputs that every side constrains in the same way, and each by itself."""
+    first = system.branches[0]
+    same = np.ones(system.n, dtype=bool)
+    for branch in system.branches:
+        same &= np.asarray((branch.lower == first.lower) & (branch.upper == first.upper), dtype=bool)
+        for rows in (branch.equalities, branch.inequalities):
+            same[rows.chosen(rows.sizes > 1).A.indices] = False
+        same &= np.array([one == other for one, other in zip(_fixed(branch), _fixed(first), strict=True)])
+    return same
+
+
+def _fixed(branch: System) -> list[set[Fraction]]:
+    """The values that rows with one output fix."""
+    found: list[set[Fraction]] = [set() for _ in range(branch.n)]
+    rows = branch.equalities.chosen(branch.equalities.sizes == 1)
+    for position, factor, right in zip(rows.A.indices.tolist(), rows.A.data.tolist(), rows.b.tolist(), strict=True):
+        found[position].add(Fraction(right) / int(factor))
+    return found

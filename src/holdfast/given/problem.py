@@ -1,0 +1,51 @@
+"""A law of noise and what the output must satisfy: what a way of computing `given` gets to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.constraints import NullSpace, System
+from holdfast.given.evidence import TAU
+from holdfast.noise import Independent
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Draw noise U from `law` given that truth + U satisfies `system`.
+
+    Equalities and invariants ask for A U = 0, since the truth satisfies them itself. Where there are only
+    equalities, the law of U does not depend on the truth. Truth and noise count in steps of `unit`. A way that is not
+    exact draws within total variation `tau` of the law, rounding included.
+    """
+
+    law: Independent
+    system: System
+    unit: Fraction = Fraction(1)
+    tau: float = TAU
+
+    @cached_property
+    def space(self) -> NullSpace:
+        """The null space N of all equalities and invariants."""
+        return self.system.null_space()
+
+    @property
+    def chain_tau(self) -> float:
+        """What couplings of chains in whole numbers are asked for: the other half is left to rounding."""
+        return self.tau / 2
+
+    @property
+    def depends_on_data(self) -> bool:
+        """Whether the law of the noise depends on the confidential truth."""
+        return self.system.has_inequalities or bool(self.system.branches)
+
+    def uniform_scale(self) -> bool:
+        """Whether every output has one and the same law."""
+        return len(self.law.laws) == 1 and self.law.laws[0] is not None
+
+
+Truth = npt.NDArray[np.int64] | npt.NDArray[np.float64] | None

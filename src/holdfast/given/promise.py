@@ -1,0 +1,261 @@
+"""What `given` promises: computed once per problem, whatever way draws it (THEORY §2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from holdfast.constraints import System
+from holdfast.given.evidence import PRICE, TAU, Evidence, distance_of, needed_tau
+from holdfast.given.prices.bounds import box_price, tree_price
+from holdfast.given.prices.lines import line_price
+from holdfast.given.prices.orders import order_price
+from holdfast.given.prices.rows import row_price
+from holdfast.given.prices.slacks import slack_price
+from holdfast.given.prices.unions import union_price
+from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.composition import THESE_RECORDS_ONLY
+from holdfast.privacy.guarantee import outward
+from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
+from holdfast.privacy.rounding import inward
+from holdfast.queries import Query
+
+#: Differences are tested for staying whole under projection up to so many cells.
+MOST_CELLS = 20_000
+
+EQUALITIES = {
+    "laplace": "conditioning on equalities keeps pure ε (TV Lemma 10)",
+    "gaussian": "conditioning Gaussian noise on equalities keeps μ (THEORY §2)",
+    "integer gaussian": "integer Gaussian noise on the lattice of the equalities keeps ρ (Poisson summation, "
+    "THEORY §2); ε is converted from ρ",
+}
+#: What inequalities cost, each where its hypotheses hold: the first that answers is taken.
+PRICES = (box_price, line_price, tree_price, row_price, order_price, slack_price)
+TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
+UNION = (
+    "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "
+    "(corrected TV Thm 12; docs/theory/unions.md)"
+)
+TOO_FAR = (
+    "the draws only come near their law, and at this epsilon that costs a delta of 1 or more, so no statement holds: "
+    "ask for less epsilon, or for a smaller tau"
+)
+COSTLY = (
+    "most of this delta pays for draws that only come near their law, and it grows as e to the epsilon: ask for less "
+    "epsilon, or for a smaller tau"
+)
+FREE = "Gaussian noise conditioned on a convex set keeps μ (THEORY H6: Prékopa; Gopi–Lee–Liu 2022)"
+NO_CLAIM = (
+    "no privacy statement is known for integer Gaussian noise given these inequalities: "
+    "use integer=False, Laplace noise, or onto()"
+)
+
+
+def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ()) -> Promise:
+    """Return every statement that holds for the mechanism conditioned on the system.
+
+    `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
+    """
+    found = _promise(base, system)
+    return Promise.of([weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
+
+
+def default_tau(base: Additive, system: System) -> float:
+    """The τ for which the best statement pays at most half of the δ that was asked for, or PRICE without one."""
+    best = next((each for each in _promise(base, system).statements if not each.void), None)
+    if best is None:
+        return TAU
+    asked = _asked_delta(base) / 2
+    epsilon = best.at_delta(asked).epsilon if best.epsilon is None else best.epsilon
+    return needed_tau(epsilon or 0.0, PRICE if base.target is None and best.pure else asked)
+
+
+def _asked_delta(base: Additive) -> Fraction:
+    """The δ that was asked for, or TAU."""
+    return Fraction(inward(base.target.delta if base.target else Fraction(TAU)))
+
+
+def statement_for(
+    base: Additive, system: System, differences: Differences, evidence: tuple[Evidence, ...] = (), **words: Any
+) -> Guarantee:
+    """Return the statement about some of the changes that keep every equality of a system without a union."""
+    return weakened(_state(base, system, differences, **words), base, evidence)
+
+
+def weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    """The statement about draws that come as near to the law as the evidence says."""
+    return _weaker(statement, base, evidence) if evidence else statement
+
+
+def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
+    """What is left of a statement when draws only come near the law: (ε, δ + (1+e^ε)τ) (THEORY §2)."""
+    distance = distance_of(evidence)
+    if distance and (statement.rho is not None or statement.mu is not None):
+        statement = _with_room(statement, base, distance)
+    weaker = statement.weaker_by(distance)
+    words = [each.words for each in evidence]
+    if weaker.numerical_delta > PRICE:
+        words.append(COSTLY)
+    proved = all(each.proved for each in evidence)
+    return replace(
+        weaker,
+        status=statement.status if proved else "estimated",
+        exact=False,
+        caveats=(*statement.caveats, *words),
+    )
+
+
+def _with_room(statement: Guarantee, base: Additive, distance: Fraction) -> Guarantee:
+    """Convert a Gaussian statement such that its δ and the price of the distance together stay at the δ asked for.
+
+    Where the price would take more than half of it, the price comes on top; so it does for the classical formula.
+    """
+    asked = _asked_delta(base)
+    half = statement.at_delta(asked / 2)
+    weaker = half.weaker_by(distance)
+    price = Fraction(weaker.delta) - Fraction(half.delta)  # at the larger ε of half the δ: enough for a smaller one
+    if not weaker.void and price <= asked / 2 and not (base.target and base.target.classical):
+        return statement.at_delta(asked - price)
+    return statement if statement.epsilon is not None else statement.at_delta(asked)
+
+
+def _promise(base: Additive, system: System) -> Promise:
+    if system.branches:
+        return _union(base, system)
+    if system.invariants.count:
+        return _invariants(base, system)
+    found = possible(base, system)
+    if found is None:
+        return Promise.of([], NO_MOVE)
+    differences, words = found
+    return Promise.of(_revised(base, system, differences, **words), NO_CLAIM)
+
+
+def _revised(base: Additive, system: System, differences: Differences, **words: Any) -> list[Guarantee]:
+    """Statements for differences that keep every equality of the system."""
+    kind, integer = base.law.kind, base.law.integer
+    bound = base.loss(differences)
+    loss = bound.value
+    # With right-hand sides other than 0 the worst data need not exist: the figure is then only a bound.
+    reached = not np.asarray(system.equalities.b != 0).any()
+    words = {"neighbours": differences.neighbours, "exact": bound.exact and reached} | words
+    if not system.has_inequalities:
+        if kind == "laplace":
+            return [base.pure(loss, because=EQUALITIES["laplace"], **words)]
+        if integer:
+            because = EQUALITIES["integer gaussian"]
+            return [base.integer_gaussian(loss, None, because=because, **words)]
+        return [base.continuous_gaussian(loss, because=EQUALITIES["gaussian"], **words)]
+    words["exact"] = False
+    found = (price(base, system, differences, **words) for price in PRICES)
+    price = next((statement for statement in found if statement is not None), None)
+    if price is not None and not _bounds_on_cells(base.query, system):
+        price = replace(price, caveats=(*price.caveats, THESE_RECORDS_ONLY))
+    if kind == "laplace":
+        if price is not None:
+            return [price]
+        return [base.pure(2 * loss, because=TWICE, **words)]
+    if not integer:
+        return [base.continuous_gaussian(loss, because=FREE, **words)]
+    return [] if price is None else [price]
+
+
+def _bounds_on_cells(query: Query, system: System) -> bool:
+    """Whether every bound is on a single cell or follows from counts not being negative.
+
+    Then tables between two that keep to the bounds do so too, and a priced statement can be carried over to more
+    records (docs/theory/composition.md, Lemma).
+    """
+    if query.identity:
+        return system.inequalities.count == 0
+    if system.inequalities.count or query.cells is None:
+        return False
+    low, high = system.real_bounds()
+    beyond_signs = (low > 0) | np.isfinite(high)
+    if query.levels is not None and not beyond_signs.any():
+        return True  # counts and margins: no entry is negative
+    rows = sparse.csr_array(query.columns)
+    several = np.diff(rows.indptr) > 1
+    signed = np.asarray(rows.min(axis=1).todense()).ravel() < 0
+    return not (several & (beyond_signs | (signed & np.isfinite(low)))).any()
+
+
+def _invariants(base: Additive, system: System) -> Promise:
+    statements = sharing(base, system, partial(_state, base, system))
+    if system.has_inequalities or any(statement.scope == "all" for statement in statements):
+        return Promise.of(statements, NO_CLAIM if statements else NO_MOVE)
+    return Promise.of([*statements, *_subspace(base, system)], NO_MOVE)
+
+
+def _state(base: Additive, system: System, differences: Differences, **words: Any) -> Guarantee:
+    """The statement about differences that keep every equality; void where none is known."""
+    revised = _revised(base, system, differences, **words)
+    if revised:
+        return revised[0]
+    return Guarantee(epsilon=np.inf, neighbours=differences.neighbours, because=NO_CLAIM, **words)
+
+
+def _subspace(base: Additive, system: System) -> list[Guarantee]:
+    """All neighbours, about the part of the output in N (THEORY §2, 2)."""
+    space = system.null_space()
+    words = subspace_words(system) | {"neighbours": base.neighbours}
+    if space.is_zero:
+        return []
+    if base.law.integer and not _stays_whole(base, system):
+        void = "supports are disjoint: Π_N d is not a whole vector for some neighbours (THEORY §2, 2)"
+        return [Guarantee(epsilon=np.inf, because=void, **words)]
+    loss = projected_loss(base, space)
+    if not loss:  # unknown, or 0: then the statement would be about nothing
+        return []
+    if base.law.kind == "laplace":
+        return [base.pure(loss, because="max ‖Π_N d‖₁/λ over all neighbours (THEORY §2, 2)", **words)]
+    because = "max ‖Σ^(−1/2) Π_N d‖ over all neighbours (THEORY §2, 2)"
+    if base.law.integer:
+        return [base.integer_gaussian(loss, None, because=because, **words)]
+    return [base.continuous_gaussian(loss, because=because, **words)]
+
+
+def _stays_whole(base: Additive, system: System) -> bool:
+    """Whether Π_N d is a whole vector for every difference d: otherwise output supports are disjoint."""
+    if base.query.cells is None or base.query.cells > MOST_CELLS:
+        return False
+    columns = base.query.columns
+    if base.neighbours.kind == "replace-one":
+        first = columns[:, [0]]
+        columns = sparse.csc_array(columns - sparse.hstack([first] * columns.shape[1], format="csc"))
+    return system.null_space().projects_integers(columns)
+
+
+def _union(base: Additive, system: System) -> Promise:
+    """A disjoint union is one event: c_x′/c_x ≤ e^ε for pure ε, so at most 2ε; less where c_x is known for all truths.
+
+    TV Thm 12 part 2 as printed does not hold: the weights of the branches depend on the data (docs/theory/unions.md).
+    """
+    if system.invariants.count:
+        return Promise.of([], "no privacy statement is known for a union together with invariants: drop one of them")
+    if base.law.kind != "laplace":
+        return Promise.of([], "no privacy statement is known for Gaussian noise given a union: use Laplace noise")
+    if not base.law.integer and any(branch.equalities.count for branch in system.branches):
+        return Promise.of([], "a union of equalities has no defined weights under continuous noise: use integer=True")
+    outside = replace(system, branches=())
+    found = possible(base, outside)
+    if found is None:
+        return Promise.of([], NO_MOVE)
+    differences, words = found
+    twice = 2 * base.loss(differences).value
+    price = union_price(base, system, differences.neighbours)
+    if price is None:
+        words |= {"neighbours": differences.neighbours, "exact": False}
+        return Promise.of([base.pure(twice, because=TWICE, **words)])
+    if price.loss is None:
+        return Promise.of([], NO_MOVE)
+    words |= {"neighbours": price.neighbours, "exact": price.exact, "unprotected": price.unprotected}
+    words["caveats"] = (THESE_RECORDS_ONLY,)  # the price is that of possible tables, and steps between may not be
+    if price.neighbours == differences.neighbours and outward(price.loss) > outward(twice):
+        return Promise.of([base.pure(twice, because=TWICE, **(words | {"exact": False}))])
+    return Promise.of([base.pure(price.loss, because=UNION, **words)])

@@ -1,0 +1,1 @@
+"""Noise given a union: the weights of its sides, and a draw from one of them."""

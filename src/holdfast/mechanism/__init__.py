@@ -1,0 +1,23 @@
+"""Mechanisms: a query, noise, the two verbs, and what they promise and release."""
+
+from holdfast.mechanism.composed import compose
+from holdfast.mechanism.extended import extend
+from holdfast.mechanism.mechanism import Mechanism, gaussian, laplace
+from holdfast.mechanism.mixed import Mixture, mixture
+from holdfast.mechanism.projected import Projected, project
+from holdfast.mechanism.release import Release
+from holdfast.mechanism.named_subspace import within
+
+__all__ = [
+    "Mechanism",
+    "Mixture",
+    "Projected",
+    "Release",
+    "compose",
+    "extend",
+    "gaussian",
+    "laplace",
+    "mixture",
+    "project",
+    "within",
+]

@@ -1,0 +1,114 @@
+"""What leaves the house: the released values, their guarantee and their error bars. It holds no confidential value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, probability, reals
+from holdfast.domains.frame import frame_of
+from holdfast.noise.spread import Spread
+from holdfast.onto import Evidence
+from holdfast.privacy import Guarantee
+from holdfast.queries import Query
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A weighted sum of released values and its standard error (None where the error depends on the data)."""
+
+    value: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A released table.
+
+    `values` are in output order: int64 where whole numbers were promised, otherwise float64. `guarantee` is the best
+    statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
+    constraint, in output order and meaningless where an output was not measured: `onto` mechanisms only, and only where
+    the guarantees cover them too. `evidence` says on which grid the values stand and how near to the nearest point they
+    are, where a solver moved them and the guarantees cover that too. `ties` is the public coin that decided between
+    equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
+    """
+
+    values: npt.NDArray[Any]
+    guarantees: tuple[Guarantee, ...]
+    query: Query = field(repr=False)
+    method: str
+    find_spread: Callable[[], Spread | None] = field(repr=False)
+    measurements: npt.NDArray[Any] | None = field(default=None, repr=False)
+    evidence: Evidence | None = field(default=None, repr=False)
+    ties: int | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The law of the errors is found again when it is asked for.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{name}: {value}" for name, value in zip(self.labels[:4], self.values[:4], strict=False))
+        more = f", and {self.values.size - 4} more" if self.values.size > 4 else ""
+        return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
+
+    @property
+    def labels(self) -> npt.NDArray[np.object_]:
+        """The name of each output; made when first asked for."""
+        return self.query.labels
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The best statement that holds."""
+        return self.guarantees[0]
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """The law of the errors, found when first asked for; None where it depends on the data."""
+        return self.find_spread()
+
+    @cached_property
+    def standard_errors(self) -> npt.NDArray[np.float64]:
+        """Standard error of every value."""
+        return self._known().standard_errors
+
+    def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
+        """Return lower and upper ends, shape (n, 2), that cover each true value with at least this probability.
+
+        The ends come from the law of the errors, which does not depend on the data; refused where it does. Where
+        `spread.measured`, they are measured on simulated draws and widened by the error of that (noise/spread.py).
+        """
+        tail = (1 - float(probability("confidence", confidence))) / 2
+        spread = self._known()
+        # Errors are symmetric, so truth = value − error lies between value − q(1−tail) and value + q(1−tail).
+        reach = np.maximum(np.abs(spread.quantiles(tail)), np.abs(spread.quantiles(1 - tail)))
+        return np.column_stack([self.values - reach, self.values + reach])
+
+    def estimate(self, weights: Any) -> Estimate:
+        """Estimate a weighted sum of the table's values."""
+        checked = reals("weights", weights, (self.values.size,))
+        value = float(checked @ self.values)
+        if self.spread is None:
+            return Estimate(value, None)
+        return Estimate(value, float(np.sqrt(max(0.0, self.spread.variance_of(checked)))))
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with the columns name, value and, where known, standard_error.
+
+        `backend` is "polars", "pandas" or "pyarrow"; None takes the first that is installed.
+        """
+        columns: dict[str, Any] = {"name": list(self.labels), "value": self.values}
+        if self.spread is not None:
+            columns["standard_error"] = self.spread.standard_errors
+        return frame_of(columns, backend)
+
+    def _known(self) -> Spread:
+        if self.spread is None:
+            raise Refused(
+                "the law of the errors depends on the data here, so error bars would leak: simulate() public guesses"
+            )
+        return self.spread

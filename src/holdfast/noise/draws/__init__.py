@@ -1,0 +1,1 @@
+"""How integer noise is drawn exactly: random bits compared with rigorous bounds."""

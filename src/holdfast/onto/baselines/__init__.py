@@ -1,0 +1,1 @@
+"""TopDown and BlueDown: level by level, when they are asked for by name."""

@@ -1,0 +1,1 @@
+"""Tables that are networks: flows along arcs."""

@@ -1,0 +1,118 @@
+"""Independent groups of outputs, each moved by the way that suits it, on all processors."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.noise import Independent
+from holdfast.noise.spread import Spread, joined_spread
+from holdfast.onto.evidence import Answer, Evidence
+from holdfast.onto.problem import Problem, Ties
+from holdfast.trees.shape.ties import tie_hash
+
+
+class Way(Protocol):
+    """One way to find the nearest point."""
+
+    @property
+    def __name__(self) -> str:
+        """Its name; a module's is that of its file."""
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether this way finds the nearest point for this problem."""
+
+    def image(
+        self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
+    ) -> npt.NDArray[Any]:
+        """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+
+    def spread(self, problem: Problem, law: Independent) -> Spread | None:
+        """Errors known before data is seen; None where they depend on the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Outputs that no row connects with the others: their problem, its rows' numbers, and the way that moves them."""
+
+    outputs: npt.NDArray[np.int64]
+    problem: Problem
+    rows: npt.NDArray[np.int64]
+    way: Way
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A way made of ways: one for each share of the outputs."""
+
+    shares: tuple[Share, ...]
+
+    @property
+    def __name__(self) -> str:
+        """The names of the ways in use."""
+        return ", ".join(sorted({share.way.__name__.rsplit(".", 1)[-1] for share in self.shares}))
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether this plan was made for a problem of this size."""
+        return problem.n == sum(share.outputs.size for share in self.shares)
+
+    def image(
+        self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
+    ) -> npt.NDArray[Any]:
+        """Move all shares; which thread moves which does not matter."""
+        result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
+
+        def one(share: Share) -> None:
+            part = np.ascontiguousarray(noisy[:, share.outputs])
+            mine = None if ties is None else ties ^ _mark(share)
+            result[:, share.outputs] = share.way.image(share.problem, part, right[share.rows], mine)
+
+        self._each(one)
+        return result
+
+    def certified(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+        """Move one table, (n,); the evidence is that of all shares together, None where no share has any."""
+        values: npt.NDArray[Any] = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
+
+        def one(share: Share) -> Evidence | None:
+            mine = coin ^ int(_mark(share))
+            found = certified(share.way, share.problem, noisy[share.outputs], right[share.rows], mine)
+            values[share.outputs] = found.values
+            return found.evidence
+
+        shown = self._each(one)
+        known = [each for each in shown if each is not None]
+        formulas = len(known) < len(shown)  # doubles that a formula gave stand on no grid
+        joined = Evidence.joined(known, exact=not formulas or problem.integer) if known else None
+        return Answer(values, joined)
+
+    def spread(self, problem: Problem, law: Independent) -> Spread | None:
+        """Errors of all outputs; None where some depend on the data."""
+        parts = [share.way.spread(share.problem, law.at(share.outputs)) for share in self.shares]
+        return joined_spread(problem.n, [share.outputs for share in self.shares], parts)
+
+    def _each(self, action: Any) -> list[Any]:
+        threads = min(len(self.shares), os.cpu_count() or 1)
+        first = action(self.shares[0])  # what alike shares have in common is prepared once
+        with ThreadPoolExecutor(threads) as pool:
+            return [first, *pool.map(action, self.shares[1:])]
+
+
+def _mark(share: Share) -> np.uint64:
+    """A hash by which shares have coins of their own, so that alike ones do not all decide alike."""
+    return np.uint64(tie_hash(share.outputs[0]))
+
+
+def certified(way: Way, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+    """Move one table, (n,), with the evidence of its way; ways that are formulas have none. `coin` decides ties."""
+    own: Any = getattr(way, "certified", None)
+    if own is not None:
+        found: Answer = own(problem, noisy, right, coin)
+        return found
+    ties = np.array([coin], dtype=np.uint64)
+    return Answer(way.image(problem, noisy[None, :], right, ties)[0], None)

@@ -1,0 +1,1 @@
+"""Small problems solved in rationals, and whole points near them."""

@@ -1,0 +1,1 @@
+"""Programs in doubles, and how their answers are finished exactly."""

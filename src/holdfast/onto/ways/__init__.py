@@ -1,0 +1,1 @@
+"""The ways to move noisy values onto what must hold."""

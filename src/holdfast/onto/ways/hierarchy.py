@@ -1,0 +1,73 @@
+"""The nearest table on a hierarchy: the global optimum, over the reals and over the whole numbers (THEORY §4, min-sum).
+
+Parents equal the sum of their children; exact and fixed outputs, bounds on any output, outputs that are not measured,
+categories and several trees may come together. Whole numbers satisfy everything exactly. Real values lie within their
+bounds exactly, and parents equal the sum of their children up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from holdfast.noise import Independent
+from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
+from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
+from holdfast.randomness import seeded
+from holdfast.trees.nearest.best_linear import error_variances, error_weights
+from holdfast.trees.nearest.nearest import Nearest
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether the system is a hierarchy and no unmeasured leaf is left open."""
+    found = _nearest(problem)
+    return found is not None and found.determined
+
+
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+    """Move the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+    found = _nearest(problem)
+    assert found is not None
+    return found.move(noisy, *problem.bounds(right), ties)
+
+
+def spread(problem: Problem, law: Independent) -> Spread | None:
+    """Errors in closed form for real least squares (SDP Cor 21), otherwise simulated; None where there are bounds."""
+    found = _nearest(problem)
+    assert found is not None
+    if problem.system.has_inequalities:
+        return None
+
+    def moved(size: int) -> npt.NDArray[Any]:
+        zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
+        stream = seeded(0)
+        drawn = law.measured_draw(size, stream)
+        return image(problem, drawn, zero, stream.words(size))
+
+    if problem.integer or problem.norm != "l2":
+        return simulated_spread(moved) if STUDY * problem.n <= MOST_SIMULATED else None
+    variances = np.where(np.isinf(law.variances), 0.0, law.variances)
+
+    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+        return float((error_weights(found, weights) ** 2 * variances).sum())
+
+    errors = np.sqrt(error_variances(found, variances))
+    if law.kind == "gaussian" and not law.integer:
+        return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
+    return Spread(errors, variance_of, simulated_quantiles(lambda: moved(STUDY)), measured=True)
+
+
+def _nearest(problem: Problem) -> Nearest | None:
+    """The prepared hierarchy, made once per problem; None where the system is not one."""
+    kept: dict[str, Any] = problem.__dict__
+    if "_nearest" not in kept:
+        forest = problem.forest
+        kept["_nearest"] = None
+        if forest is not None:
+            absolute = problem.norm == "l1"
+            kept["_nearest"] = Nearest.of(forest.parents, problem.exact, problem.spreads, absolute=absolute)
+    found: Nearest | None = kept["_nearest"]
+    return found

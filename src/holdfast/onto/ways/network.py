@@ -1,0 +1,73 @@
+"""The nearest table where equalities are the balances of a network: crossed margins, hierarchies over the same leaves.
+
+Real least squares by Newton's method on prices, finished in whole steps; whole numbers, and L1 in either, by cheapest
+paths from those prices: the global optimum, since whole data on a network have whole optima.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.noise import Independent
+from holdfast.noise.spread import Spread
+from holdfast.onto.evidence import Answer
+from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows
+from holdfast.onto.grid.grid import Floats, Ints, Shape, Task
+from holdfast.onto.grid.rows_apart import simulated
+from holdfast.onto.networks.arcs import Arcs
+from holdfast.onto.problem import Problem, Ties
+from holdfast.onto.solvers.finish import cheapest_on_network, finish_network
+from holdfast.onto.solvers.reals import proposed
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether there are equalities on a network and bounds, no other inequalities, and every output is measured."""
+    system = problem.system
+    if system.branches or system.inequalities.count or problem.space.rank == 0:
+        return False
+    return bool(np.isfinite(problem.spreads).all()) and Arcs.of(Shape.of(problem)) is not None
+
+
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+    """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+    return moved_rows(problem, noisy, right, ties, lambda task, coin: _moved(task, coin)[0])
+
+
+def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+    """Move one table, (n,), with evidence."""
+    task = Task.of(problem, noisy, right).turned_by(coin)
+    moves, prices = _moved(task, coin)
+    return answered(task, moves, (prices, np.zeros(0)))
+
+
+def spread(problem: Problem, law: Independent) -> Spread | None:
+    """Simulated errors; not known before data is seen where there are bounds."""
+    return simulated(problem, law, image)
+
+
+def _moved(task: Task, coin: int) -> tuple[Ints, Floats]:
+    arcs = Arcs.of(task.shape)
+    assert arcs is not None
+    problem = task.problem
+    absolute = problem.norm == "l1"
+    prices = np.zeros(task.gap.size)
+    if not absolute:
+        real = proposed(task)
+        if real is None:
+            raise Refused(UNSOLVED)
+        prices = real.prices[0]
+        if not problem.integer:
+            found = finish_network(task, arcs, real.moves)
+            if found is None:
+                raise Refused(UNSOLVED)
+            return found, prices
+        if (task.shape.weights == 1).all():
+            prices = np.rint(prices)  # whole prices: nothing is rounded, and many paths cost the same
+    moves, exact = cheapest_on_network(task, arcs, prices, coin, absolute=absolute)
+    if moves is None:
+        raise Refused(UNSOLVED)
+    return moves, exact

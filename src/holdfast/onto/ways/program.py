@@ -1,0 +1,55 @@
+"""The nearest point for any linear constraint: a quadratic, linear or integer program, finished in exact arithmetic.
+
+Reals (`reals`) by Newton's method on prices, Clarabel or HiGHS; whole numbers (`whole`) by a ladder of bounds; small
+problems in rationals where these give up. So what has a solution is not refused once the noise is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.noise import Independent
+from holdfast.noise.spread import Spread
+from holdfast.onto.evidence import Answer
+from holdfast.onto.grid.closing import UNSOLVED, answered
+from holdfast.onto.grid.grid import Task
+from holdfast.onto.grid.rows_apart import simulated, stacked
+from holdfast.onto.problem import Problem, Ties
+from holdfast.onto.solvers.reals import nearest_real, proposed
+from holdfast.onto.solvers.whole import nearest_whole
+from holdfast.onto.ways import projection
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether there is no union, and unmeasured outputs follow from the measured ones."""
+    if problem.system.branches:
+        return False
+    return bool(np.isfinite(problem.spreads).all()) or projection.determined(problem)
+
+
+def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+    """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+    return stacked(problem, noisy, ties, lambda row, coin: certified(problem, row, right, coin).values)
+
+
+def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+    """Move one table, (n,), with evidence."""
+    task = Task.of(problem, noisy, right).turned_by(coin)
+    nowhere = np.zeros_like(task.start)
+    if task.missed(nowhere) is None and (task.shape.weights > 0).all():
+        return answered(task, nowhere, (np.zeros(task.gap.size), np.zeros(task.least.size)))
+    if problem.integer:
+        return nearest_whole(task, proposed(task))
+    found = nearest_real(task)
+    if found is None:
+        raise Refused(UNSOLVED)
+    return found
+
+
+def spread(problem: Problem, law: Independent) -> Spread | None:
+    """Simulated errors; not known before data is seen where there are bounds."""
+    return simulated(problem, law, image)

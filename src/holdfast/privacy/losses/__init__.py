@@ -1,0 +1,1 @@
+"""Laws of privacy loss: Gaussian, integer Gaussian, Rényi, and how they add up."""

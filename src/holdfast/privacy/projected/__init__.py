@@ -1,0 +1,1 @@
+"""How far records reach within a subspace: sensitivities of projected answers."""

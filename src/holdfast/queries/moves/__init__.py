@@ -1,0 +1,1 @@
+"""What records can change together while equalities stay, and by how much."""

@@ -1,0 +1,295 @@
+"""Distributed privatization (SDP Algorithm 4): agents publish slices of one table, and anybody joins them.
+
+Every agent counts its own records, makes its own slice of the noise from the shared secret and publishes the sum. No
+agent sees another's records, and no message passes between them. The ledger is charged once, by the first agent; a
+crashed agent runs again and makes the same bytes. `gather` needs no secret and no records.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.mechanism.release import Release
+from holdfast.randomness import Keys
+from holdfast.release.agents.ledger import claim, commit, has_figures
+from holdfast.release.agents.secret import commitment, common_mark, identity, noise_keys
+from holdfast.release.certificate.verify import verify
+from holdfast.release.disclosure.disclosure import given_away
+from holdfast.release.disclosure.public_words import published
+from holdfast.release.job.job import Job, Table
+from holdfast.release.job.slices import in_units, shared_noise
+from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.records.tabulate import tabulate
+from holdfast.release.run import Run, told, write_release
+from holdfast.release.storage.files import publish, workplace, write_text
+from holdfast.release.table.division import Division, joined
+from holdfast.version import __version__
+
+#: Version of the JSON form of a slice, and its files.
+SCHEMA = "holdfast-slice-1"
+SHEET, VALUES = "slice.json", "slice.csv"
+AGAIN = "the ledger was charged, and running the agent again costs nothing more"
+Step = Callable[[str], None]
+
+
+def folder_of(job: Job, name: str) -> Path:
+    """Return the folder into which an agent publishes, unless it is told another one."""
+    return _folders(job) / f"agent-{quote(name, safe=' ')}"
+
+
+def _folders(job: Job) -> Path:
+    return job.spec.output.with_name(f"{job.spec.output.name}.agents")
+
+
+def agent(
+    job: Job,
+    name: str,
+    keys: Keys,
+    *,
+    source: Any = None,
+    output: str | Path | None = None,
+    ledger: Ledger | None = None,
+    step: Step = lambda _: None,
+) -> Path:
+    """Publish an agent's slice of a job into a folder and return it.
+
+    `keys` are those of the secret that all agents of the release share; `source` are the agent's own records, a file or
+    a data frame, instead of the spec's. Run again after a crash, it makes the same bytes. Refused: a secret that made
+    another release, other records than before under the same secret, records that belong to another agent, and a
+    budget with too little left.
+    """
+    table, division = _divided(job)
+    outputs = division.outputs(name)
+    # Another version may make other noise of the same secret, which would be another release.
+    release = identity(keys, __version__, job.spec.hash, *sorted(job.public_files.values()))
+    folder = Path(folder_of(job, name) if output is None else output).absolute()
+    run = replace(Run.of(job, folder, ledger), identity=release)
+    step("counting")
+    with told("the records cannot be counted"):
+        answer = table.query.answer(tabulate(*_counted(job, source))[0])
+    if answer[(division.owner >= 0) & (division.owner != division.number(name))].any():
+        raise Refused(f"some record does not belong to agent {name!r}: give every agent its own records only")
+    truth = answer[outputs]
+    step("charging the ledger")
+    claim(run.ledger, keys.fingerprint, release)
+    _charge_once(run)
+    step("drawing")
+    noise = shared_noise(table.mechanism, division)
+    head = noise.head(noise_keys(keys, release))
+    own = noise.slice(noise_keys(keys, release), division.number(name), head)
+    commit(run.ledger, release, name, commitment(keys, release, name, truth, own))
+    step("writing")
+    about = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
+    texts = _texts(job, about, in_units(_in_steps(truth, noise.step) + own, noise.step))
+    with told(f"{folder.parent} cannot be written"):
+        try:
+            if not _published_already(folder, texts):
+                with workplace(folder) as place:
+                    _write(place, texts, run.date)
+                    publish(place, folder)
+        except OSError as error:
+            error.add_note(AGAIN)
+            raise
+    return folder
+
+
+def gather(
+    job: Job,
+    folders: Sequence[str | Path] | None = None,
+    *,
+    output: str | Path | None = None,
+    ledger: Ledger | None = None,
+    step: Step = lambda _: None,
+) -> Path:
+    """Check the slices of all agents, join them, and publish the whole release into a new folder; return it.
+
+    `folders` are those of the agents, in any order; None looks where agents publish by themselves. The release has the
+    form of any other one, and is verified in the same way.
+    """
+    table, division = _divided(job)
+    step("reading the slices")
+    slices = _read_all(job, table, division, folders)
+    values = joined(table.query, division, [slices[name].steps for name in division.names])
+    first = next(iter(slices.values()))
+    run = replace(Run.of(job, output, ledger), identity=first.release)
+    if not run.charged:
+        raise Refused(
+            f"the ledger {run.ledger.path} was not charged for these slices: name the one that the agents used"
+        )
+    exact = bool(table.holding.exact)
+    whole = in_units(values, first.step)
+    earlier = run.ledger.figures(job.dataset)
+    disclosed = given_away(job, earlier, [whole] if exact else None)
+    mechanism = table.mechanism
+    drawn = Release(whole, table.guarantees, table.query, mechanism.method, mechanism._unit_spread)
+    with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:
+        step("writing")
+        write_release(run, [drawn], place, disclosed)
+        step("verifying")
+        wrong = verify(place, run.ledger).differences
+        if wrong:
+            raise Refused(f"the slices do not make a table in which everything holds ({wrong[0].sentence}): ask again")
+        step("publishing")
+        if exact and not has_figures(run.ledger, run.identity):
+            run.keep_figures(published(job, [whole]))
+        publish(place, run.folder)
+    return run.folder
+
+
+def _divided(job: Job) -> tuple[Table, Division]:
+    table = job.tables[0]
+    if table.division is None:
+        raise Refused("this spec names no agents: write distributed: {by: LEVEL}, or use holdfast release")
+    return table, table.division
+
+
+def _counted(job: Job, source: Any) -> tuple[Job, Any]:
+    """Say what is counted: a file in place of the spec's, a data frame, or what the spec says."""
+    if not isinstance(source, (str, Path)):
+        return job, source
+    data = job.spec.data.model_copy(update={"source": str(Path(source).absolute())})
+    return replace(job, spec=job.spec.model_copy(update={"data": data})), None
+
+
+def _charge_once(run: Run) -> None:
+    """Charge the ledger for the whole release, unless another agent did, or does at this moment."""
+    if run.charged:
+        return
+    try:
+        run.charge()
+    except Refused:
+        if not run.charged:
+            raise
+
+
+def _in_steps(truth: npt.NDArray[Any], step: Fraction) -> npt.NDArray[np.int64]:
+    return np.asarray(truth, dtype=np.int64) * int(1 / step)
+
+
+# --- slices as files ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Slice:
+    """What one agent published: its values in whole steps."""
+
+    agent: str
+    release: str
+    common: str
+    step: Fraction
+    steps: npt.NDArray[np.int64]
+
+
+def _texts(job: Job, about: dict[str, str], values: npt.NDArray[Any]) -> dict[str, str]:
+    """Return the files of a slice; the same slice has the same bytes, whenever it is made."""
+    sheet = {**about, **_sheet(job)}
+    table, division = _divided(job)
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow([*table.columns, "value"])
+    columns = [column[division.outputs(about["agent"])].tolist() for column in table.columns.values()]
+    writer.writerows(zip(*columns, map(repr, values.tolist()), strict=True))
+    sheet["sha256"] = hashlib.sha256(rows.getvalue().encode()).hexdigest()
+    return {VALUES: rows.getvalue(), SHEET: json.dumps(sheet, ensure_ascii=False, indent=1) + "\n"}
+
+
+def _sheet(job: Job) -> dict[str, Any]:
+    """What all slices of a release say of it."""
+    table, division = _divided(job)
+    return {
+        "step": str(shared_noise(table.mechanism, division).step),
+        "schema": SCHEMA,
+        "title": job.title,
+        "spec_hash": job.spec.hash,
+        "public_files": sorted(job.public_files.values()),
+        "statements": [statement.as_mapping() for statement in job.guarantees],
+        "caveats": list(job.caveats),
+    }
+
+
+def _write(place: Path, texts: dict[str, str], date: str) -> None:
+    for file, text in texts.items():
+        write_text(place / file, text)
+    # The time at which a file was written would tell how long the draw took.
+    midnight = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
+    for path in (*place.iterdir(), place):
+        os.utime(path, (midnight, midnight))
+
+
+def _published_already(folder: Path, texts: dict[str, str]) -> bool:
+    """Whether the slice stands there already, byte for byte; refused where something else does."""
+    if not os.path.lexists(folder):
+        return False
+    found = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
+    if found != {name: text.encode() for name, text in texts.items()}:
+        raise Refused(f"{folder} exists already and holds something else: move it away, or name another folder")
+    return True
+
+
+def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str | Path] | None) -> dict[str, _Slice]:
+    """Read one slice of every agent, all of one release."""
+    places = sorted(_folders(job).glob("agent-*")) if folders is None else [Path(folder) for folder in folders]
+    wanted = json.loads(json.dumps(_sheet(job)))
+    found: dict[str, _Slice] = {}
+    for place in places:
+        part = _read(wanted, table, division, place)
+        if part.agent in found:
+            raise Refused(f"agent {part.agent!r} is there twice: name one folder of every agent")
+        found[part.agent] = part
+    missing = [name for name in division.names if name not in found]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise Refused(
+            f"the slice of agent {missing[0]!r}{more} is missing: run holdfast agent there, then gather again"
+        )
+    if len({part.release for part in found.values()}) > 1:
+        raise Refused("the slices were not made with one secret and version: run all agents with the same ones")
+    if len({part.common for part in found.values()}) > 1:
+        raise Refused(
+            "the agents did not make the same common noise, so nothing would hold: run them with the same versions of "
+            "everything on machines of one kind, with a new secret"
+        )
+    return found
+
+
+def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path) -> _Slice:
+    """Read a slice and check that it is one of this job, row by row."""
+    try:
+        sheet = json.loads((place / SHEET).read_text(encoding="utf-8"))
+        content = (place / VALUES).read_bytes()
+        header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
+        name, release, common = (str(sheet[key]) for key in ("agent", "release", "common"))
+        step = Fraction(wanted["step"])
+        values = [Fraction(row[-1]) / step for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, csv.Error):
+        raise Refused(f"{place} holds no slice that can be read: ask its agent for it again") from None
+    if {key: sheet.get(key) for key in wanted} != wanted:
+        raise Refused(f"the slice in {place} was made from another spec or other public files: ask for it again")
+    if sheet.get("sha256") != hashlib.sha256(content).hexdigest():
+        raise Refused(f"the slice in {place} was changed after it was made: ask its agent for it again")
+    if name not in division.names:
+        raise Refused(f"the slice in {place} is of an agent that the spec does not name: leave it out")
+    outputs = division.outputs(name)
+    named = [["" if text is None else str(text) for text in column[outputs]] for column in table.columns.values()]
+    if header != [*table.columns, "value"] or [row[:-1] for row in rows] != [
+        list(row) for row in zip(*named, strict=True)
+    ]:
+        raise Refused(f"the slice in {place} has not the rows of agent {name!r}: ask for it again")
+    if any(value.denominator != 1 or abs(value) >= 2**62 for value in values):
+        raise Refused(f"the slice in {place} has values off their grid: ask for it again")
+    return _Slice(name, release, common, step, np.array([int(value) for value in values], dtype=np.int64))

@@ -1,0 +1,1 @@
+"""What a reader has: the certificate of a release, its check, and the published files."""

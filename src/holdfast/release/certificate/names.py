@@ -1,0 +1,97 @@
+"""Which rows of a released table add up to which, found from their names alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.release.storage.tables import missing
+from holdfast.release.storage.totals import Values, first_unequal, totals
+
+Ints = npt.NDArray[np.int64]
+Columns = Mapping[str, npt.NDArray[Any]]
+
+
+def named_sums(values: Values, columns: Columns, kind: str, levels: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for what does not add up, by the names of the rows."""
+    names = {name: _codes(column) for name, column in list(columns.items())[1:-3]}
+    if kind == "hierarchy":
+        yield from _hierarchy(values, names, levels)
+    elif kind == "cube":
+        yield from _margins(values, names, np.arange(len(values)))
+
+
+def disagreement(values: Values, columns: Columns, margins: Sequence[Ints]) -> Iterator[str]:
+    """Yield a sentence if margins, each given by its rows, do not have the same sums over what they share."""
+    names = {name: _codes(column) for name, column in list(columns.items())[1:-3]}
+    rows = np.unique(np.concatenate([*margins, np.empty(0, dtype=np.int64)]))
+    yield from _margins(values, names, rows)
+
+
+def _codes(column: npt.NDArray[Any]) -> Ints:
+    """Number the names of a column from 1 on; 0 is no name."""
+    empty = missing(column)
+    codes = np.zeros(len(column), dtype=np.int64)
+    _, inverse = np.unique(np.asarray(column)[~empty].astype(str), return_inverse=True)
+    codes[~empty] = inverse + 1
+    return codes
+
+
+def _joint(parts: Sequence[Ints], count: int) -> Ints:
+    """Number the distinct combinations of several codes."""
+    joint = np.zeros(count, dtype=np.int64)
+    for part in parts:
+        _, joint = np.unique(joint * (int(part.max(initial=0)) + 1) + part, return_inverse=True)
+    return joint
+
+
+def _hierarchy(values: Values, names: Mapping[str, Ints], levels: Sequence[str]) -> Iterator[str]:
+    """Check every node against its children: the rows one level below with the same names so far."""
+    steps = [name for name in names if name in levels]
+    others = [codes for name, codes in names.items() if name not in levels]
+    if len(steps) < len(levels):
+        yield "the names do not show the hierarchy: a level has no column"
+        return
+    filled = np.stack([names[name] > 0 for name in steps])
+    depth = filled.sum(axis=0) - 1
+    if (depth < 0).any() or (filled != (np.arange(len(steps))[:, None] <= depth)).any():
+        yield "the names of a row skip a level"
+        return
+    for d in range(1, len(steps)):
+        path = _joint([*(names[name] for name in steps[:d]), *others], len(values))
+        above, below = np.flatnonzero(depth == d - 1), np.flatnonzero(depth == d)
+        place = np.full(int(path.max(initial=-1)) + 1, -1, dtype=np.int64)
+        place[path[above]] = np.arange(above.size)
+        if np.unique(path[above]).size < above.size:
+            yield f"two rows of the level {steps[d - 1]} have the same names"
+            return
+        parent = place[path[below]]
+        if (parent < 0).any():
+            yield f"row {below[np.argmax(parent < 0)]} has no row above it"
+            return
+        inner = np.unique(parent)
+        sums, sizes = totals(values[below], parent, above.size)
+        wrong = first_unequal(values[above[inner]], sums[inner], sizes[inner])
+        if wrong is not None:
+            yield f"row {above[inner[wrong]]} is not the sum of the rows below it"
+
+
+def _margins(values: Values, names: Mapping[str, Ints], rows: Ints) -> Iterator[str]:
+    """Check that every two margins have the same sums over the axes that they share."""
+    kept = _joint([(codes[rows] > 0).astype(np.int64) for codes in names.values()], rows.size)
+    groups = [rows[kept == margin] for margin in range(int(kept.max(initial=-1)) + 1)]
+    for one, two in combinations(groups, 2):
+        shared = [codes for codes in names.values() if codes[one[0]] and codes[two[0]]]
+        both = np.concatenate([one, two])
+        place = _joint([codes[both] for codes in shared], both.size)
+        count = int(place.max()) + 1
+        left, size = totals(values[one], place[: one.size], count)
+        right, more = totals(values[two], place[one.size :], count)
+        wrong = first_unequal(left, right, size + more)
+        if wrong is not None:
+            where = both[np.flatnonzero(place == wrong)]
+            yield f"the margins of rows {where[0]} and {where[-1]} have different sums over what they share"

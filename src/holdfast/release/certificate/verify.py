@@ -1,0 +1,392 @@
+"""Check a release from its files alone, as a stranger would: nothing here is shared with the code that made it.
+
+What must hold is tested exactly for whole numbers, and within 1e-9 of the size of the figures for real ones. The sums
+are found twice: from the row numbers in the certificate, and from the names in the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.privacy import Guarantee
+from holdfast.release.certificate.certificate import (
+    FILE,
+    Bound,
+    Certificate,
+    Holds,
+    Side,
+    Sum,
+    TableCertificate,
+    read_certificate,
+)
+from holdfast.release.certificate.names import disagreement, named_sums
+from holdfast.release.ledger.accounts import Account, Budget
+from holdfast.release.storage.files import sha256_of
+from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
+from holdfast.release.storage.totals import TOLERANCE, Values, first_unequal, totals
+
+if TYPE_CHECKING:
+    from holdfast.release.ledger.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked."""
+
+    name: str
+    ok: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was checked, and whether everything is as certified."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found wrong."""
+        return all(check.ok for check in self.checks)
+
+    @property
+    def differences(self) -> tuple[Check, ...]:
+        """What was found wrong."""
+        return tuple(check for check in self.checks if not check.ok)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the verdict as plain values that JSON can hold."""
+        return {"ok": self.ok, "checks": [vars(check) for check in self.checks]}
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{'holds ' if check.ok else 'BROKEN'}  {check.name}: {check.sentence}" for check in self.checks
+        )
+
+
+#: A test yields a sentence for everything that it finds wrong.
+Findings = Iterator[str]
+
+
+def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
+    """Check a release against its certificate; a folder that holds no release is refused.
+
+    With a ledger, also whether the release was charged there as certified.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise Refused(f"{place} is not a folder: name the folder of a release")
+    if not (place / FILE).exists():
+        raise Refused(f"{place} holds no {FILE}: name the folder of a release")
+    try:
+        certificate = read_certificate(place)
+    except Refused as refusal:
+        return Verdict((Check("certificate", False, str(refusal)),))
+    checks = [Check("certificate", True, "follows its schema and is as it was sealed")]
+    checks.append(_check("files", "every file is as certified, and there is no other", _files(place, certificate)))
+    checks.append(
+        _check("budget", "the tables together promise what is certified, as asked", budget_findings(certificate))
+    )
+    if ledger is not None:
+        checks.append(_check("ledger", "the release was charged as certified", _charge(ledger, certificate)))
+    for table in certificate.tables:
+        checks += _table(place, table)
+    return Verdict(tuple(checks))
+
+
+def _check(name: str, holds: str, findings: Findings) -> Check:
+    try:
+        wrong = next(findings, None)
+    except (duckdb.Error, OSError) as error:
+        wrong = f"a file cannot be read ({type(error).__name__})"
+    return Check(name, wrong is None, holds if wrong is None else wrong)
+
+
+def _files(folder: Path, certificate: Certificate) -> Findings:
+    listed = {FILE}
+    for file in certificate.files:
+        path = folder / file.name
+        listed.add(file.name)
+        if path.is_symlink() or not path.is_file():
+            yield f"{file.name} is missing"
+        elif path.stat().st_size != file.bytes or sha256_of(path) != file.sha256:
+            yield f"{file.name} is not the file that was certified"
+    for table in certificate.tables:
+        for name in (table.parquet, table.csv, table.measurements):
+            if name is not None and name not in listed:
+                yield f"{name} belongs to the table {table.name} but is not among the certified files"
+    for path in sorted(folder.iterdir()):
+        if path.name not in listed:
+            hidden = "the hidden file " if path.name.startswith(".") else ""
+            yield f"{hidden}{path.name} does not belong to the release"
+
+
+def budget_findings(certificate: Certificate) -> Findings:
+    """Say what is wrong with the sum of the tables' statements; a release asks before it charges."""
+    best = certificate.statements[0]
+    if best.void:
+        yield "the certificate promises nothing"
+        return
+    parts = tuple(tuple(table.statements) for table in certificate.tables)
+    asked = Budget.from_mapping(certificate.asked)
+    account = Account(certificate.title, certificate.unit, asked, parts)
+    if not account.spent:
+        yield f"the statements of the tables cannot be added up: {account.trouble}"
+    elif not asked.admits(account.spent[0]):
+        yield f"the tables together promise less than what was asked, {asked}"
+    plain = Account(certificate.title, certificate.unit, None, parts)
+    if not any(_covers(best, total) for total in (*plain.spent[:1], *account.spent[:1])):
+        yield "the certificate promises more than its tables do together"
+    found = certificate.deployment.privacy_loss.privacy_parameters
+    stated = {"epsilon": best.epsilon, "delta": best.delta or None, "rho": best.rho}
+    if dict(found) != {name: value for name, value in stated.items() if value is not None}:
+        yield "the parameters for the registry are not those of the first statement"
+
+
+def _charge(ledger: Ledger, certificate: Certificate) -> Findings:
+    found = next((entry for entry in ledger.entries() if entry.release == certificate.release), None)
+    if found is None:
+        yield "the release was not charged in this ledger"
+    elif found.parts != tuple(tuple(table.statements) for table in certificate.tables):
+        yield "the ledger was charged with other statements"
+    elif (found.unit, found.spec_hash) != (certificate.unit, certificate.spec_hash):
+        yield "the ledger was charged for another unit or spec"
+
+
+def _covers(claim: Guarantee, total: Guarantee) -> bool:
+    """Say whether a claim promises no more than a sum of statements: same neighbours and scope, no smaller number."""
+    if (claim.neighbours, claim.scope) != (total.neighbours, total.scope):
+        return False
+    if claim.status == "proved" and total.status != "proved":
+        return False
+    numbers = ((claim.epsilon, total.epsilon), (claim.rho, total.rho), (claim.mu, total.mu))
+    stated = all(mine is None or (theirs is not None and mine >= theirs) for mine, theirs in numbers)
+    return stated and (claim.epsilon is None or claim.delta >= total.delta)
+
+
+def _table(folder: Path, table: TableCertificate) -> list[Check]:
+    def check(name: str, holds: str, findings: Findings) -> Check:
+        return _check(f"{table.name}: {name}", holds, findings)
+
+    try:
+        columns = read_parquet(folder / table.parquet)
+        wrong = next(_shape(columns, table), None)
+    except (duckdb.Error, OSError) as error:
+        wrong = f"{table.parquet} cannot be read ({type(error).__name__})"
+    if wrong is not None:
+        return [Check(f"{table.name}: rows", False, wrong)]
+    values: Values = np.asarray(columns["value"])
+    kind = "whole numbers" if table.holds.whole else "numbers"
+    checks = [
+        Check(f"{table.name}: rows", True, f"{table.rows} rows of {kind} with the certified columns"),
+        check("copies", f"{table.csv} holds the same rows", _copies(columns, read_csv, folder / table.csv)),
+    ]
+    holds = table.holds
+    if holds.consistent:
+        checks.append(check("sums", "everything adds up", _sums(values, columns, table)))
+    if holds.nonnegative:
+        checks.append(check("signs", "no value is negative", _bound(values, np.arange(table.rows), Fraction(0), None)))
+    if holds.bounds:
+        checks.append(check("bounds", "every bounded value is within its bounds", _bounds(values, holds.bounds)))
+    if holds.orders:
+        checks.append(check("orders", "ordered values never fall", _orders(values, holds.orders)))
+    if holds.linear:
+        checks.append(check("linear rules", "every weighted sum is within its limits", _linear(values, holds.linear)))
+    if holds.either:
+        checks.append(check("either", "one side of every union holds", _either(values, holds.either)))
+    if holds.impossible:
+        checks.append(check("impossible", "every impossible cell is 0", _impossible(values, table)))
+    if holds.exact:
+        checks.append(
+            check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
+        )
+    checks.append(check("intervals", table.interval.sentence, _intervals(values, columns, table)))
+    if table.measurements is not None:
+        path = folder / table.measurements
+        checks.append(check("measurements", "every measurement belongs to a row", _measurements(path, table)))
+    return checks
+
+
+def _shape(columns: Columns, table: TableCertificate) -> Findings:
+    if list(columns) != [*table.columns, *FIGURES]:
+        yield f"{table.parquet} does not have the certified columns"
+        return
+    value = columns["value"]
+    if len(value) != table.rows:
+        yield f"{table.parquet} has {len(value)} rows and not {table.rows}"
+    if missing(value).any():
+        yield f"{table.parquet} has empty values"
+    if value.dtype != (np.int64 if table.holds.whole else np.float64):
+        yield f"the values of {table.parquet} are not {'whole numbers' if table.holds.whole else 'real numbers'}"
+    elif not np.isfinite(value).all():
+        yield f"{table.parquet} has values that are not finite"
+    levels = columns[table.columns[0]]
+    if missing(levels).any() or not set(np.unique(levels.astype(str)).tolist()) <= set(table.levels):
+        yield f"{table.parquet} has rows of a level that is not certified"
+    reached = [row for figure in table.holds.exact for rows in figure.rows for row in rows]
+    parts: list[Holds | Side] = [table.holds, *(side for sides in table.holds.either for side in sides)]
+    for part in parts:
+        listed = [*(each.rows for each in part.bounds), *(each.rows for each in part.linear), *part.orders]
+        reached += [row for rows in listed for row in rows]
+    reached += [row for open_ones in table.unprotected for run in open_ones.rows for row in run]
+    if max([*reached, *table.holds.impossible], default=0) >= table.rows:
+        yield "the certificate speaks of rows that the table does not have"
+
+
+def _copies(columns: Columns, read: Callable[[Path], Columns], path: Path) -> Findings:
+    copy = read(path)
+    if list(copy) != list(columns) or any(len(copy[name]) != len(columns[name]) for name in columns):
+        yield f"{path.name} has other columns or another number of rows"
+        return
+    for name, column in columns.items():
+        empty = missing(column)
+        if (missing(copy[name]) != empty).any():
+            yield f"{path.name} has other entries in the column {name}"
+            continue
+        there, here = np.asarray(copy[name])[~empty], np.asarray(column)[~empty]
+        try:
+            same = (there.astype(here.dtype) == here).all()
+        except ValueError:
+            same = False
+        if not same:
+            yield f"{path.name} has other entries in the column {name}"
+
+
+def _sums(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    if isinstance(table.holds.sums, list) and table.holds.sums:
+        whole = np.array([row for row, _ in table.holds.sums])
+        parts = np.concatenate([np.array(rows, dtype=np.int64) for _, rows in table.holds.sums])
+        group = np.repeat(np.arange(len(whole)), [len(rows) for _, rows in table.holds.sums])
+        if max(whole.max(), parts.max(initial=0)) >= table.rows:
+            yield "the certificate speaks of rows that the table does not have"
+            return
+        wrong = first_unequal(values[whole], *totals(values[parts], group, len(whole)))
+        if wrong is not None:
+            yield f"row {whole[wrong]} is not the sum of its parts"
+    yield from named_sums(values, columns, table.kind, table.levels)
+
+
+def _bounds(values: Values, bounds: Sequence[Bound]) -> Findings:
+    for bound in bounds:
+        low = None if bound.low is None else Fraction(bound.low)
+        high = None if bound.high is None else Fraction(bound.high)
+        yield from _bound(values, np.array(bound.rows, dtype=np.int64), low, high)
+
+
+def _bound(values: Values, rows: Any, low: Fraction | None, high: Fraction | None) -> Findings:
+    """Compare with inclusive limits: exactly for whole numbers, which pass a limit by whole steps."""
+    found, whole = values[rows], values.dtype.kind == "i"
+    if low is not None:
+        below = found < (math.ceil(low) if whole else float(low) - TOLERANCE * max(1.0, abs(float(low))))
+        if below.any():
+            yield f"row {rows[np.argmax(below)]} is below {low}"
+    if high is not None:
+        above = found > (math.floor(high) if whole else float(high) + TOLERANCE * max(1.0, abs(float(high))))
+        if above.any():
+            yield f"row {rows[np.argmax(above)]} is above {high}"
+
+
+def _orders(values: Values, orders: Sequence[Sequence[int]]) -> Findings:
+    for chain in orders:
+        found = values[np.array(chain, dtype=np.int64)]
+        room = 0 if values.dtype.kind == "i" else TOLERANCE * max(1.0, float(np.abs(found).max()))
+        falls = np.diff(found) < -room
+        if falls.any():
+            first = int(np.argmax(falls))
+            yield f"row {chain[first + 1]} is below row {chain[first]}"
+
+
+def _linear(values: Values, sums: Sequence[Sum]) -> Findings:
+    """Add in fractions, which lose nothing."""
+    for number, each in enumerate(sums):
+        if len(each.rows) != len(each.weights):
+            yield f"the weighted sum {number + 1} does not have one weight per row"
+            continue
+        terms = [Fraction(w) * Fraction(values[row].item()) for row, w in zip(each.rows, each.weights, strict=True)]
+        found = sum(terms, Fraction(0))
+        size = max([Fraction(1), *map(abs, terms)])
+        room = 0 if values.dtype.kind == "i" else Fraction(TOLERANCE) * size
+        if each.low is not None and found < Fraction(each.low) - room:
+            yield f"the weighted sum {number + 1} is below {each.low}"
+        if each.high is not None and found > Fraction(each.high) + room:
+            yield f"the weighted sum {number + 1} is above {each.high}"
+
+
+def _either(values: Values, unions: Sequence[Sequence[Side]]) -> Findings:
+    """Look for a side on which nothing is wrong, for every union."""
+    for number, sides in enumerate(unions):
+        wrong = [next(_side(values, side), None) for side in sides]
+        if all(found is not None for found in wrong):
+            yield f"no side of the union {number + 1} holds ({'; '.join(map(str, wrong))})"
+
+
+def _side(values: Values, side: Side) -> Findings:
+    if not (side.nonnegative or side.bounds or side.orders or side.linear):
+        yield "a side has no rules"
+    if side.nonnegative:
+        yield from _bound(values, np.arange(values.size), Fraction(0), None)
+    yield from _bounds(values, side.bounds)
+    yield from _orders(values, side.orders)
+    yield from _linear(values, side.linear)
+
+
+def _impossible(values: Values, table: TableCertificate) -> Findings:
+    rows = np.array(table.holds.impossible, dtype=np.int64)
+    yield from _bound(values, rows, Fraction(0), Fraction(0))
+
+
+def _exact(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    """Check what a stranger can know of exact figures: they are counts, and margins agree over what they share."""
+    margins = []
+    for figure in table.holds.exact:
+        if not all(figure.rows):
+            yield f"the exact figure {figure.figure} has no rows"
+            return
+        rows = np.array([row for rows in figure.rows for row in rows], dtype=np.int64)
+        group = np.repeat(np.arange(len(figure.rows)), [len(rows) for rows in figure.rows])
+        sums, sizes = totals(values[rows], group, len(figure.rows))
+        counts = np.rint(sums) if sizes.any() else sums
+        if (counts < 0).any() or first_unequal(counts, sums, sizes) is not None:
+            yield f"the exact figure {figure.figure} is not a count"
+        if rows.size == len(figure.rows):
+            margins.append(rows)
+    if table.kind == "cube":
+        yield from disagreement(values, columns, margins)
+
+
+def _intervals(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    low, high = columns["low"], columns["high"]
+    if table.interval.basis is None:
+        if not (missing(low).all() and missing(high).all()):
+            yield "intervals are given although nothing certifies them"
+    elif missing(low).any() or missing(high).any():
+        yield "intervals are missing"
+    elif not ((np.asarray(low) <= values) & (values <= np.asarray(high))).all():
+        yield "a value lies outside its interval"
+
+
+def _measurements(path: Path, table: TableCertificate) -> Findings:
+    columns = read_parquet(path)
+    if tuple(columns) != MEASUREMENTS:
+        yield f"{path.name} does not have the columns {', '.join(MEASUREMENTS)}"
+        return
+    rows = columns["row"]
+    if any(missing(column).any() for column in columns.values()):
+        yield f"{path.name} has empty entries"
+    elif rows.dtype != np.int64 or len(np.unique(rows)) != len(rows) or _outside(rows, table.rows):
+        yield f"{path.name} speaks of rows that the table does not have"
+    elif not (np.asarray(columns["standard_deviation"]) > 0).all():
+        yield f"{path.name} has measurements without noise"
+
+
+def _outside(rows: Any, count: int) -> bool:
+    return bool(len(rows)) and not 0 <= int(rows.min()) <= int(rows.max()) < count

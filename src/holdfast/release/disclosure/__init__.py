@@ -1,0 +1,1 @@
+"""What the exact figures of a job and of earlier releases determine, before anything is published."""

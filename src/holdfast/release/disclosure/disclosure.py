@@ -1,0 +1,318 @@
+"""What the exact figures of a job give away, together with each other and with those that were published before.
+
+Every table is looked at with its own exact figures, those of the job's other tables and those of earlier releases, read
+as sums of its outputs or cells; figures about columns that it lacks are summed over these first, or joined with its
+cells. Only figures that are published anyway are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.constraints import Constraint, invariant
+from holdfast.disclosure.figures import Contradiction, Known
+from holdfast.disclosure.pinned import Disclosure, disclosure
+from holdfast.release.disclosure.figure_rows import Joint, joint_cells, matches, outputs_of, read_all, single
+from holdfast.release.disclosure.public_words import (
+    Figures,
+    exact_values,
+    named_columns,
+    published,
+    system_of,
+    treatment,
+)
+from holdfast.release.job.unprotected import BEFORE, DETERMINED, Unprotected, in_words, listed
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Job, Table
+
+Ints = npt.NDArray[np.int64]
+
+#: Seconds that programs may take for one table.
+SECONDS = 60.0
+#: Sets of earlier figures that are tried one by one where not all agree, and the seconds programs may take for each.
+TRIES, TRIAL = 60, 1.0
+#: Outputs that a sentence names, and how far a figure may vary to be called narrow.
+NAMED, NARROW = 12, 2
+LOOKS = (
+    "Which other figures the exact ones determine depends on the data: release looks before it charges, and goes on "
+    "only if there is none or the spec says accept_disclosure: true."
+)
+#: Why figures are determined whatever the data are.
+SUMMED = "figures that other tables or earlier releases publish exactly, or sums of them"
+CONTRADICT = "earlier exact figures that contradict newer ones, as when records were corrected, are left aside"
+REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the spec to disclose these too"
+
+
+@dataclass(frozen=True, eq=False)
+class GivenAway:
+    """The ranges that are left for the figures of a table, and sentences about figures that were left aside.
+
+    `before` lists outputs that earlier releases published exactly and this table does not, by release. `sums` are
+    outputs that are figures of other tables or releases, or sums of them, whatever the data are.
+    """
+
+    table: Table
+    ranges: Disclosure | None
+    notes: tuple[str, ...] = ()
+    before: tuple[tuple[str, Ints], ...] = ()
+    sums: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def rows(self) -> Ints:
+        """The outputs that are determined although neither this table nor an earlier one publishes them exactly."""
+        if self.ranges is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.setdiff1d(self.ranges.pinned, np.concatenate([[], *(rows for _, rows in self.before)]))
+
+    @property
+    def open(self) -> Ints:
+        """The outputs that may be determined: the time did not suffice to tell."""
+        return np.zeros(0, dtype=np.int64) if self.ranges is None else self.ranges.undecided
+
+    @property
+    def entries(self) -> tuple[Unprotected, ...]:
+        """What was published before or is determined, level by level."""
+        earlier = [each for release, rows in self.before for each in listed(self.table, rows, BEFORE.format(release))]
+        return (*earlier, *listed(self.table, self.rows, DETERMINED))
+
+    @property
+    def words(self) -> list[str]:
+        """What was published before or is determined, in sentences."""
+        return in_words(self.table.name, self.entries)
+
+
+# --- what they give away --------------------------------------------------------------------------------------------
+
+
+def given_away(
+    job: Job, earlier: Sequence[Figures], answers: Sequence[npt.NDArray[Any]] | None = None
+) -> list[GivenAway]:
+    """Return what exact figures leave open in every table: earlier ones, and the job's own if its answers are given."""
+    own = [] if answers is None else published(job, answers)
+    alike = [each for each in earlier if each["treatment"] == treatment(job)]
+    notes: tuple[str, ...] = ()
+    if len(alike) < len(earlier):
+        notes = ("earlier exact figures about records that were kept or dropped by other rules are left aside",)
+    result = []
+    for number, table in enumerate(job.tables):
+        exact = [] if answers is None or not table.holding.exact else [_own(table, answers[number])]
+        others = [figures for figures in own if figures["table"] != table.name]
+        beside, before = read_all(table, others), read_all(table, alike)
+        told = dict.fromkeys((*notes, *beside.notes, *before.notes))
+        found = _ranges(table, exact, list(beside.known), list(before.known), tuple(told))
+        found = replace(found, before=_published_before(table, alike), sums=np.union1d(beside.outputs, before.outputs))
+        result.append(_with_joint_cells(found, exact, [*beside.known, *before.known], [*others, *alike]))
+    return result
+
+
+def published_before(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
+    """Return only what earlier releases published exactly and this one protects, which takes no time."""
+    alike = [each for each in earlier if each["treatment"] == treatment(job)]
+    return [GivenAway(table, None, before=_published_before(table, alike)) for table in job.tables]
+
+
+def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[str, Ints], ...]:
+    """The outputs that are earlier exact figures and not exact here; each under its last release."""
+    found: dict[int, str] = {}
+    for figures in earlier:
+        for group in figures["groups"]:
+            wanted = {tuple(values): i for i, values in enumerate(group["values"])}
+            if set(group["columns"]) <= set(named_columns(table)):
+                same = single(matches(outputs_of(table, group["columns"]), wanted))
+                found |= dict.fromkeys(same.tolist(), str(figures["release"]))
+    if table.holding.exact:
+        A = system_of(table).invariants.A
+        for row in A.indices[A.indptr[:-1][np.diff(A.indptr) == 1]].tolist():
+            found.pop(row, None)
+    releases = dict.fromkeys(found.values())
+    return tuple((name, np.array(sorted(row for row in found if found[row] == name))) for name in releases)
+
+
+def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
+    return Known(table.query, system_of(table), exact_values(table, truth))
+
+
+def _ranges(
+    table: Table, exact: list[Known], beside: list[Known], before: list[Known], notes: tuple[str, ...]
+) -> GivenAway:
+    """Return the ranges that the table's own figures, those of tables beside it and earlier ones leave."""
+    if not exact and not beside and not before:
+        return GivenAway(table, None, notes)
+    own = [*_structural(table), *exact]
+    known = [*own, *beside]
+    try:
+        found = _disclosed(table, [*known, *before], own, SECONDS)
+    except Refused as refusal:
+        if not before:
+            raise
+        return _ranges(table, exact, beside, [], (*notes, f"earlier exact figures are not looked at: {refusal}"))
+    if isinstance(found, Disclosure):
+        return GivenAway(table, found, notes)
+    if not before:
+        raise found
+    aside = (*notes, CONTRADICT)
+    kept = _agreeing(table, known, own, before)
+    for still in (kept, []):
+        if not any(each.figures.size for each in (*known, *still)):
+            return GivenAway(table, None, aside)
+        found = _disclosed(table, [*known, *still], own, SECONDS)
+        if isinstance(found, Disclosure):
+            return GivenAway(table, found, aside)
+    raise found
+
+
+def _with_joint_cells(found: GivenAway, exact: list[Known], others: list[Known], figures: list[Figures]) -> GivenAway:
+    """Add what figures about foreign columns tell beyond their sums, where that can be more."""
+    if found.ranges is None or CONTRADICT in found.notes:
+        return found
+    joint = joint_cells(found.table, figures)
+    if joint is None:
+        return found
+    if isinstance(joint, str):
+        return replace(found, notes=(*found.notes, joint))
+    own = [joint.lifted(each) for each in (*_structural(found.table), *exact)]
+    known = [*own, *(joint.lifted(each) for each in others), *joint.figures]
+    try:
+        more = _disclosed(found.table, known, own, SECONDS, joint)
+    except Refused as refusal:
+        return replace(found, notes=(*found.notes, f"figures about other columns are summed alone: {refusal}"))
+    if isinstance(more, Contradiction):
+        return replace(found, notes=(*found.notes, CONTRADICT))
+    narrower = Disclosure(
+        np.maximum(found.ranges.low, more.low),
+        np.minimum(found.ranges.high, more.high),
+        more.attained,
+        more.varies,
+        found.ranges.published,
+        found.table.query,
+    )
+    return replace(found, ranges=narrower)
+
+
+def _disclosed(
+    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None = None
+) -> Disclosure | Contradiction:
+    """Return the ranges, or the refusal of figures that contradict each other; only those of `own` are published."""
+    if any(each.system.branches for each in known):
+        return _on_any_side(table, known, own, seconds, joint)
+    plain = [replace(each, system=replace(each.system, branches=())) for each in own]
+    try:
+        return disclosure(known, table.query if joint is None else joint.query, seconds, plain)
+    except Contradiction as refusal:
+        return refusal
+
+
+def _on_any_side(
+    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None
+) -> Disclosure | Contradiction:
+    """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
+    either = next(each for each in known if each.system.branches)
+    others = [each for each in known if each is not either]
+    plain = replace(either, system=replace(either.system, branches=()))
+    outside = _disclosed(table, [*others, plain], own, seconds, joint)
+    if isinstance(outside, Contradiction):
+        return outside
+    each = seconds / len(either.system.branches)
+    sides = [
+        _disclosed(table, [*others, replace(either, system=side)], own, each, joint) for side in either.system.branches
+    ]
+    kept = [side for side in sides if isinstance(side, Disclosure)]
+    if not kept:
+        return next(side for side in sides if isinstance(side, Contradiction))
+    lows, highs = np.stack([side.low for side in kept]), np.stack([side.high for side in kept])
+    attained = np.all([side.attained for side in kept], axis=0)
+    apart = (lows != lows[0]).any(axis=0) | (highs != highs[0]).any(axis=0)
+    varies = np.any([side.varies for side in kept], axis=0) | (attained & apart)
+    return replace(outside, low=lows.min(axis=0), high=highs.max(axis=0), attained=attained, varies=varies)
+
+
+def _agreeing(table: Table, known: list[Known], own: list[Known], before: list[Known]) -> list[Known]:
+    """Return earlier figures, newest first, as far as they agree with the new ones and with each other."""
+    kept: list[Known] = []
+    waiting = list(before)
+    for _ in range(TRIES):
+        if not waiting:
+            break
+        newest = waiting.pop()
+        if isinstance(_disclosed(table, [*known, *kept, newest], own, TRIAL), Disclosure):
+            kept.append(newest)
+        elif newest.figures.size > 1:
+            waiting += _halves(newest)
+    return kept
+
+
+def _halves(known: Known) -> list[Known]:
+    """Split the figures of a release in two."""
+    parts = np.array_split(np.arange(known.figures.size), 2)
+    A, n = known.system.invariants.A, known.query.n
+    return [Known(known.query, invariant(sparse.csr_array(A[part])).system(n), known.figures[part]) for part in parts]
+
+
+def _structural(table: Table) -> list[Known]:
+    """What holds in the table for every dataset."""
+    rules: Constraint | None = None if table.constraint is None else table.constraint.structural
+    return [] if rules is None else [Known(table.query, rules.system(table.query.n), np.zeros(0, dtype=np.int64))]
+
+
+def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
+    """Refuse figures that exact ones determine, unless the spec accepts it; no figure is printed.
+
+    Which figures are sums of published ones is public and is said; which others are determined depends on the data.
+    """
+    if job.spec.accept_disclosure:
+        return
+    for each in found:
+        if each.rows.size:
+            count = f"{each.rows.size} other figure{'s' if each.rows.size > 1 else ''}"
+            sums = listed(each.table, np.intersect1d(each.rows, each.sums), SUMMED)
+            named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
+            raise Refused(
+                f"the exact figures determine {count} of the table {each.table.name!r}{named}, whatever epsilon says: "
+                f"{REMEDY}; nothing was charged or drawn"
+            )
+        if each.open.size:
+            raise Refused(
+                f"whether the exact figures determine {each.open.size} other figures of the table {each.table.name!r} "
+                f"could not be told in {SECONDS:.0f} seconds: {REMEDY}; nothing was charged or drawn"
+            )
+
+
+def in_sentences(found: GivenAway) -> list[str]:
+    """Say what published figures give away about a table."""
+    sentences = [f"{found.table.name}: {note}." for note in found.notes]
+    sentences += [f"{words}." for words in in_words(found.table.name, replace(found, ranges=None).entries)]
+    if found.ranges is None:
+        return sentences
+    ranges, labels = found.ranges, found.table.query.labels
+    if found.rows.size:
+        shown = ", ".join(f"{labels[i]} = {ranges.low[i]}" for i in found.rows[:NAMED].tolist())
+        more = f" and {found.rows.size - NAMED:,} more" if found.rows.size > NAMED else ""
+        sentences.append(f"{found.table.name}: figures that were published exactly already determine {shown}{more}.")
+    narrow = [i for i in ranges.narrow(NARROW).tolist() if ranges.width[i] > 0]
+    if narrow:
+        shown = ", ".join(f"{labels[i]} between {ranges.low[i]} and {ranges.high[i]}" for i in narrow[:NAMED])
+        more = f" and {len(narrow) - NAMED:,} more" if len(narrow) > NAMED else ""
+        sentences.append(f"{found.table.name}: they leave little open for {shown}{more}.")
+    if not found.rows.size and not narrow:
+        limited = int(((ranges.high < LARGEST) & ~ranges.published).sum())
+        sentences.append(
+            f"{found.table.name}: figures published exactly already limit {limited:,} others, none closely."
+        )
+    return sentences
+
+
+def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
+    """Say what is known before the job's own figures are: what earlier ones give away, and what release will ask."""
+    sentences = [words for found in given_away(job, earlier) for words in in_sentences(found)]
+    if any(table.holding.exact for table in job.tables):
+        accepted = "The spec accepts that the exact figures may determine others, which the certificate will list."
+        sentences.append(accepted if job.spec.accept_disclosure else LOOKS)
+    return sentences

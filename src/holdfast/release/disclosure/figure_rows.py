@@ -1,0 +1,242 @@
+"""Published figures as rows over a table's outputs or cells, or over cells that it has jointly with other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.constraints import invariant
+from holdfast.disclosure.figures import Known
+from holdfast.queries import histogram, workload
+from holdfast.release.disclosure.foreign import (
+    all_groups,
+    domain_of,
+    joined,
+    linked,
+    places,
+    summed,
+    tells_all,
+    values_of,
+)
+from holdfast.release.disclosure.public_words import Figures, Group, Relation, named_columns, relations
+from holdfast.release.table.public import Texts
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Table
+
+Ints = npt.NDArray[np.int64]
+#: Tables with more cells than this are looked at only where their own closed form applies.
+MOST_CELLS = 2_000_000
+#: Joint cells of a table and of figures with other columns beyond this number are not looked at one by one.
+MOST_JOINED = 5_000
+TOO_LARGE = (
+    f"some exact figures of other tables or earlier releases are not looked at, since this table has more than "
+    f"{MOST_CELLS:,} cells: what they determine together is not known"
+)
+TOO_WIDE = (
+    "exact figures about other columns are summed over these and not combined further, since they have more than "
+    f"{MOST_JOINED:,} cells with this table: what they determine together beyond the sums is not known"
+)
+NO_DOMAIN = (
+    "earlier exact figures about columns that this table lacks are left aside, since the ledger did not keep yet which "
+    "values these columns have"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Figures as rows of a table, the outputs that are figures or sums of them, and what was left out."""
+
+    known: tuple[Known, ...]
+    outputs: Ints
+    notes: tuple[str, ...]
+
+
+def read_all(table: Table, several: Iterable[Figures]) -> Readings:
+    """Read the figures of several tables as sums of a table's outputs where they are, otherwise of its cells."""
+    found = [_read(table, figures) for figures in several]
+    return Readings(
+        tuple(known for each in found for known in each.known),
+        np.unique(np.concatenate([*(each.outputs for each in found), np.zeros(0, dtype=np.int64)])),
+        tuple(dict.fromkeys(note for each in found for note in each.notes)),
+    )
+
+
+def _read(table: Table, figures: Figures) -> Readings:
+    found: list[Known | None] = []
+    rows: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    notes: dict[str, None] = {}
+    domain = domain_of(figures)
+    for number, group in enumerate(all_groups(figures)):
+        if domain is None and not set(group["columns"]) <= set(named_columns(table)):
+            notes[NO_DOMAIN] = None
+        for read in _without_foreign_columns(table, group, domain):
+            wanted = {tuple(values): i for i, values in enumerate(read["values"])}
+            counts = np.array(read["counts"], dtype=np.int64)
+            outputs = matches(outputs_of(table, read["columns"]), wanted)
+            if len({row for _, row in outputs}) == len(wanted):
+                found.append(_rows(table.query, outputs, counts))
+                if number < len(figures["groups"]):
+                    rows.append(single(outputs))
+            elif int(table.query.cells or 0) <= MOST_CELLS:
+                count = int(table.query.cells or 0)
+                cells = matches(enumerate(_rows_of(_cell_columns(table, read["columns"]), count)), wanted)
+                found.append(_rows(histogram(count), cells, counts))
+            else:
+                notes[TOO_LARGE] = None
+    return Readings(tuple(each for each in found if each is not None), np.concatenate(rows), tuple(notes))
+
+
+def _without_foreign_columns(table: Table, group: Group, domain: list[Relation] | None) -> Iterator[Group]:
+    """Figures with columns of the table alone: as they are, and summed over those that it lacks or codes otherwise."""
+    own, columns = set(named_columns(table)), group["columns"]
+    if set(columns) <= own:
+        yield group
+    if domain is None:
+        return
+    values = relations(table, set(columns))
+    keep = [name for name in columns if name in own and values_of(domain, name) == values_of(values, name)]
+    if len(keep) < len(columns):
+        found = summed(group, domain, keep)
+        if found["values"]:
+            yield found
+
+
+def matches(named: Iterable[tuple[int, tuple[Any, ...]]], wanted: dict[tuple[str, ...], int]) -> list[tuple[int, int]]:
+    """The places whose values are wanted, and which of the wanted."""
+    return [(place, wanted[values]) for place, values in named if values in wanted]
+
+
+def outputs_of(table: Table, columns: Sequence[str]) -> list[tuple[int, tuple[Any, ...]]]:
+    """The outputs that sum over all columns but these, with their values; a level of a hierarchy brings those above."""
+    own = np.ones(table.query.n, dtype=bool)
+    levels = () if table.layout.tree is None else table.layout.tree.levels
+    above = levels[: max((levels.index(name) for name in columns if name in levels), default=-1) + 1]
+    for name in named_columns(table):
+        own &= (table.columns[name] != None) == (name in columns or name in above)  # noqa: E711
+    found = np.flatnonzero(own)
+    return list(
+        zip(found.tolist(), _rows_of([table.columns[name][found] for name in columns], found.size), strict=True)
+    )
+
+
+def single(entries: list[tuple[int, int]]) -> Ints:
+    """The places that are alone in their row."""
+    listed = np.array(entries, dtype=np.int64).reshape(-1, 2)
+    counts = np.bincount(listed[:, 1]) if listed.size else np.zeros(0, dtype=np.int64)
+    return listed[counts[listed[:, 1]] == 1, 0]
+
+
+def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
+    return list(zip(*([str(text) for text in column] for column in columns), strict=True)) if columns else [()] * count
+
+
+def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
+    """The values of columns in every cell."""
+    if table.layout.tree is not None:
+        tree, by = table.layout.tree, table.layout.by
+        leaves = (tree.leaves[:, None] * by + np.arange(by)).ravel()
+        return [table.columns[name][leaves] for name in columns]
+    points = np.indices([key.size for key in table.keys]).reshape(len(table.keys), -1)
+    axes = [table.layout.names.index(name) for name in columns]
+    return [table.keys[a].values[-1][points[a]] for a in axes]
+
+
+def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | None:
+    if not entries:
+        return None
+    outputs, rows = (np.array(side, dtype=np.int64) for side in zip(*entries, strict=True))
+    used, row = np.unique(rows, return_inverse=True)
+    C = sparse.csr_array((np.ones(outputs.size, dtype=np.int64), (row, outputs)), shape=(used.size, query.n))
+    return Known(query, invariant(C).system(query.n), counts[used])
+
+
+# --- joint cells ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """The cells that a table has jointly with columns of other figures: a lifted query, and these figures as rows."""
+
+    query: Any
+    cell: Ints
+    figures: tuple[Known, ...]
+
+    def lifted(self, known: Known) -> Known:
+        """Read what is known about the table as known about the joint cells."""
+        return replace(known, query=_lifted(known.query, self.cell))
+
+
+def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
+    """Join a table with figures about other columns; None where sums over these tell all, or why it cannot be done."""
+    several = list(several)
+    small = int(table.query.cells or 0) <= MOST_JOINED
+    used = {name for figures in several for group in all_groups(figures) for name in group["columns"]}
+    own = relations(table, None if small else used)
+    groups: list[tuple[Group, list[Relation] | None]] = []
+    for figures in several:
+        domain = domain_of(figures)
+        if domain is not None:
+            names = _names(domain, own)
+            renamed = [(tuple(names[name] for name in columns), rows) for columns, rows in domain]
+            groups += [
+                ({**group, "columns": [names[name] for name in group["columns"]]}, renamed)
+                for group in all_groups(figures)
+            ]
+    columns = named_columns(table)
+    chosen = linked(groups, columns)
+    if not chosen or tells_all(chosen, set(columns)):
+        return None
+    parts = [part for group, domain in chosen for part in _used(domain or [], group["columns"])]
+    relation = joined([*own, *parts], MOST_JOINED) if small else None
+    if relation is None:
+        return TOO_WIDE
+    cell = _cells_of(own, relation)
+    found = []
+    for group, _ in chosen:
+        wanted = {tuple(values): i for i, values in enumerate(group["values"])}
+        at, row = places(relation, group["columns"], wanted)
+        entries = list(zip(at.tolist(), row.tolist(), strict=True))
+        found.append(_rows(histogram(len(relation[1])), entries, np.array(group["counts"], dtype=np.int64)))
+    return Joint(_lifted(table.query, cell), cell, tuple(each for each in found if each is not None))
+
+
+def _names(domain: list[Relation], own: list[Relation]) -> dict[str, str]:
+    """Call a column that is coded otherwise than in the table by its values too, so that it is another column."""
+    mine = {name for columns, _ in own for name in columns}
+    found = {}
+    for name in (name for columns, _ in domain for name in columns):
+        values = values_of(domain, name)
+        recoded = name in mine and values != values_of(own, name)
+        found[name] = f"{name} of {sorted(values)}" if recoded else name
+    return found
+
+
+def _used(domain: Sequence[Relation], columns: Sequence[str]) -> list[Relation]:
+    """A domain as far as these columns go."""
+    found = []
+    for own, rows in domain:
+        kept = [k for k, name in enumerate(own) if name in columns]
+        if kept:
+            distinct = dict.fromkeys(tuple(row[k] for k in kept) for row in rows)
+            found.append((tuple(own[k] for k in kept), list(distinct)))
+    return found
+
+
+def _cells_of(own: Sequence[Relation], relation: Relation) -> Ints:
+    """The table's cell to which every joint cell belongs."""
+    cell = np.zeros(len(relation[1]), dtype=np.int64)
+    for columns, rows in own:
+        at = [relation[0].index(name) for name in columns]
+        position = {row: i for i, row in enumerate(rows)}
+        cell = cell * len(rows) + np.array([position[tuple(row[k] for k in at)] for row in relation[1]], dtype=np.int64)
+    return cell
+
+
+def _lifted(query: Any, cell: Ints) -> Any:
+    return workload(sparse.csc_array(sparse.csc_array(query.columns)[:, cell]))

@@ -1,0 +1,153 @@
+"""Exact figures in public words: how many records have these values in these columns, and which values there can be.
+
+A figure in public words can be read again as a sum of cells of any other table that has the columns. The domain goes
+with it, so that whoever lacks a column can tell whether figures are about all of its values: only then their sum is a
+figure without the column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.constraints.system.rows import products
+from holdfast.disclosure import trees as pinned_trees
+from holdfast.disclosure.figures import Known
+from holdfast.release.table.public import Texts
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Job, Table
+
+Ints = npt.NDArray[np.int64]
+#: One table's figures in plain values: its name, how its records were treated, groups of figures with one set of
+#: columns each, groups of nodes of a hierarchy that these determine, and its domain.
+Figures = dict[str, Any]
+#: Figures with one set of columns: `columns`, `values` (one list for each figure) and `counts`.
+Group = dict[str, Any]
+#: A part of a domain: columns, and the combinations of their values that there are.
+Relation = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+
+def treatment(job: Job) -> str:
+    """Say which records are counted: figures are about the same records only where this is the same."""
+    data, unit = job.spec.data, job.spec.privacy.unit
+    parts: dict[str, Any] = {"unit": None if unit is None else unit.model_dump(mode="json")}
+    if data.nulls.rule != "refuse" or data.outside.rule != "refuse":
+        parts |= {"nulls": data.nulls.model_dump(mode="json"), "outside": data.outside.model_dump(mode="json")}
+        parts["public_files"] = sorted(job.public_files.values())
+    return json.dumps(parts, sort_keys=True)
+
+
+def published(job: Job, answers: Sequence[npt.NDArray[Any]]) -> list[Figures]:
+    """Return the exact figures of every table, read from the true answers."""
+    return [
+        _in_words(table, exact_values(table, truth), treatment(job))
+        for table, truth in zip(job.tables, answers, strict=True)
+        if table.holding.exact
+    ]
+
+
+def _in_words(table: Table, values: Ints, treated: str) -> Figures:
+    A = system_of(table).invariants.A
+    groups = _groups(table, A.indptr, A.indices, values)
+    outputs, counts = _implied(table, values)
+    implied = _groups(table, np.arange(outputs.size + 1), outputs, counts)
+    used = {name for group in (*groups, *implied) for name in group["columns"]}
+    domain = [
+        {"columns": list(columns), "values": [list(row) for row in rows]} for columns, rows in relations(table, used)
+    ]
+    return {"table": table.name, "treatment": treated, "groups": groups, "implied": implied, "domain": domain}
+
+
+def exact_values(table: Table, truth: npt.NDArray[Any]) -> Ints:
+    """The values of the exact figures, in the order of their rows."""
+    rows = system_of(table).invariants
+    return np.asarray(products(rows.A, np.asarray(truth, dtype=np.int64)[:, None])[:, 0], dtype=np.int64)
+
+
+def system_of(table: Table) -> Any:
+    """Everything that must hold in a table."""
+    assert table.constraint is not None
+    return table.constraint.system(table.query.n)
+
+
+def named_columns(table: Table) -> list[str]:
+    """The columns of the records that address the table's cells."""
+    left_out = ("level", table.layout.asked.root)
+    return [name for name in table.columns if name not in left_out]
+
+
+def relations(table: Table, used: set[str] | None = None) -> list[Relation]:
+    """The domain of a table, as far as these columns go: its cells are the product of the relations, last one fastest.
+
+    The levels of a hierarchy are one relation, every other column is one of its own.
+    """
+    tree, by = table.layout.tree, table.layout.by
+    names = named_columns(table)
+    parts: list[tuple[tuple[str, ...], list[Texts]]]
+    if tree is None:
+        parts = [((name,), [table.keys[a].values[-1]]) for a, name in enumerate(table.layout.names)]
+    else:
+        levels = tuple(name for name in names if name in tree.levels)
+        parts = [(levels, [table.columns[name][tree.leaves * by] for name in levels])]
+        parts += [
+            ((name,), [key.values[-1]]) for name, key in zip(table.layout.asked.categories, table.keys[1:], strict=True)
+        ]
+    found = []
+    for columns, texts in parts:
+        kept = [k for k, name in enumerate(columns) if used is None or name in used]
+        if kept:
+            rows = zip(*(map(str, texts[k]) for k in kept), strict=True)
+            found.append((tuple(columns[k] for k in kept), list(dict.fromkeys(rows))))
+    return found
+
+
+def _implied(table: Table, values: Ints) -> tuple[Ints, Ints]:
+    """The nodes of a hierarchy that its own exact ones determine, with their counts; none elsewhere.
+
+    A node is a sum where all below it are known, a difference where all beside it are, and 0 below a 0.
+    """
+    none = np.zeros(0, dtype=np.int64)
+    known = [Known(table.query, system_of(table), values)]
+    if not pinned_trees.accepts(known, table.query):
+        return none, none
+    try:
+        low, high = pinned_trees.ranges(known, table.query)
+    except Refused:
+        return none, none
+    single = low == high
+    single[system_of(table).invariants.A.indices] = False
+    return np.flatnonzero(single), low[single]
+
+
+def _groups(table: Table, starts: Any, outputs: Any, values: Ints) -> list[Group]:
+    """Write sums of outputs down by the columns and values that all their records share."""
+    if not outputs.size:
+        return []
+    names, count = named_columns(table), starts.size - 1
+    shared = np.zeros((len(names), count), dtype=bool)
+    texts = []
+    for k, name in enumerate(names):
+        column: Texts = table.columns[name][outputs]
+        labels, codes = np.unique([str(text) if text is not None else "" for text in column], return_inverse=True)
+        codes = np.where(column == None, -1, codes)  # noqa: E711
+        least, most = (ends.reduceat(codes, starts[:-1]) for ends in (np.minimum, np.maximum))
+        shared[k] = (least == most) & (least >= 0)
+        texts.append(labels[np.maximum(least, 0)])
+    groups = []
+    for pattern in np.unique(shared.T, axis=0):
+        members = np.flatnonzero((shared == pattern[:, None]).all(axis=0))
+        used = np.flatnonzero(pattern)
+        groups.append(
+            {
+                "columns": [names[k] for k in used],
+                "values": [[str(texts[k][i]) for k in used] for i in members.tolist()],
+                "counts": values[members].tolist(),
+            }
+        )
+    return groups

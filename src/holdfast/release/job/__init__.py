@@ -1,0 +1,1 @@
+"""A job made from a spec: mechanisms, methods, errors, what is not protected."""

@@ -1,0 +1,74 @@
+"""What a reader of a release must know besides its statements, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.release.job.methods import lists_tables
+from holdfast.release.job.protecting import outside_words
+from holdfast.release.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Job, Table
+
+SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
+ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
+LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
+
+
+def caveats(job: Job) -> tuple[str, ...]:
+    """Say how the records behind the tables were treated, and what a method promises less than was asked."""
+    exact = any(table.holding.exact for table in job.tables)
+    sentences = [*outside_words(job), *_about_records(job.spec, job.guarantee.scope, exact)]
+    sentences += [_not_measured(table) for table in job.tables if table.unmeasured]
+    for table in job.tables:
+        if table.chosen.last_resort:
+            sentences.append(f"{table.name}: {ESTIMATED}")
+    if any(lists_tables(table.mechanism) for table in job.tables):
+        sentences.append(LISTS)
+    if any(" more (" in item for statement in job.guarantees for item in statement.unprotected):
+        sentences.append(SHORTENED)
+    return tuple(sentences)
+
+
+def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
+    """How many persons change together: where figures are exact, one cannot come or go alone."""
+    sharing = exact and spec.privacy.neighbours == "add-remove" and spec.privacy.scope == "invariant-sharing"
+    return max(together, 2 if sharing else 1)
+
+
+def _not_measured(table: Table) -> str:
+    what = "level" if table.kind == "hierarchy" else "margin"
+    which = ", ".join(map(repr, table.unmeasured))
+    return (
+        f"{table.name}: no noisy answer is taken at the {what} {which}, to which shares give nothing; its figures "
+        "follow from the others"
+    )
+
+
+def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
+    sentences = []
+    for rule, what in ((spec.data.nulls, "with a missing value"), (spec.data.outside, "outside the public domain")):
+        if rule.rule == "refuse":
+            sentences.append(f"records {what} are refused: that there is a release says that there was none")
+        elif rule.rule == "drop":
+            sentences.append(f"records {what} are dropped; how many is not published")
+        else:
+            sentences.append(f"records {what} are counted as {rule.category!r}")
+    unit = spec.privacy.unit
+    if unit is not None:
+        sentences.append(
+            f"a person is a value of {unit.column!r}; of each person at most {unit.max_records} "
+            f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "
+            "record alone, before anything else is computed, exact figures included"
+        )
+        if persons_together(spec, 1, exact=exact) > 1:
+            sentences.append(
+                "where figures are exact, a person cannot come or go alone: the records that change are those of "
+                "several persons, of whom some leave and others come, or whose records become others"
+            )
+    if scope == "invariant-sharing":
+        sentences.append("the budget counts the statement about data that agree on every exactly published figure")
+    if len(spec.tables) > 1:
+        sentences.append("all tables count the same records")
+    return sentences

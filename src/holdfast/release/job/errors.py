@@ -1,0 +1,161 @@
+"""How wrong the figures will be: measured on simulated tables, from the spec and public guesses alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.constraints.system.parts import EQUALITIES
+from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
+from holdfast.randomness import seeded
+from holdfast.release.job.methods import Problem, made
+from holdfast.release.table.domain import Layout
+from holdfast.release.table.holding import Holding
+from holdfast.release.table.public import PublicFiles
+from holdfast.release.table.wording import in_words_of_the_spec
+
+#: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
+TABLES, NUMBERS = 2_000, 4_000_000
+#: Ways that solve a program for every table, and how many tables are simulated for them at most.
+SOLVED, SOLVED_TABLES = "program", 100
+#: The seed of plans: the same spec gives the same plan.
+SEED = 5
+#: How the errors are known.
+LAW = "from the law of the noise, which does not depend on the data"
+GUESS = "at the public guess of the spec; the errors depend on the data"
+FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
+
+#: Errors that are smaller than this part of the largest come from rounding: the figure is exact.
+NOTHING = 1e-9
+UNTOLD = "depend on the data, and nobody can tell them without a guess: add one to the table"
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Expected errors per level or margin; infinite where nobody can tell them."""
+
+    absolute: tuple[float, ...]
+    width: tuple[float, ...]
+    basis: str
+    tables: int
+
+    @property
+    def score(self) -> float:
+        """The mean over the levels of their mean absolute errors: every level counts the same."""
+        return float(np.mean(self.absolute))
+
+
+def errors(
+    layout: Layout, problem: Problem, mechanism: Mechanism, method: str, guess: npt.NDArray[np.int64] | None
+) -> Errors:
+    """Measure the errors of a calibrated mechanism, per level."""
+    most = SOLVED_TABLES if SOLVED in mechanism.method.split(", ") else TABLES
+    size = int(np.clip(NUMBERS // layout.query.n, 1, most))
+    try:
+        drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
+    except Refused as refusal:
+        if str(refusal) != DATA_DEPENDENT:
+            raise
+        if guess is not None:
+            drawn, basis = mechanism.simulate(guess, size, seeded(SEED)) - guess, GUESS
+        else:
+            far = _far_from_bounds(problem, mechanism, method, size)
+            if far is None:
+                unknown = (math.inf,) * len(layout.levels)
+                return Errors(unknown, unknown, UNTOLD, 0)
+            drawn, basis = far, FAR
+    drawn[np.abs(drawn) < NOTHING * np.abs(drawn).max()] = 0
+    mean, width = [], []
+    for level in range(len(layout.levels)):
+        at_level = drawn[:, layout.level_of == level]
+        mean.append(float(np.abs(at_level).mean()))
+        low, high = np.quantile(at_level, [0.025, 0.975])
+        width.append(float(high - low))
+    return Errors(tuple(mean), tuple(width), basis, size)
+
+
+def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:
+    """Draw the noise without the bounds, which change nothing far from them; None where only bounds make it a law.
+
+    Nor is anything told where every side of a union has equalities, so that no table is far from all of them, or where
+    the law is drawn exactly within the bounds, and without them only by a walk: that takes longer than a plan may.
+    """
+    sides = () if problem.unequal is None else problem.unequal.branches
+    if sides and all(any(part.kind in EQUALITIES for part in side.parts) for side in sides):
+        return None
+    try:
+        free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
+        if free.guarantee.status != "proved" and mechanism.guarantee.status == "proved":
+            return None
+        return free.noise(size, seeded(SEED))
+    except Refused:
+        return None
+
+
+def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[np.int64] | None:
+    """Return the answer for the public guess of the spec: a typical count per cell, or a public table of counts."""
+    guess = layout.asked.guess
+    if guess is None:
+        return None
+    cells = layout.query.cells
+    assert cells is not None
+    try:
+        if isinstance(guess, Decimal):
+            counts = np.full(cells, int(guess.to_integral_value()), dtype=np.int64)
+        else:
+            counts = _listed(layout, guess, files)
+        if found.impossible is not None:
+            counts = np.where(found.impossible, 0, counts)
+        answer = layout.query.answer(counts)
+    except (OverflowError, Refused) as trouble:
+        if hasattr(trouble, "line"):
+            raise
+        raise layout.spec.error(layout.place("guess"), "the guess is too large: counts stay below 2**62") from None
+    if found.all is not None:
+        missed = found.all.system(layout.query.n).violation(answer)
+        if missed is not None:
+            words = in_words_of_the_spec(layout, missed)
+            raise layout.spec.error(layout.place("guess"), f"the guess violates what must hold ({words})")
+    return np.asarray(answer, dtype=np.int64)
+
+
+def _listed(layout: Layout, file: str, files: PublicFiles) -> npt.NDArray[np.int64]:
+    """Read a public table of counts: one row per cell, with the columns of the keys and one called count."""
+    place, spec = layout.place("guess"), layout.spec
+    position = np.zeros(0, dtype=np.int64)
+    for i, key in enumerate(layout.keys):
+        own = key_columns(layout, i)
+        paths = list(zip(*(files.column(file, name, place).tolist() for name in own), strict=True))
+        missing = next((path for path in paths if path not in key.positions), None)
+        if missing is not None:
+            shown = " / ".join(str(part) for part in missing)
+            raise spec.error(place, f"the file {file!r} names {shown!r}, which is not in the domain", found=shown)
+        index = np.array([key.positions[path] for path in paths], dtype=np.int64)
+        position = index if i == 0 else position * key.size + index
+    counts = np.zeros(int(np.prod([key.size for key in layout.keys])), dtype=np.int64)
+    texts = files.column(file, "count", place)
+    try:
+        values = np.array([int(text or "") for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        values = np.array([-1])
+    if (values < 0).any():
+        raise spec.error(place, f"the column 'count' of {file!r} must hold whole numbers of 0 or more")
+    if np.unique(position).size < position.size:
+        raise spec.error(place, f"the file {file!r} names a cell twice")
+    counts[position] = values
+    return counts
+
+
+def key_columns(layout: Layout, number: int) -> tuple[str, ...]:
+    """The columns of a key under the names that public files use."""
+    if layout.tree is None:
+        return (layout.names[number],)
+    if number > 0:
+        return (layout.asked.categories[number - 1],)
+    return layout.names if layout.asked.match == "path" else layout.names[-1:]

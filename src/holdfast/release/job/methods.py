@@ -1,0 +1,191 @@
+"""The methods that can make a table: each a sentence of the two verbs over the same noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.constraints import Constraint
+from holdfast.mechanism.extended import Extended, extend
+from holdfast.mechanism.mechanism import Mechanism, gaussian, laplace
+from holdfast.privacy import Guarantee
+from holdfast.queries import Neighbours, Query
+from holdfast.release.table.wording import REAL
+from holdfast.subspace import GAUSSIAN, LAWS
+from holdfast.subspace.structure.cube_spaces import CubeSpaces
+
+#: Methods whose values are a function of noisy measurements and of nothing else.
+MOVES = ("onto", "topdown", "bluedown", "project")
+#: Methods whose noise is made for what is exact, and the law of each (SDP §3).
+EXTENDED = {f"extend-{law}": law for law in LAWS}
+#: Outputs of a table without structure for which `auto` looks for the optimal law: a plan takes seconds.
+MOST_SEARCHED = 100
+#: Noise of a smaller variance changes a whole figure once in 10¹⁸ releases: there is none.
+NEGLIGIBLE = 1e-18
+NO_NOISE = "so much is asked for that no noise is left: ask for less, or publish the figures as exact"
+#: Methods that draw the conditional law by a Markov chain of this name.
+CHAINS = ("walk", "metropolis")
+#: Methods that draw from a conditional law.
+DRAWN = ("given", "given-then-onto", *CHAINS)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Everything that a method must respect: the query, what must hold, and how the noise is shared out."""
+
+    query: Query
+    equal: Constraint | None
+    unequal: Constraint | None
+    neighbours: Neighbours
+    shares: dict[str, Any] | None
+    whole: bool
+    scope: str
+
+    @property
+    def free(self) -> Problem:
+        """The same without bounds: how it is far from them."""
+        return replace(self, unequal=None)
+
+    @property
+    def is_union(self) -> bool:
+        """Whether one of several sides must hold."""
+        return self.unequal is not None and self.unequal.is_union
+
+    def noise(self, law: str, method: str) -> Mechanism:
+        """The noise alone, at some scale: real where values need not be whole and the method does not move them.
+
+        Moved values are a function of the noisy answers, and whole noise does not leak through the bits of doubles.
+        """
+        whole = self.whole or method not in DRAWN
+        if law == "laplace":
+            return laplace(self.query, epsilon=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
+        return gaussian(self.query, rho=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
+
+
+def suited(problem: Problem, law: str) -> tuple[str, ...]:
+    """The methods that `auto` compares for a law of noise."""
+    if problem.equal is None and problem.unequal is None:
+        return ("noise",)
+    both = ("given-then-onto",) if problem.equal is not None and problem.unequal is not None else ()
+    level_by_level = ("topdown", "bluedown") if problem.query.tree is not None and not problem.is_union else ()
+    return ("given", "onto", *both, *level_by_level, *_made_for(problem, law))
+
+
+def _made_for(problem: Problem, law: str) -> tuple[str, ...]:
+    """The methods for exact figures in real tables without bounds."""
+    if problem.whole or problem.unequal is not None or problem.equal is None or not problem.equal.has_invariants:
+        return ()
+    if problem.shares is not None:
+        return ("project",)
+    # With one scale for all outputs, onto moves by the orthogonal projection already.
+    searched = problem.query.n <= MOST_SEARCHED or CubeSpaces.of(problem.query, problem.equal.system(problem.query.n))
+    return tuple(name for name in compared_extensions(law) if searched or name != "extend-optimal")
+
+
+def extensions(law: str) -> tuple[str, ...]:
+    """The methods whose noise is made for what is exact, for a law of noise."""
+    return tuple(name for name, form in EXTENDED.items() if (form in GAUSSIAN) == (law == "gaussian"))
+
+
+def fits(method: str, law: str) -> bool:
+    """Whether a method can be made of a law of noise."""
+    return method not in EXTENDED or method in extensions(law)
+
+
+def compared_extensions(law: str) -> tuple[str, ...]:
+    """Those of them that are worth comparing: the correlated law never has less squared error than the optimal one."""
+    return tuple(name for name in extensions(law) if name != "extend-correlated")
+
+
+def asked_for(method: str, law: str) -> tuple[str, ...]:
+    """The methods that a name in the spec stands for."""
+    return compared_extensions(law) if method == "extend" else (method,)
+
+
+def made(method: str, noise: Mechanism, problem: Problem) -> Mechanism:
+    """Apply a method to the noise."""
+    equal, unequal = problem.equal, problem.unequal
+    everything = equal if unequal is None else unequal if equal is None else equal & unequal
+    if everything is None:
+        return noise
+    if method == "noise":
+        raise Refused("noise alone holds nothing: choose another method, or leave hold out")
+    if method == "project" or method in EXTENDED:
+        return _equalities_only(method, noise, problem)
+    if method == "walk" and not problem.whole:
+        raise Refused("walk goes among whole tables: write numbers: whole in the table, or use given")
+    if method == "given" or method in CHAINS:
+        return noise.given(everything, method=method if method in CHAINS else None)
+    if method == "given-then-onto":
+        if equal is None:
+            raise Refused("given-then-onto needs something to be given, such as consistent: use onto")
+        return noise.given(equal) if unequal is None else noise.given(equal).onto(unequal, integer=problem.whole)
+    named = method if method in ("topdown", "bluedown") else None
+    return noise.onto(everything, integer=problem.whole, method=named)
+
+
+def _equalities_only(method: str, noise: Mechanism, problem: Problem) -> Mechanism:
+    """Project the noise, or make it on the null space of what is equal."""
+    if problem.unequal is not None:
+        raise Refused(
+            f"{method} holds sums, exact figures and other equalities, and not bounds, orders or either: leave those "
+            "out, or use given, onto or given-then-onto"
+        )
+    assert problem.equal is not None
+    if method == "project" and problem.whole:
+        raise Refused(f"{method} makes values that are not whole: write {REAL} in the table, or use given")
+    if method == "project":
+        return noise.onto(problem.equal, weights=None, integer=False)
+    law, kind = EXTENDED[method], noise.base.law.kind
+    if not fits(method, kind):
+        others = " or ".join(extensions(kind))
+        budget = "noise: laplace" if kind == "gaussian" else "delta beside epsilon, or rho"
+        raise Refused(f"{method} is not {kind.capitalize()} noise: write {budget} under privacy, or use {others}")
+    if problem.shares is not None:
+        raise Refused(f"{method} makes one law of noise for all levels: leave shares out, or use project")
+    # Whole noise is made wide, and then brought to its budget: noise of about a step may be too slow to draw.
+    amount: dict[str, Any] = {"rho": Fraction(1, 100) if problem.whole else 1} if law in GAUSSIAN else {"epsilon": 1}
+    return extend(problem.query, problem.equal, law=law, neighbours=problem.neighbours, integer=problem.whole, **amount)
+
+
+def counted(mechanism: Mechanism, scope: str) -> Guarantee:
+    """Return the statement that the budget counts: the one about all neighbours, or else that of the wanted scope."""
+    if mechanism.guarantee.scope == "all":
+        return mechanism.guarantee
+    holds = [each for each in mechanism.guarantees if not each.void]
+    found = next((each for each in holds if each.scope == scope), None)
+    if found is None:
+        others = ", ".join(dict.fromkeys(each.scope for each in holds))
+        raise Refused(f"no statement of scope {scope} holds for this method; privacy.scope can be {others}")
+    return found
+
+
+def calibrated(mechanism: Mechanism, scope: str, target: dict[str, Any]) -> Mechanism:
+    """Rescale the noise so that the counted statement meets its target; refuse what cannot be drawn."""
+    result = mechanism.calibrated(**target, scope=counted(mechanism, scope).scope)
+    _ = result.method  # a way to draw it must be known
+    if not (np.asarray(result.base.law.variances) > NEGLIGIBLE).all():
+        raise Refused(NO_NOISE)
+    return result
+
+
+def evidence(mechanism: Mechanism) -> tuple[str, ...]:
+    """How good noise made for exact figures is, in sentences; known from the law alone, never from data."""
+    if not isinstance(mechanism, Extended):
+        return ()
+    gap, notes = mechanism.evidence.gap, mechanism.evidence.notes
+    if gap is not None:
+        return (
+            f"its total squared error is within {100 * max(gap, 0):.2g} % of the least of any Gaussian noise",
+            *notes,
+        )
+    return (f"total squared errors at loss 1: {', '.join(notes)}",) if mechanism.law == "laplace" and notes else notes
+
+
+def lists_tables(mechanism: Mechanism) -> bool:
+    """Whether drawing lists all possible tables, of which the data can allow too many."""
+    return "enumeration" in mechanism.method.split(", ")

@@ -1,0 +1,144 @@
+"""What the statements of a job protect, column by column (THEORY §12), before anything is calibrated and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast.domains import Cube
+from holdfast.privacy.protection import Protected, Protection, counted, possible_cells, together_of
+from holdfast.queries.margin_counts import MarginCounts
+from holdfast.queries.neighbours import ADD_REMOVE
+from holdfast.queries.together.cube import Margins, complete_margins, cube_together
+from holdfast.queries.together.together import Column, Groups, Together, told
+from holdfast.release.table.domain import Layout
+from holdfast.release.table.holding import Holding
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Job, Table
+
+#: Said where tables have exact figures that cannot be looked at together.
+EACH_ALONE = (
+    "how many records must change together is counted for each table by itself: where several tables have exact "
+    "figures, more may be needed to keep them all"
+)
+
+
+def record_columns(laid: Layout) -> tuple[Column, ...]:
+    """The columns by which a table addresses its records, with the value of every cell in each."""
+    shape = [key.size for key in laid.keys]
+    points = np.unravel_index(np.arange(int(np.prod(shape, dtype=np.int64))), shape)
+    if laid.tree is None:
+        return tuple(
+            Column(name, point, key.values[0]) for name, key, point in zip(laid.names, laid.keys, points, strict=True)
+        )
+    tree, found = laid.tree, []
+    node = tree.leaves.copy()
+    for depth in range(len(tree.levels) - 1, -1, -1):
+        node = np.where(tree.depth[node] > depth, tree.parents[node], node)
+        if np.unique(node).size > 1:
+            found.append(Column(tree.levels[depth], node[points[0]], tree.names))
+    categories = zip(laid.asked.categories, laid.keys[1:], points[1:], strict=True)
+    return (*reversed(found), *(Column(name, point, key.values[0]) for name, key, point in categories))
+
+
+def needed(tables: Sequence[tuple[Layout, Holding]], kind: str) -> list[tuple[Together, ...]]:
+    """How many records must change together, for the columns of each table; nothing where no figure is exact."""
+    joint = _joint(tables, kind) if sum(bool(found.exact) for _, found in tables) > 1 else None
+    result: list[tuple[Together, ...]] = []
+    for laid, found in tables:
+        system = None if found.all is None else found.all.system(laid.query.n)
+        if system is None or not system.invariants.count or system.branches:
+            result.append(())
+        elif joint is not None:
+            result.append(tuple(_alike(column, kind, joint[column.name]) for column in record_columns(laid)))
+        else:
+            result.append(together_of(laid.query, system, kind, record_columns(laid)))
+    return result
+
+
+def _joint(tables: Sequence[tuple[Layout, Holding]], kind: str) -> dict[str, int | None] | None:
+    """The records that each column needs so that the exact margins of all tables stay; None where not all are cubes."""
+    shape: dict[str, int] = {}
+    kept: set[frozenset[str]] = set()
+    asked: set[frozenset[str]] = set()
+    for laid, found in tables:
+        system = None if found.all is None else found.all.system(laid.query.n)
+        if laid.tree is not None or (system is not None and possible_cells(laid.query, system) is not None):
+            return None
+        cube = Cube([key.size for key in laid.keys], laid.names)
+        shape |= dict(zip(cube.names, cube.shape, strict=True))
+        margins = laid.query.keep if isinstance(laid.query, MarginCounts) else (tuple(range(len(cube.shape))),)
+        asked |= {frozenset(cube.names[a] for a in margin) for margin in margins}
+        if system is not None and system.invariants.count:
+            exact = complete_margins(cube, system.invariants.A @ laid.query.columns)
+            if exact is None:
+                return None
+            kept |= {frozenset(cube.names[a] for a in margin) for margin in exact}
+    names = list(shape)
+
+    def numbers(sets: set[frozenset[str]]) -> Margins:
+        return tuple(tuple(a for a, name in enumerate(names) if name in each) for each in sets)
+
+    found_all = cube_together(tuple(shape.values()), numbers(kept), numbers(asked))
+    times = 2 if kind == ADD_REMOVE else 1
+    return (
+        None
+        if found_all is None
+        else {n: None if k is None else k * times for n, k in zip(names, found_all, strict=True)}
+    )
+
+
+def _alike(column: Column, kind: str, records: int | None) -> Together:
+    every = np.full(1, records or 0, np.int64)
+    return told(column, kind, Groups((np.unique(column.codes),), every, None, every))
+
+
+def most(found: Sequence[tuple[Together, ...]]) -> int:
+    """k*: the least number of records that can change everything that can change at all; 1 where nothing is exact."""
+    return max((each.records or 1 for table in found for each in table), default=1)
+
+
+def protection_of(table: Table) -> Protection | None:
+    """What the statements about a table protect; None where no figure is exact."""
+    together = table.choice.together
+    if not together:
+        return None
+    statements = {k: table.mechanism.about(k) for k in sorted({each.records for each in together if each.records})}
+    rows = tuple(Protected(each, statements.get(each.records or 0)) for each in together)
+    return Protection(together[0].kind, rows)
+
+
+def outside_words(job: Job) -> list[str]:
+    """Say what stays outside the statement that the budget counts, and what is not known."""
+    sentences = []
+    tables = [table for table in job.tables if table.protects is not None]
+    for table in tables:
+        assert table.protects is not None
+        left = table.protects.outside(job.guarantee.neighbours) if job.guarantee.scope == "invariant-sharing" else ()
+        if left:
+            most_needed = max(row.records or 0 for row in table.protects.rows)
+            sentences.append(
+                f"{table.name}: the total is about {job.guarantee.neighbours}, and {', '.join(left)} stay"
+                f"{'s' * (len(left) == 1)} outside: some of the values change only with up to "
+                f"{counted(most_needed, table.protects.kind)} together, which costs more"
+            )
+        unknown = [row.column for row in table.protects.rows if row.together.undecided]
+        if unknown:
+            sentences.append(f"{table.name}: it is not known how many records change all of {', '.join(unknown)}")
+    if len(tables) > 1 and _joint([(t.layout, t.holding) for t in job.tables], tables[0].protects.kind) is None:  # type: ignore[union-attr]
+        sentences.append(EACH_ALONE)
+    return sentences
+
+
+def in_words(job: Job) -> list[str]:
+    """Say for every column how many records must change together, and how strongly that is hidden."""
+    many = len(job.tables) > 1
+    return [
+        f"{f'{table.name}, ' if many else ''}{row}."
+        for table in job.tables
+        if table.protects is not None
+        for row in table.protects.rows
+    ]

@@ -1,0 +1,165 @@
+"""All figures of a table that nothing protects, level by level: those that are published exactly, and what they fix.
+
+A statement names the first few of them only; this is the whole list, short because rows that follow each other are
+written as runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.constraints import System
+from holdfast.given.prices.unions import ONE_SIDE, union_price
+from holdfast.mechanism.extended import Extended
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.privacy.invariants import moves_within, never_altered, open_frozen, stages
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Table
+
+PUBLISHED = "published exactly"
+FIXED = "no allowed change of records alters it"
+OUT_OF_REACH = "no allowed change of so many records alters it"
+DETERMINED = "determined by the exact figures"
+BEFORE = "published exactly before, in {}, so that the noise on it protects nothing"
+#: Up to so many figures of a level are named one by one in words.
+NAMED = 12
+
+
+@dataclass(frozen=True)
+class Unprotected:
+    """Figures of one level or margin. `rows` are the first and last row of every run in the released table.
+
+    Exact figures that are sums of rows have no rows of their own. `records`: how many records the allowed changes
+    alter together at most, where more might alter these figures; None for what is published or never changes.
+    """
+
+    why: str
+    level: str
+    figures: int
+    of: int
+    rows: tuple[tuple[int, int], ...]
+    records: int | None
+    names: tuple[str, ...]
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values."""
+        kept = ("why", "level", "figures", "of", "records")
+        return {name: getattr(self, name) for name in kept} | {"rows": [list(run) for run in self.rows]}
+
+    @property
+    def named(self) -> bool:
+        """Whether the words say exactly which figures are meant."""
+        return self.figures == self.of or bool(self.names)
+
+    def __str__(self) -> str:
+        if self.figures == self.of and self.figures > 1:
+            return f"{self.level} (all {self.of:,} figures)"
+        if self.names:
+            return f"{self.level} ({', '.join(self.names)})" if self.names != (self.level,) else self.level
+        return f"{self.level} ({self.figures:,} of {self.of:,} figures)"
+
+
+def unprotected(table: Table) -> tuple[Unprotected, ...]:
+    """Return everything in a table that no statement protects, in the order of its levels."""
+    exact = np.zeros(table.query.n, dtype=bool)
+    found = []
+    for figure in table.holds["exact"]:
+        own = [rows[0] for rows in figure["rows"] if len(rows) == 1]
+        exact[own] = True
+        if len(own) < len(figure["rows"]) or not figure["rows"]:
+            count = _count(table, figure)
+            found.append(Unprotected(PUBLISHED, figure["figure"], count, count, (), None, ()))
+    found = [*_by_level(table, exact, PUBLISHED, None), *found]
+    for records, frozen in _frozen(table.mechanism).items():
+        fixed = np.zeros(table.query.n, dtype=bool)
+        fixed[frozen] = True
+        found += _by_level(table, fixed & ~exact, FIXED if records is None else OUT_OF_REACH, records)
+    statement = table.mechanism.guarantee
+    if ONE_SIDE in statement.unprotected:
+        found.append(Unprotected(OUT_OF_REACH, "either", 1, 1, (), statement.records, ("which side holds",)))
+    return tuple(found)
+
+
+def listed(table: Table, rows: npt.NDArray[np.int64], why: str) -> tuple[Unprotected, ...]:
+    """Return figures that are not protected for a reason, in the order of the levels."""
+    chosen = np.zeros(table.query.n, dtype=bool)
+    chosen[rows] = True
+    return tuple(_by_level(table, chosen, why, None))
+
+
+def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
+    """Say what is not protected in a table, one sentence per reason."""
+    sentences = []
+    for why, records in dict.fromkeys((each.why, each.records) for each in found):
+        alike = [each for each in found if (each.why, each.records) == (why, records)]
+        reason = "no number of records alters" if why == FIXED else why
+        if records is not None:
+            reason = f"no allowed change of up to {records} record{'s' * (records > 1)} alters"
+        where = "" if all(each.named for each in alike) else "; the certificate lists their rows"
+        sentences.append(f"{table}: {reason}: {', '.join(map(str, alike))}{where}")
+    return sentences
+
+
+def _by_level(table: Table, chosen: npt.NDArray[np.bool_], why: str, records: int | None) -> list[Unprotected]:
+    found = []
+    for number, level in enumerate(table.levels):
+        at_level = table.level_of == number
+        rows = np.flatnonzero(chosen & at_level)
+        if rows.size:
+            few = rows.size <= NAMED
+            names = tuple(str(name) for name in table.query.labels[rows]) if few else ()
+            found.append(Unprotected(why, level, int(rows.size), int(at_level.sum()), _runs(rows), records, names))
+    return found
+
+
+def _runs(rows: npt.NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
+    """The first and last of every run of rows that follow each other."""
+    breaks = np.flatnonzero(np.diff(rows) > 1)
+    first = rows[np.concatenate([[0], breaks + 1])]
+    last = rows[np.concatenate([breaks, [rows.size - 1]])]
+    return tuple(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def _count(table: Table, figure: dict[str, Any]) -> int:
+    """How many values an exact margin has."""
+    axes = [] if figure["figure"] == "total" else figure["figure"].split(" × ")
+    return int(np.prod([table.keys[table.layout.names.index(axis)].size for axis in axes], dtype=np.int64))
+
+
+def _frozen(mechanism: Mechanism) -> dict[int | None, npt.NDArray[np.int64]]:
+    """The outputs that no allowed change alters, by how many records change together; None: by however many."""
+    system, base = _system(mechanism), mechanism.base
+    if system is None or base.query.cells is None:
+        return {}
+    if system.invariants.count:
+        reached: dict[int | None, npt.NDArray[np.int64]] = {}
+        for moves, frozen, never in stages(base, system):
+            if not moves.everything:
+                reached.setdefault(None, frozen[never[frozen]])
+                reached[moves.records] = frozen[~never[frozen]]
+        return reached
+    if not any(statement.unprotected for statement in mechanism.guarantees):
+        return {}  # nothing is fixed by what holds for all data
+    if system.branches:
+        price = union_price(base, system, mechanism.guarantee.neighbours)
+        if price is not None:
+            return {price.neighbours.records: np.array(price.frozen, dtype=np.int64)}
+    space = replace(system, branches=()).null_space(invariants=False)
+    moves = moves_within(base, space)
+    frozen, never = open_frozen(moves, space), never_altered(base, space, moves)
+    return {None: frozen[never[frozen]], moves.records: frozen[~never[frozen]]}
+
+
+def _system(mechanism: Mechanism) -> System | None:
+    """What the statements speak of: what the noise was made for or conditioned on, or else moved onto."""
+    if isinstance(mechanism, Extended):
+        return mechanism.system
+    if mechanism.condition is not None:
+        return mechanism.condition.system
+    return mechanism.moves[0].problem.system if mechanism.moves else None

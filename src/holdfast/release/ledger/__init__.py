@@ -1,0 +1,1 @@
+"""What was spent, for whom, and under which unit."""

@@ -1,0 +1,275 @@
+"""What releases about one dataset cost a record or a person together, and what a budget has left.
+
+Every table is charged with all statements that hold for it, the one that its budget counts first. They are added by
+the library's own rules (`privacy.compose`, THEORY §3): exact sums, rounded outwards once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from holdfast.arguments import Refused, positive, probability
+from holdfast.privacy import Guarantee, compose, for_records, inward
+from holdfast.privacy.guarantee import SCOPES
+from holdfast.privacy.words import figure
+from holdfast.queries import Neighbours
+from holdfast.release.ledger.units import Unit, about_persons, about_records
+
+#: A sum may pass its budget by one part in 10^12: ten times 0.1 is then 1, which it is not in doubles. What is
+#: reported as spent is the sum itself.
+SLACK = Fraction(1, 10**12)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent in all: epsilon alone, epsilon with delta, or rho alone."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+
+    @classmethod
+    def of(cls, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Budget:
+        """Read a budget from numbers of any kind, exactly."""
+        if (epsilon is None) == (rho is None):
+            raise Refused("a budget is epsilon, epsilon with delta, or rho: give exactly one of epsilon and rho")
+        if rho is not None and delta is not None:
+            raise Refused("delta goes with epsilon: give both, or rho alone")
+        return cls(
+            None if epsilon is None else positive("epsilon", epsilon),
+            None if delta is None else probability("delta", delta),
+            None if rho is None else positive("rho", rho),
+        )
+
+    @property
+    def limit(self) -> Fraction:
+        """The number that the sum must not pass: ε, or ρ."""
+        limit = self.rho if self.epsilon is None else self.epsilon
+        assert limit is not None
+        return limit
+
+    def together(self, parts: Sequence[Guarantee]) -> Guarantee:
+        """Return what the parts promise together, stated in the terms of this budget; refused where impossible."""
+        total = compose(parts, delta=self.delta)
+        if self.rho is not None and total.rho is None:
+            raise Refused("the budget is in rho and a release states none: set the budget as epsilon with delta")
+        if self.delta is None and self.rho is None and not total.pure:
+            raise Refused("the budget is epsilon alone and a release states a delta: set the budget with delta")
+        return total
+
+    def surely_admits(self, parts: Sequence[Guarantee]) -> bool:
+        """Say whether the plain sums show already that the parts stay within the budget; no is no answer.
+
+        The best sum at a δ takes a while for many parts, and a ledger is locked meanwhile.
+        """
+        plain = compose(parts)
+        if self.delta is None or plain.void:
+            return False
+        stated = [plain] if plain.epsilon is not None and plain.delta <= self.delta else []
+        if plain.rho is not None or plain.mu is not None:
+            stated.append(plain.at_delta(self.delta))
+        return any(self.admits(each) for each in stated)
+
+    def amount(self, total: Guarantee) -> Fraction:
+        """Return how much of the budget a statement uses."""
+        amount = total.rho if self.epsilon is None else total.epsilon
+        assert amount is not None
+        return Fraction(amount)
+
+    def admits(self, total: Guarantee) -> bool:
+        """Say whether a sum stays within the budget."""
+        return self.amount(total) <= self.limit * (1 + SLACK)
+
+    def as_mapping(self) -> dict[str, str]:
+        """Return the exact numbers as text, such as {"epsilon": "1/10"}."""
+        return {name: str(value) for name, value in vars(self).items() if value is not None}
+
+    @classmethod
+    def from_mapping(cls, found: Mapping[Any, str]) -> Budget:
+        """Read what `as_mapping` wrote."""
+        return cls.of(**{name: Fraction(value) for name, value in found.items()})
+
+    def __str__(self) -> str:
+        if self.epsilon is None:
+            return f"ρ = {_shown(self.limit)}"
+        delta = "" if self.delta is None else f", δ = {_shown(self.delta)}"
+        return f"ε = {_shown(self.epsilon)}{delta}"
+
+
+@dataclass(frozen=True)
+class Account:
+    """What was spent on one dataset for one unit. `parts` has all statements of every table, the counted one first.
+
+    Where the unit is a person, `kept` has for every part how many records of a person its release keeps at most: the
+    parts are then added up person by person, whatever these numbers are.
+    """
+
+    dataset: str
+    unit: str
+    budget: Budget | None
+    parts: tuple[tuple[Guarantee, ...], ...]
+    kept: tuple[int, ...] = ()
+
+    @cached_property
+    def _sums(self) -> tuple[tuple[Guarantee, ...], str | None]:
+        found: dict[str, Guarantee] = {}
+        tried: list[list[Guarantee]] = []
+        trouble = None
+        for scope in (None, *SCOPES):
+            try:
+                parts = self._alike(scope)
+                if parts is None or parts in tried:
+                    continue
+                tried.append(parts)
+                total = compose(parts) if self.budget is None else self.budget.together(parts)
+            except Refused as refusal:
+                trouble = trouble or str(refusal)
+            else:
+                found.setdefault(total.scope, about_records(total, set(self.kept)) if self.kept else total)
+        return tuple(found.values()), trouble
+
+    @property
+    def spent(self) -> tuple[Guarantee, ...]:
+        """What all tables promise together: the sum of what their budgets count, then one statement per other scope."""
+        return self._sums[0]
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the releases cannot be added up, where nothing can be said about all of them."""
+        if self.spent or not self.parts:
+            return None
+        return self._sums[1] or "some release has no statement that can be added to the others"
+
+    @property
+    def remaining(self) -> float | None:
+        """What is left of ε (at the budget's δ) or ρ, rounded down; None without a budget.
+
+        A release may cost this much for certain; noise that adds up better than its ε says may cost more.
+        """
+        if self.budget is None:
+            return None
+        if not self.parts:
+            return inward(self.budget.limit)
+        if not self.spent:
+            return 0.0
+        return max(0.0, inward(self.budget.limit - self.budget.amount(self.spent[0])))
+
+    @property
+    def allowed(self) -> dict[str, float] | None:
+        """The budget as numbers; None without one."""
+        if self.budget is None:
+            return None
+        return {name: float(Fraction(text)) for name, text in self.budget.as_mapping().items()}
+
+    @property
+    def left(self) -> dict[str, float] | None:
+        """What is left in the budget's own terms, such as {"epsilon": 0.5}; None without a budget."""
+        if self.budget is None or self.remaining is None:
+            return None
+        if self.budget.epsilon is None:
+            return {"rho": self.remaining}
+        delta = {} if self.budget.delta is None else {"delta": float(self.budget.delta)}
+        return {"epsilon": self.remaining, **delta}
+
+    @property
+    def words(self) -> str:
+        """What was spent so far and what is left, in one sentence."""
+        whom = Unit.read(self.unit).words
+        if self.trouble is not None:
+            return f"What was spent on this dataset per {whom} cannot be added up: {self.trouble}."
+        spent = f"On this dataset {_amount(self.spent, self.budget)} was spent so far per {whom}"
+        if self.budget is None:
+            return f"{spent}; no budget is set for it."
+        name = "ρ" if self.budget.epsilon is None else "ε"
+        left = f"{name} = {_shown(Fraction(self.remaining or 0.0))} is left"
+        return f"{spent}; its budget is {self.budget}, of which {left}."
+
+    def refusal(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None = None) -> str | None:
+        """Return the sentence that refuses one more release, given by its tables, or None if the budget admits it.
+
+        `max_records` is how many records of a person the release keeps, where the unit is a person.
+        """
+        if self.budget is None:
+            return None
+        new = tuple(map(tuple, parts))
+        kept = () if max_records is None else (max_records,) * len(new)
+        after = replace(self, parts=self.parts + new, kept=self.kept + kept)
+        if after._surely_admitted():
+            return None
+        where = f"the budget of {self.dataset!r} per {Unit.read(self.unit).words}"
+        if not after.spent:
+            return f"{where} cannot be checked: {after.trouble}"
+        if self.budget.admits(after.spent[0]):
+            return None
+        cost = self.budget.amount(replace(self, parts=new, kept=kept).spent[0])
+        name = "ρ" if self.budget.epsilon is None else "ε"
+        return (
+            f"{where} is {self.budget} and {name} = {_shown(Fraction(self.remaining or 0.0))} is left, "
+            f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget of ledger and spec"
+        )
+
+    def _surely_admitted(self) -> bool:
+        """Say whether plain sums show that the budget admits everything that is counted."""
+        try:
+            parts = self._alike(None)
+            return parts is not None and self.budget is not None and self.budget.surely_admits(parts)
+        except Refused:
+            return False
+
+    def _alike(self, scope: str | None) -> list[Guarantee] | None:
+        """Return a statement of every table, for one relation: the first ones, or those for a scope.
+
+        None where a table has no such statement.
+        """
+        chosen = [_statement(statements, scope) for statements in self.parts]
+        parts = [statement for statement in chosen if statement is not None]
+        if not parts or len(parts) < len(chosen):
+            return None
+        if self.kept:
+            parts = [about_persons(part, kept) for part, kept in zip(parts, self.kept, strict=True)]
+        return _same_relation(parts)
+
+
+def _statement(statements: Sequence[Guarantee], scope: str | None) -> Guarantee | None:
+    """Return a table's first statement, or the one for a scope: of this scope, or else of the next wider one."""
+    usable = [each for each in statements if not each.void]
+    if scope is None:
+        return usable[0] if usable else None
+    reach = SCOPES.index(scope)
+    covering = [each for each in usable if SCOPES.index(each.scope) <= reach]
+    return min(covering, key=lambda each: (reach - SCOPES.index(each.scope), each.rank), default=None)
+
+
+def _same_relation(parts: Sequence[Guarantee]) -> list[Guarantee]:
+    """Return the parts for one relation of neighbours: where they differ, all for replaced records.
+
+    *Guarantee:* a replaced record is one that is removed and one that is added, so a statement about 2k records
+    that come and go covers k that are replaced.
+    """
+    if len({part.neighbours.kind for part in parts}) == 1:
+        return list(parts)
+    return [_for_replaced(part) if part.neighbours.adds else part for part in parts]
+
+
+def _for_replaced(part: Guarantee) -> Guarantee:
+    doubled = for_records(part, 2 * part.records)
+    reason = f"{doubled.because.rstrip('. ')}; a replaced record is one removed and one added"
+    return replace(doubled, neighbours=Neighbours("replace-one", records=part.records), because=reason)
+
+
+def _amount(spent: Sequence[Guarantee], budget: Budget | None) -> str:
+    """Write how much the first statement allows, in the terms of the budget."""
+    if not spent:
+        return "nothing"
+    numbers = {"ε": spent[0].epsilon, "δ": spent[0].delta or None, "ρ": spent[0].rho}
+    if budget is not None:
+        numbers = {name: numbers[name] for name in (("ρ",) if budget.epsilon is None else ("ε", "δ"))}
+    return ", ".join(f"{name} = {figure(value)}" for name, value in numbers.items() if value is not None)
+
+
+def _shown(value: Fraction) -> str:
+    return f"{float(value):.6g}"

@@ -1,0 +1,1 @@
+"""The one place that sees records: sources and their tabulation."""

@@ -1,0 +1,1 @@
+"""The document that a curator writes, with the line of everything in it."""

@@ -1,0 +1,61 @@
+"""The parts of a spec: mappings with known keys, and what is wrong in them, said with its line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from holdfast.release.spec.places import Place, Places, SpecError
+from holdfast.release.spec.scalars import shown, wrong
+
+
+class Part(BaseModel):
+    """A part of the spec: frozen, and without keys that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, value: Any) -> Any:
+        if isinstance(value, cls):
+            return value
+        names = [field.alias or key for key, field in cls.model_fields.items()]
+        if not isinstance(value, dict):
+            raise wrong(f"must be a mapping with keys, found {shown(value)}", found=value, allowed=names)
+        for key in value:
+            if key not in names:
+                raise wrong(f"there is no key {str(key)!r} here", at=(str(key),), found=key, allowed=names)
+        return value
+
+
+def first_error(error: ValidationError, places: Places) -> SpecError:
+    """Turn the error that stands first in the file into a sentence."""
+    found = [_explained(each, places) for each in error.errors(include_url=False)]
+    return min(found, key=lambda each: each.line or 0)
+
+
+def _explained(each: Any, places: Places) -> SpecError:
+    place = _written(tuple(each["loc"]), places)
+    if each["type"] == "spec":
+        context = each["ctx"]
+        value = context["found"] if context["found"] != () else None
+        return places.error((*place, *context["at"]), context["sentence"], value, context["allowed"])
+    if each["type"] == "missing":
+        return places.error(place, "this key is missing")
+    if each["type"] == "string_pattern_mismatch":
+        sentence = f"must be lower-case letters, digits and hyphens, found {shown(each['input'])}"
+        return places.error(place, sentence, each["input"])
+    kind = "a list" if "tuple" in each["type"] or "list" in each["type"] else "a mapping"
+    kind = "a text" if "string" in each["type"] else kind
+    return places.error(place, f"must be {kind}, found {shown(each['input'])}", each["input"])
+
+
+def _written(loc: Place, places: Places) -> Place:
+    """Leave out the steps that pydantic adds for its own unions: keep those that are written in the file."""
+    place: Place = ()
+    for i, step in enumerate(loc):
+        missing = i == len(loc) - 1 and isinstance(step, str) and "[" not in step and "-" not in step
+        if (*place, step) in places.lines or missing:
+            place = (*place, step)
+    return place

@@ -1,0 +1,390 @@
+"""The spec: what a curator writes, checked key by key.
+
+`read_spec` returns frozen models. Everything that can be wrong without looking at the domain is refused here, with its
+line; what depends on the domain is refused later, through `Spec.error`, in the same form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
+
+from holdfast.release.spec.handling import REFUSE, HandlingRule
+from holdfast.release.spec.places import Place, Places, SpecError, read_yaml
+from holdfast.release.spec.rules import Holds
+from holdfast.release.spec.scalars import (
+    Cells,
+    Count,
+    Figure,
+    Name,
+    Names,
+    NotNegative,
+    Positive,
+    Probability,
+    Text,
+    as_list,
+    not_below_zero,
+    one_of,
+    shown,
+    wrong,
+    yes_or_no,
+)
+from holdfast.release.spec.sections import Part, first_error
+
+METHODS = (
+    "auto",
+    "given",
+    "onto",
+    "given-then-onto",
+    "topdown",
+    "bluedown",
+    "walk",
+    "metropolis",
+    "project",
+    "extend",
+    "extend-optimal",
+    "extend-gaussian",
+    "extend-correlated",
+    "extend-laplace",
+    "extend-k-norm",
+    "noise",
+)
+LEDGER_FILE = "holdfast-ledger.sqlite"
+#: The largest epsilon, or rho, of a release; far below it no figure is protected any more.
+MOST_ASKED = 200
+#: What a table can be; exactly one of them is written.
+KINDS = ("hierarchy", "histogram", "cube")
+
+
+class DataSpec(Part):
+    """Where the confidential records are, and the public domain of the tables."""
+
+    source: Text | None = Field(None, description="Confidential records: .parquet, .csv or .duckdb; read by release.")
+    table: Name | None = Field(None, description="The table inside a DuckDB file.")
+    name: Text | None = Field(None, description="Name of the dataset in the ledger; the source's path when left out.")
+    domain: Text | None = Field(None, description="Public file (.csv or .parquet), one row per place or cell.")
+    values: dict[Name, Figure] = Field(
+        default={}, description="Public values of single columns: a list, or a public file with that column."
+    )
+    columns: dict[Name, Name] = Field(default={}, description="How the records call a column: {zone: PULocationID}.")
+    nulls: HandlingRule = Field(REFUSE, description="Records with a missing value: refuse, drop or {category: NAME}.")
+    outside: HandlingRule = Field(REFUSE, description="Records outside the domain: refuse, drop or {category: NAME}.")
+
+
+class PersonUnit(Part):
+    """A person with several records; at most `max_records` of them are kept."""
+
+    column: Name
+    max_records: Count
+    key: Text | None = Field(None, description="Key of the hash that chooses the kept records; the dataset's name.")
+
+
+def _unit(value: Any) -> Any:
+    if value == "record":
+        return None
+    if not isinstance(value, dict):
+        raise wrong(f"found {shown(value)}", found=value, allowed=("record", "{column: NAME, max_records: NUMBER}"))
+    return value
+
+
+class BudgetSpec(Part):
+    """How much: epsilon, epsilon with delta, or rho."""
+
+    epsilon: Positive | None = None
+    delta: Probability | None = None
+    rho: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> BudgetSpec:
+        if (self.epsilon is None) == (self.rho is None):
+            found = "neither" if self.epsilon is None else "both"
+            raise wrong(f"say how much by epsilon (perhaps with delta) or by rho, found {found}")
+        if self.delta is not None and self.epsilon is None:
+            raise wrong("delta goes with epsilon; rho stands alone", at=("delta",))
+        return self
+
+
+class PrivacySpec(BudgetSpec):
+    """Whom the release protects, against which changes, and how strongly."""
+
+    unit: Annotated[
+        PersonUnit | None, BeforeValidator(_unit, json_schema_input_type=Literal["record"] | PersonUnit)
+    ] = Field(None, description="record, or {column: rider, max_records: 5}.")
+    neighbours: Annotated[str, one_of("add-remove", "replace-one")] = "add-remove"
+    noise: Annotated[str, one_of("laplace", "gaussian")] | None = Field(
+        None, description="Law of the noise; left out: by the budget."
+    )
+    scope: Annotated[str, one_of("invariant-sharing", "subspace")] = Field(
+        "invariant-sharing", description="With exact figures: the statement that the budget counts."
+    )
+    records: Count | None = Field(
+        None,
+        description="With exact figures: how many records (or persons) change together in the statement that the "
+        "budget counts; left out: as many as it takes to change everything that can change.",
+    )
+
+    @model_validator(mode="after")
+    def _protects(self) -> PrivacySpec:
+        for key in ("epsilon", "rho"):
+            asked = getattr(self, key)
+            if asked is not None and asked > MOST_ASKED:
+                sentence = (
+                    f"with {key} {asked:f} no noise is left and nothing is protected: ask for at most {MOST_ASKED}, or "
+                    "publish the figures as exact"
+                )
+                raise wrong(sentence, at=(key,), found=asked)
+        return self
+
+    @model_validator(mode="after")
+    def _law_fits(self) -> PrivacySpec:
+        if self.noise == "laplace" and self.rho is not None:
+            raise wrong("rho is met by gaussian noise; laplace noise is measured by epsilon", at=("noise",))
+        if self.noise == "gaussian" and self.epsilon is not None and self.delta is None:
+            raise wrong("gaussian noise needs delta beside epsilon, or rho", at=("noise",))
+        return self
+
+    @model_validator(mode="after")
+    def _persons_are_added(self) -> PrivacySpec:
+        many = self.unit is not None and self.unit.max_records > 1
+        if many and self.neighbours == "replace-one":
+            sentence = "persons with several records can have different numbers of them: use add-remove"
+            raise wrong(sentence, at=("neighbours",), found=self.neighbours)
+        return self
+
+
+def _guess(value: Any) -> Decimal | str:
+    return value if isinstance(value, str) and value.strip() else not_below_zero(value)
+
+
+class TableSpec(Part):
+    """One table: a hierarchy, a histogram or a cube."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] = Field("table", description="Name of its files.")
+    hierarchy: Names | None = Field(None, description="Columns of the levels, the top one first.")
+    root: Name | None = Field(None, description="Name of one node above all others.")
+    match: Annotated[str, one_of("leaf", "path")] = Field(
+        "leaf", description="Records name their place by the last level alone, or by all levels."
+    )
+    categories: Names = Field((), description="Columns that divide every node of a hierarchy.")
+    histogram: Name | None = Field(None, description="The column whose values are counted.")
+    cube: Names | None = Field(None, description="Columns that are the axes of a table.")
+    margins: tuple[Names, ...] | None = Field(
+        None, description="Margins that are measured, each a list of axes; [] is the total; left out: the cells."
+    )
+    shares: dict[Name, NotNegative] | None = Field(None, description="Budget per level or margin.")
+    share: Positive | None = Field(None, description="This table's part of the budget, relative to the others.")
+    numbers: Annotated[str, one_of("whole", "real")] = Field(
+        "whole", description="Whether published values must be whole."
+    )
+    guess: Annotated[
+        Decimal | str | None, BeforeValidator(_guess, json_schema_input_type=str | Annotated[float, Field(ge=0)])
+    ] = Field(None, description="Public guess of a typical count, or a public file with a column count.")
+    hold: Holds = ()
+    method: Annotated[str, one_of(*METHODS)] = "auto"
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> TableSpec:
+        found = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(found) != 1:
+            raise wrong(f"a table is one of {', '.join(KINDS)}, found {' and '.join(found) or 'none'}", allowed=KINDS)
+        for key in ("root", "match", "categories"):
+            if key in self.model_fields_set and found != ["hierarchy"]:
+                raise wrong(f"{key} goes with hierarchy, found {found[0]}", at=(key,))
+        if self.margins is not None and found != ["cube"]:
+            raise wrong(f"margins go with cube, found {found[0]}", at=("margins",))
+        return self
+
+    @model_validator(mode="after")
+    def _each_once(self) -> TableSpec:
+        for key in ("hierarchy", "cube", "categories"):
+            columns = getattr(self, key)
+            if key in self.model_fields_set and columns == () and key != "categories":
+                raise wrong("at least one column is needed, found none", at=(key,))
+            columns = columns or ()
+            twice = next((i for i, column in enumerate(columns) if column in columns[:i]), None)
+            if twice is not None:
+                raise wrong(f"the column {columns[twice]!r} is named twice", at=(key, twice), found=columns[twice])
+        both = next((column for column in self.categories if column in (self.hierarchy or ())), None)
+        if both is not None:
+            raise wrong(f"{both!r} is already a level of the hierarchy", at=("categories",), found=both)
+        return self
+
+    @property
+    def kind(self) -> str:
+        """What the table is."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+
+class LedgerSpec(Part):
+    """Where the ledger is, and how much may be spent there on this dataset in total."""
+
+    file: Text = LEDGER_FILE
+    budget: BudgetSpec | None = None
+
+
+class AgentsSpec(Part):
+    """Who makes the release together: one agent per node of a level or value of a column, or agents by name."""
+
+    by: Name | None = Field(None, description="One agent per node of this level, or per value of this column.")
+    agents: dict[Name, Annotated[tuple[Cells, ...], BeforeValidator(as_list)]] | None = Field(
+        None, description="What each agent holds: nodes, paths, or {column: value}."
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> AgentsSpec:
+        if (self.by is None) == (self.agents is None):
+            raise wrong(f"say who the agents are by one of by and agents, found {'both' if self.by else 'neither'}")
+        return self
+
+
+def _ledger(value: Any) -> Any:
+    return {"file": value} if isinstance(value, str) else value
+
+
+class Spec(Part):
+    """A whole spec. Paths in it are relative to the folder of the spec."""
+
+    title: Text
+    data: DataSpec
+    privacy: PrivacySpec
+    table: TableSpec | None = None
+    several: tuple[TableSpec, ...] = Field((), alias="tables", description="Several tables that share the budget.")
+    hold: Holds = Field((), description="What must hold in the one table.")
+    method: Annotated[str, one_of(*METHODS)] | None = None
+    ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
+    accept_disclosure: Annotated[bool, yes_or_no] = Field(
+        False, description="Release although the exact figures determine others, which are then disclosed with them."
+    )
+    distributed: AgentsSpec | None = Field(
+        None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
+    )
+    output_folder: Text = Field(alias="output", description="Folder that the release makes.")
+
+    _places: Places = PrivateAttr(default_factory=lambda: Places(Path("spec.yaml")))
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Spec:
+        if (self.table is None) == (not self.several):
+            found = "neither" if self.table is None else "both"
+            raise wrong(f"write table for one table or tables for several, found {found}")
+        if self.several:
+            for key in ("hold", "method"):
+                if key in self.model_fields_set:
+                    raise wrong(f"with several tables, {key} is written inside each of them", at=(key,))
+        elif self.table is not None:
+            for key in ("hold", "method"):
+                if key in self.model_fields_set and key in self.table.model_fields_set:
+                    raise wrong(f"{key} is written twice: here and inside table", at=(key,))
+        names = [table.name for table in self.several]
+        twice = next((i for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            sentence = f"every table needs its own name, but {names[twice]!r} occurs twice"
+            raise wrong(sentence, at=("tables", twice), found=names[twice])
+        return self
+
+    @model_validator(mode="after")
+    def _dropping_removes(self) -> Spec:
+        for key in ("nulls", "outside"):
+            if self.privacy.neighbours == "replace-one" and getattr(self.data, key).rule == "drop":
+                sentence = (
+                    "a record replaced by one that is dropped changes how many are counted, which replace-one does not "
+                    "cover: use refuse or {category: NAME} here, or neighbours: add-remove"
+                )
+                raise wrong(sentence, at=("data", key), found="drop")
+        return self
+
+    @model_validator(mode="after")
+    def _agents_fit(self) -> Spec:
+        if self.distributed is None:
+            return self
+        if self.several:
+            raise wrong("agents make one table: write table, and a release for each", at=("tables",))
+        if self.privacy.unit is not None:
+            sentence = "a person may have records with several agents, and none of them can count all: use unit: record"
+            raise wrong(sentence, at=("privacy", "unit"))
+        return self
+
+    # --- what others read --------------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Path:
+        """The spec's own file."""
+        return self._places.file
+
+    @property
+    def tables(self) -> tuple[TableSpec, ...]:
+        """All tables, with what must hold in each."""
+        if self.table is None:
+            return self.several
+        given = {key: getattr(self, key) for key in ("hold", "method") if key in self.model_fields_set}
+        return (self.table.model_copy(update={key: value for key, value in given.items() if value is not None}),)
+
+    def place(self, table: int, *steps: str | int) -> Place:
+        """Return where a key of a table is written."""
+        if self.several:
+            return ("tables", table, *steps)
+        if steps and steps[0] in self.model_fields_set and steps[0] in ("hold", "method"):
+            return steps
+        return ("table", *steps)
+
+    @property
+    def output(self) -> Path:
+        """The folder that the release makes."""
+        return self.resolve(self.output_folder)
+
+    @property
+    def ledger_file(self) -> Path:
+        """The ledger's file."""
+        return self.resolve(self.ledger.file)
+
+    @property
+    def person(self) -> str | None:
+        """How the records call the column of the persons; None where single records are protected."""
+        unit = self.privacy.unit
+        return None if unit is None else self.data.columns.get(unit.column, unit.column)
+
+    @property
+    def budget(self) -> BudgetSpec | None:
+        """What may be spent on the dataset in total, if the spec says so."""
+        return self.ledger.budget
+
+    def resolve(self, text: str) -> Path:
+        """Return a path of the spec as an absolute one."""
+        return Path(self.path.parent, Path(text).expanduser()).absolute()
+
+    @property
+    def canonical(self) -> str:
+        """The spec as JSON in one fixed form: comments, order of keys and layout do not matter."""
+        one_by_one = {"table", "several", "hold", "method"}
+        content = self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=one_by_one)
+        content["tables"] = [table.model_dump(mode="json", exclude_defaults=True) for table in self.tables]
+        return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def hash(self) -> str:
+        """The hash of the canonical form."""
+        return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
+
+    def written(self, place: Place) -> bool:
+        """Whether the file has this place, as it does not where a short form stands."""
+        return place in self._places.lines
+
+    def error(self, place: Place, sentence: str, found: Any = None, allowed: Any = ()) -> SpecError:
+        """Make the error for a place of this spec."""
+        return self._places.error(place, sentence, found, allowed)
+
+
+def read_spec(path: str | Path) -> Spec:
+    """Read and check a spec; every refusal names the line, the key, what was found and what is allowed."""
+    content, places = read_yaml(Path(path).absolute())
+    try:
+        spec = Spec.model_validate(content)
+    except ValidationError as error:
+        raise first_error(error, places) from None
+    spec._places = places
+    return spec

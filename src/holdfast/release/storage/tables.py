@@ -1,0 +1,58 @@
+"""Released tables as files: Parquet and CSV with the same rows, written and read by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.release.storage.files import sync_file
+from holdfast.release.storage.reading import quoted_text, rows_of, session
+
+#: The columns that follow the names of a row: the released value and its interval.
+FIGURES = ("value", "low", "high")
+#: The columns of the noisy answers: the row of the table, what was measured, and the noise's standard deviation.
+MEASUREMENTS = ("row", "value", "standard_deviation")
+
+Columns = dict[str, npt.NDArray[Any]]
+
+
+def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Path | None = None) -> None:
+    """Write columns of one length to Parquet, and to CSV if asked; durable when this returns."""
+    with session() as connection:
+        # Texts are taken as texts, whatever they look like and however late the first one comes.
+        connection.execute("SET pandas_analyze_sample = 0")
+        connection.register("columns_of_table", dict(columns))
+        connection.execute(f"COPY columns_of_table TO {_text(parquet)} (FORMAT parquet)")
+        if csv is not None:
+            connection.execute(f"COPY columns_of_table TO {_text(csv)} (FORMAT csv, HEADER, DELIMITER ',')")
+    for path in (parquet, csv):
+        if path is not None:
+            sync_file(path)
+
+
+def read_parquet(path: Path) -> Columns:
+    """Read a table's columns; what is empty is masked."""
+    return _read(path, "")
+
+
+def read_csv(path: Path) -> Columns:
+    """Read a table's columns as the texts they are written as; what is empty is masked."""
+    return _read(path, ", nullstr = '', allow_quoted_nulls = false")
+
+
+def _read(path: Path, options: str) -> Columns:
+    with session() as connection:
+        return dict(connection.execute(f"SELECT * FROM {rows_of(path, ',', options)}").fetchnumpy())
+
+
+def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Say which entries of a column are empty."""
+    return np.ma.getmaskarray(np.ma.asarray(column))
+
+
+def _text(path: Path) -> str:
+    return f"'{quoted_text(str(path))}'"

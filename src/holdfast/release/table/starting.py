@@ -1,0 +1,110 @@
+"""A commented spec to start from, made from a public domain file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from holdfast.arguments import Refused
+from holdfast.release.storage.reading import Unreadable, quoted_name, rows_of, session
+from holdfast.release.table.public import ENDS
+
+SPEC = """\
+# A spec for holdfast. `holdfast plan {file}` says what it promises and how wrong each figure will be, before any
+# confidential data is read; `holdfast release {file}` makes the release. `holdfast schema` describes every key.
+title: {title}
+
+data:
+  source: {source}        # confidential records: .parquet, .csv or .duckdb, one row per record
+  domain: {domain}        # public: the names of all places or values, never read from the records
+  nulls: refuse           # records with a missing value: refuse, drop, or {{category: NAME}}
+  outside: refuse         # records that are not in the domain: refuse, drop, or {{category: NAME}}
+
+privacy:
+  unit: record            # or {{column: person, max_records: 5}} where a person can have several records
+  neighbours: add-remove  # or replace-one
+  epsilon: 1.0            # with delta, or rho instead
+
+table:
+{table}
+
+hold:
+  - consistent            # sums add up
+  - nonnegative
+{exact}
+
+method: auto              # compares the methods that hold all of this and takes the most accurate one
+output: release           # the folder that is made
+ledger: holdfast-ledger.sqlite
+"""
+
+
+def starting_spec(
+    domain: str | Path, source: str = "records.parquet", file: str = "spec.yaml", written: str | Path | None = None
+) -> str:
+    """Return the text of a spec for the tables that a public file suggests; `written` is how the spec names it."""
+    path = Path(domain)
+    names, rows, distinct, nested = _columns(path)
+    levels = [name for name in names if nested[name] and distinct[name] <= rows]
+    levels = sorted(levels, key=lambda name: distinct[name])
+    if levels and distinct[levels[-1]] == rows and rows > 1:
+        table = f"  hierarchy: [{', '.join(map(_plain, levels))}]   # levels, the top one first\n  root: all"
+        exact = f"  # - exact: [{_plain(levels[0])}]    # published exactly, and so not protected"
+    elif len(names) == 1:
+        table = f"  histogram: {_plain(names[0])}"
+        exact = "  # - exact: total          # published exactly, and so not protected"
+    else:
+        table = (
+            f"  cube: [{', '.join(map(_plain, names))}]   # axes; margins: [[a], [a, b], []] measures margins instead"
+        )
+        exact = f"  # - exact: [{_plain(names[0])}]    # published exactly, and so not protected"
+    table += "\n  # guess: 100            # a public guess of a typical count, for the errors in the plan"
+    title = path.stem.replace("_", " ").replace("-", " ").capitalize()
+    return SPEC.format(
+        file=file,
+        title=_plain(title),
+        source=_plain(source),
+        domain=_plain(str(written or domain)),
+        table=table,
+        exact=exact,
+    )
+
+
+def _plain(text: str) -> str:
+    """Write a text so that YAML reads it back as it is."""
+    simple = text.replace("_", "").replace("-", "").replace(" ", "").replace(".", "").replace("/", "")
+    reserved = text.lower() in ("null", "true", "false", "yes", "no", "on", "off")
+    if simple.isalnum() and simple[0].isalpha() and text == text.strip() and text[0].isalnum() and not reserved:
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool]]:
+    """Return the columns, the number of rows, distinct values per column, and which columns nest in each other."""
+    if not path.name.endswith(ENDS):
+        raise Refused(f"a domain file must end in {' or '.join(ENDS)}, found {path.name!r}")
+    if not path.exists():
+        raise Refused(f"there is no domain file {str(path)!r}")
+    with session() as engine:
+        try:
+            reader = rows_of(path)
+            names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}").fetchall()]
+
+            def count(*columns: str) -> int:
+                listed = ", ".join(map(quoted_name, columns))
+                query = f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {reader})"
+                return int(engine.execute(query).fetchall()[0][0])
+
+            rows = int(engine.execute(f"SELECT count(*) FROM {reader}").fetchall()[0][0])
+            distinct = {name: count(name) for name in names}
+            # A chain from the finest column up: each further column must be determined by the one below it.
+            nested, below = dict.fromkeys(names, False), None
+            for name in sorted(names, key=lambda each: -distinct[each]):
+                if below is None or (count(name, below) == distinct[below] and distinct[name] < distinct[below]):
+                    nested[name], below = True, name
+        except (duckdb.Error, Unreadable):
+            raise Refused(f"the domain file {path.name!r} cannot be read: a CSV file needs a header") from None
+    if rows == 0:
+        raise Refused(f"the domain file {path.name!r} has no rows")
+    return names, rows, distinct, nested

@@ -1,0 +1,64 @@
+"""What the library says to a programmer, said as a spec does: figures by their names, remedies by their keys."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.release.table.domain import Layout
+
+#: How a spec allows values that are not whole.
+REAL = "numbers: real"
+_REMEDIES = {
+    "use onto(..., integer=False)": f"use onto with {REAL}",
+    "use law='laplace', or laplace(...).given(...)": "use extend-laplace or given",
+    "use law='gaussian' or law='laplace'": "use extend-gaussian or extend-laplace",
+    "use integer=False, Laplace noise, or onto()": "use noise: laplace, or method: onto",
+    "this mechanism promises no rho: calibrate to what it does promise": (
+        "this method promises no rho here: write epsilon and delta instead, or use another method"
+    ),
+    "use laplace(...).given(...), whose": "use given, whose",
+    "pass integer=False": f"write {REAL} in the table",
+    "use integer noise and integer=True": "write numbers: whole in the table",
+    "use integer=True": "write numbers: whole in the table",
+    "integer=False": REAL,
+    "consistent(tree)": "consistent",
+    ", norm='l2'": "",
+    "; otherwise leave method out": "; otherwise write method: auto",
+}
+_ONE = re.compile(r"\b(the output |the entry )?at position (\d+)")
+_TWO = re.compile(r"\bthe outputs at positions (\d+) and (\d+)")
+_LISTED = re.compile(r"\b(fixed|between)\((?:(\S+), (\S+), )?at=\[([0-9, ]+)( and \d+ more)?\]\)")
+_EVERYWHERE = re.compile(r"\bbetween\((\S+), ([^\s,()]+)\)")
+_WHOLE = re.compile(r"\bconsistent\(\d+ outputs\)")
+
+
+_LAW = re.compile(r"law='([a-z-]+)'")
+_FRACTION = re.compile(r"\bFraction\((\d+), (\d+)\)")
+
+
+def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
+    """Say a sentence of the library in the words of a spec."""
+
+    def name(position: str) -> str:
+        return f"{layout.query.labels[int(position)]!r}"
+
+    def one(found: re.Match[str]) -> str:
+        return name(found[2]) if found[1] else f"(at {name(found[2])})"
+
+    def listed(found: re.Match[str]) -> str:
+        rule, low, high, positions, more = found.groups()
+        names = ", ".join(map(name, positions.split(", "))) + (more or "")
+        return f"impossible: {names}" if rule == "fixed" else f"{limits(low, high)} at {names}"
+
+    def limits(low: str, high: str) -> str:
+        if high == "inf":
+            return f"at least {low}"
+        return f"at most {high}" if low == "−inf" else f"between {low} and {high}"
+
+    for old, new in _REMEDIES.items():
+        sentence = sentence.replace(old, new)
+    sentence = _LAW.sub(r"extend-\1", sentence)
+    sentence = _FRACTION.sub(lambda found: f"{int(found[1]) / int(found[2]):.6g}", sentence)
+    sentence = _WHOLE.sub("consistent", _LISTED.sub(listed, sentence))
+    sentence = _EVERYWHERE.sub(lambda found: limits(found[1], found[2]), sentence)
+    return _ONE.sub(one, _TWO.sub(lambda found: f"{name(found[1])} and {name(found[2])}", sentence))

@@ -1,0 +1,1 @@
+"""Gaussian laws on a null space: dense, projected, correlated, optimal."""

@@ -1,0 +1,1 @@
+"""The k-norm mechanism: its body, and uniform draws from it."""

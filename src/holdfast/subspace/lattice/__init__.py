@@ -1,0 +1,1 @@
+"""Whole noise on the lattice of a null space."""

@@ -1,0 +1,1 @@
+"""The least error over all Gaussian laws, with a gap as evidence."""

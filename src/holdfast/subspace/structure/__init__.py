@@ -1,0 +1,1 @@
+"""Null spaces with structure: hierarchies, cubes, leaves."""

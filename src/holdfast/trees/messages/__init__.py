@@ -1,0 +1,1 @@
+"""Exact draws on a hierarchy: messages up, choices down."""

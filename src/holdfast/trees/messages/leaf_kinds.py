@@ -1,0 +1,142 @@
+"""The kinds of leaves: leaves with one law and the same bounds on noise are alike, and what is known of them is shared.
+
+Bounds far from the truth are left out of the kinds, so that there are few; where leaves are pulled so hard that such
+bounds matter, they are kept. The weights of every law are tabled as far as any bound that is kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
+from holdfast.noise.precision import ball, double, working_precision
+from holdfast.trees.messages.responses import Ints, Laws, Leaves, Reals
+from holdfast.trees.shape.forest import Forest
+
+Bools = npt.NDArray[np.bool_]
+
+#: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
+#: probability below 1e-19 each) is drawn again as a whole, which is the same law.
+FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
+#: The same for leaves that others, mostly empty, pull so hard that they hardly resist.
+FARTHER = 540
+#: Longest table of a leaf's weights.
+LONGEST = 1 << 20
+TOO_WIDE = "the noise is too wide for exact draws on this hierarchy: use onto(..., integer=False) or a larger epsilon"
+
+
+def measured_laws(law: Independent) -> tuple[Laws, list[int]]:
+    """The measured laws, and for each law of the noise its place among them; −1: not measured."""
+    measured = [each for each in law.laws if each is not None]
+    places: list[int] = []
+    rates: list[float] = []
+    for each in law.laws:
+        places.append(-1 if each is None else len(rates))
+        if isinstance(each, IntegerLaplace):
+            rates.append(float(1 / each.scale))
+        elif isinstance(each, IntegerGaussian):
+            rates.append(float(1 / (2 * each.sigma2)))
+    return Laws(isinstance(measured[0], IntegerLaplace), np.array(rates)), places
+
+
+def limits(laws: Laws, pulled: Bools | None) -> Ints:
+    """For each measured law, how far from 0 bounds are kept: in general, and where a leaf is pulled hard."""
+    usual = FAR_LAPLACE if laws.laplace else FAR_GAUSSIAN
+    farther = FARTHER if laws.laplace and pulled is not None else usual
+    far = np.stack([usual / laws.slope, farther / laws.slope])
+    if not (np.isfinite(far).all() and far.max() < LONGEST):
+        raise Refused(TOO_WIDE)
+    return np.asarray(np.ceil(far) + 2, dtype=np.int64)
+
+
+def weights(law: Independent, longest: int) -> Reals:
+    """The weights of 0, 1, 2, … up to the longest noise under each measured law, each within an ulp or so."""
+    rows = []
+    with working_precision(96):
+        for each in law.laws:
+            if isinstance(each, IntegerLaplace):
+                ratio = (-ball(1 / each.scale)).exp()
+                row, power = [], ball(1)
+                for _ in range(longest + 1):
+                    row.append(double(power))
+                    power = power * ratio
+                rows.append(row)
+            elif isinstance(each, IntegerGaussian):
+                rate = ball(1 / (2 * each.sigma2))
+                rows.append([double((-rate * (b * b)).exp()) for b in range(longest + 1)])
+    return np.array(rows)
+
+
+def kinds_of_leaves(
+    forest: Forest, law_of: Ints, low: Ints, high: Ints, pulled: Bools | None, far: Ints
+) -> tuple[Leaves, Ints]:
+    """The kinds of leaves and the kind of every output (0 where it is no free leaf); `far` are the limits of bounds."""
+    if (law_of[forest.is_leaf & ~forest.exact] < 0).any():
+        raise Refused("a leaf that is not measured cannot be drawn so far: measure it")
+    span = int(far.max()) + 2
+    pulled = np.zeros(0, dtype=np.bool_) if pulled is None else pulled
+    key = _leaf_keys(forest.is_leaf, forest.exact, law_of, low, high, pulled, far, span)
+    largest = int(key.max(initial=0)) + 1
+    if largest <= max(1 << 24, 8 * key.size):
+        values, kind = _numbered(key, largest)
+    else:
+        values, kind = np.unique(key, return_inverse=True)
+    rest, key_high = np.divmod(values, span)
+    kind_law, key_low = np.divmod(rest, span)
+    kind_low = np.where(key_low == span - 1, -LARGEST, -key_low)
+    kind_high = np.where(key_high == span - 1, LARGEST, key_high)
+    return Leaves(kind_law, kind_low, kind_high), np.asarray(kind, dtype=np.int64)
+
+
+@numba.njit(cache=True, nogil=True)
+def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any) -> Any:
+    """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
+    key = np.zeros(law.size, np.int64)
+    for v in range(law.size):
+        if is_leaf[v] and not exact[v]:
+            limit = limits[1 if pulled.size and pulled[v] else 0, max(law[v], 0)]
+            below = -low[v] if low[v] > -limit else span - 1
+            above = high[v] if high[v] < limit else span - 1
+            key[v] = (law[v] * span + below) * span + above
+    return key
+
+
+@numba.njit(cache=True, nogil=True)
+def _numbered(key: Any, largest: Any) -> Any:
+    """The distinct keys in order, and the place of each key among them."""
+    place = np.zeros(largest, np.int64)
+    for i in range(key.size):
+        place[key[i]] = 1
+    count = 0
+    for value in range(largest):
+        if place[value]:
+            place[value] = count
+            count += 1
+        else:
+            place[value] = -1
+    values = np.empty(count, np.int64)
+    for value in range(largest):
+        if place[value] >= 0:
+            values[place[value]] = value
+    kind = np.empty(key.size, np.int64)
+    for i in range(key.size):
+        kind[i] = place[key[i]]
+    return values, kind
+
+
+@numba.njit(cache=True, nogil=True)
+def left_out(leaves: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
+    """Places of leaves whose bounds are nearer than those of their kind."""
+    found = np.empty(leaves.size, np.int64)
+    count = 0
+    for i in range(leaves.size):
+        v = leaves[i]
+        if low[v] > kind_low[kind[v]] or high[v] < kind_high[kind[v]]:
+            found[count] = i
+            count += 1
+    return found[:count].copy()

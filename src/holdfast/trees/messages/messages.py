@@ -1,0 +1,336 @@
+"""The up-pass on a hierarchy: messages in compiled doubles, made once and kept for all draws.
+
+Sum-product messages (THEORY §4). First the forest is cut into pieces and it is guessed where totals will lie; then the
+messages are made from the leaves up, on windows that are widened where they turn out too narrow. Windows, tails and
+rounding do not reach the law of a draw: see steps.py and undecided.py, and for the proofs docs/theory/exact-trees.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Bools, Floats, Ints, Owner, kept
+from holdfast.noise import Independent
+from holdfast.progress import Progress
+from holdfast.trees.messages import leaf_kinds, passes
+from holdfast.trees.messages.leaf_kinds import TOO_WIDE
+from holdfast.trees.messages.outlook import Outlook, Prospect
+from holdfast.trees.messages.parcels import Inside, Kit, Shelf, asked, block_windows, empty_shelf, make_blocks, prefixes
+from holdfast.trees.messages.pieces import MOST_LEAVES, Pieces
+from holdfast.trees.messages.pieces import cut as cut_in_pieces
+from holdfast.trees.messages.responses import Laws, Leaves
+from holdfast.trees.messages.steps import HIGH, LOW
+from holdfast.trees.shape.forest import Forest
+
+#: Totals are looked for where all but about e^−28 of the law lies, and inside parcels, which are quickly made again
+#: where that is not enough, all but e^−18.
+NEED = 28.0
+NEED_INSIDE = 18.0
+#: How many times wider, at most, windows are made where messages could not be.
+WIDEST = 4.0
+#: Largest share of a root's message beyond its window.
+MOST_BEYOND = 1e-9
+#: Leaves that are pulled hard break a far bound with a probability above e^−28; they matter where tables are broken
+#: more often than seldom.
+BREAKS = 28.0
+SELDOM = 1e-4
+#: Most bytes of messages.
+MOST_BYTES = 5 << 29
+
+
+class TooNarrow(Exception):
+    """A window does not hold enough of a message; wider ones may."""
+
+
+@dataclass(frozen=True, eq=False)
+class Messages(Owner):
+    """The messages of integer noise on a forest, for given bounds on the noise of each output."""
+
+    forest: Forest
+    law: Independent
+    low: Ints
+    high: Ints
+    need: float = NEED
+    need_inside: float = NEED_INSIDE
+    workers: int | None = None
+    learn: bool | None = None  # whether windows are guessed again as messages become known; None: where it helps
+    cut: Pieces | None = None  # the forest cut into pieces, where this is known
+    pulled: Bools | None = None  # outputs whose bounds are kept also far from the truth; None: none
+    slopes: Floats | None = None  # that totals are known to meet, for a better guess
+
+    # --- what is known before any message ------------------------------------------------------------------------
+
+    @cached_property
+    def _laws(self) -> tuple[Laws, list[int]]:
+        """The measured laws, and for each law of the noise its place among them; −1: not measured."""
+        return leaf_kinds.measured_laws(self.law)
+
+    @cached_property
+    def law_of(self) -> Ints:
+        """For every output, the place of its law among the measured ones; −1: not measured."""
+        _, places = self._laws
+        if self.law.which is None:
+            return np.full(self.forest.n, places[0], dtype=np.int64)
+        return np.array(places, dtype=np.int64)[self.law.which]
+
+    @cached_property
+    def _limits(self) -> Ints:
+        """For each measured law, how far from 0 bounds are kept: in general, and where a leaf is pulled hard."""
+        laws, _ = self._laws
+        return leaf_kinds.limits(laws, self.pulled)
+
+    @cached_property
+    def kinds_of_leaves(self) -> tuple[Leaves, Ints]:
+        """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
+        return leaf_kinds.kinds_of_leaves(self.forest, self.law_of, self.low, self.high, self.pulled, self._limits)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The forest cut into pieces; they do not depend on windows."""
+        if self.cut is not None:
+            return self.cut
+        leaves, kind = self.kinds_of_leaves
+        return cut_in_pieces(self.forest, self.law_of, self.low, self.high, kind, (leaves.low, leaves.high))
+
+    @cached_property
+    def order(self) -> list[Ints]:
+        """Pieces by height, alike parcels together."""
+        p = self.pieces
+        height = p.height[p.kind]
+        order = np.argsort(height, kind="stable")
+        ends = np.searchsorted(height[order], np.arange(int(height.max(initial=0)) + 2))
+        levels = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
+        levels[0] = levels[0][np.argsort(p.kind[levels[0]], kind="stable")]
+        return levels
+
+    @cached_property
+    def roots(self) -> Ints:
+        """The pieces that have none above them."""
+        return np.flatnonzero(self.pieces.root)
+
+    @cached_property
+    def _far_places(self) -> Ints:
+        """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
+        leaves, kind = self.kinds_of_leaves
+        return leaf_kinds.left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
+
+    @cached_property
+    def far(self) -> Ints:
+        """Leaves with a bound that the messages leave out."""
+        return self.pieces.leaves[self._far_places]
+
+    @cached_property
+    def guessed(self) -> tuple[Prospect, Bools | None]:
+        """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
+        leaves, _ = self.kinds_of_leaves
+        laws, _ = self._laws
+
+        def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
+            self.over(task, kinds, 1 << 14, None)
+
+        found = Prospect(self.pieces, leaves, laws, self.need, over, self.slopes)
+        pulled = self._gives_way(found)
+        rough = self.learn is None and found.is_rough and pulled is None
+        if self.slopes is None and (self.learn or rough):
+            found.forget()  # a nation's guess is large
+            found = Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
+        return found, pulled
+
+    @property
+    def prospect(self) -> Prospect:
+        """The guess of the windows, which learns."""
+        found, _ = self.guessed
+        return found
+
+    def _gives_way(self, found: Prospect) -> Bools | None:
+        """Leaves that are pulled so hard that bounds far away matter; None where none are."""
+        laws, _ = self._laws
+        if self.pulled is not None or not laws.laplace or not self.far.size:
+            return None
+        far, p = self.far, self.pieces
+        chosen = np.ones(far.size, dtype=np.bool_)
+        if not found.is_rough:
+            parcels = np.flatnonzero(p.left < 0)
+            parcels = parcels[np.argsort(p.first[parcels])]
+            piece = parcels[np.searchsorted(p.first[parcels], self._far_places, side="right") - 1]
+            law, slope = self.law_of[far], found.outlook.below[p.kind[piece]]
+            resists = np.full(far.size, np.inf)
+            for bound, pull in ((-self.low[far], slope[:, 0]), (self.high[far], -slope[:, 1])):
+                # under a slope, noise falls off as e^−(rate ± slope)
+                left_out = (bound >= self._limits[0][law]) & (bound < LARGEST)
+                resists = np.where(left_out, np.minimum(resists, (laws.rate[law] + pull) * bound), resists)
+            if np.exp(-np.maximum(resists, 0.0)).sum() < SELDOM:
+                return None
+            chosen = resists < BREAKS
+        pulled = np.zeros(self.forest.n, dtype=np.bool_)
+        pulled[far[chosen]] = True
+        return pulled
+
+    @cached_property
+    def guess(self) -> Outlook:
+        """Where totals will probably lie."""
+        return self.prospect.outlook
+
+    @cached_property
+    def kit(self) -> Kit:
+        """Laws and leaves as compiled code wants them."""
+        leaves, _ = self.kinds_of_leaves
+        laws, _ = self._laws
+        g = self.guess
+        return Kit(
+            leaf_kinds.weights(self.law, int(self._limits.max())), laws.laplace, laws.rate, leaves.law, leaves.low,
+            leaves.high, g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_steep,
+        )  # fmt: skip
+
+    # --- the up-pass ---------------------------------------------------------------------------------------------
+
+    def over(
+        self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress | None, heavy: bool = False
+    ) -> list[Any]:
+        """Run a task over slices of items on all workers, smaller ones where each item is much work."""
+
+        def counted(part: Ints) -> Any:
+            result = task(part)
+            if progress:
+                progress.advance(part.size)
+            return result
+
+        workers = self.workers or os.cpu_count() or 1
+        share = max(1, min(share, -(-items.size // (2 * workers)))) if heavy else share
+        slices = [items[i : i + share] for i in range(0, items.size, share)]
+        if len(slices) < 2:
+            return [counted(part) for part in slices]
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(counted, slices))
+
+    @cached_property
+    def blocks(self) -> tuple[Shelf, Ints, int]:
+        """Messages of 1, 2, … alike leaves; where each (kind, count) stands; the widest window inside a parcel."""
+        p, g = self.pieces, self.guess
+        kinds = self.kit.leaf_law.size
+        lo = np.full((kinds, MOST_LEAVES + 1), LARGEST, dtype=np.int64)
+        hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
+        widest = block_windows(self.kit, p, self.prospect.heights[0], g, self.need_inside, lo, hi)
+        asked = hi >= lo
+        slots = np.full(asked.shape, -1, dtype=np.int64)
+        slots[asked] = np.arange(int(asked.sum()))
+        lengths = (hi - lo)[asked] + 3
+        self._check(int(lengths.sum()))
+        shelf = empty_shelf(lengths)
+        for q in np.flatnonzero(asked.any(axis=1)):
+            if not make_blocks(self.kit, q, lo, hi, slots, shelf):
+                raise TooNarrow
+        return shelf, slots, int(widest) + int(lengths.max(initial=0)) + 16
+
+    def _check(self, places: int) -> None:
+        if places * 8 > MOST_BYTES:
+            raise Refused(TOO_WIDE)
+
+    def inside(self) -> Inside:
+        """What messages inside parcels are made with, and room of its own for those of one parcel."""
+        shelf, slots, widest = self.blocks
+        room = empty_shelf(np.zeros(MOST_LEAVES + 2, dtype=np.int64))
+        scratch = room._replace(values=np.empty((MOST_LEAVES + 2) * widest))
+        return Inside(self.kit, shelf, slots, scratch, self.need_inside)
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """The messages of all kinds of pieces."""
+        p, g = self.pieces, self.guess
+        heights = self.prospect.heights
+        learns = self.prospect.is_rough if self.learn is None else self.learn
+        if not learns:
+            self.prospect.forget()
+        lengths = g.high - g.low + 3
+        self._check(int(lengths.sum()))
+        _ = self.blocks  # so that threads find them made
+        # what is learned may widen windows; memory that is not used is not taken
+        places = int(lengths.sum()) + (2 * int(lengths[p.height > 0].sum()) if learns else 0)
+        shelf = empty_shelf(np.zeros(p.kinds, dtype=np.int64))._replace(values=np.empty(places))
+
+        def parcels(kinds: Ints) -> int:
+            return passes.parcel_messages(kinds, p, g, self.inside(), shelf)
+
+        def pairs(kinds: Ints) -> int:
+            return passes.pair_messages(kinds, p, g, self.kit, shelf)
+
+        used = 0
+        with Progress("making messages", p.kinds) as progress:
+            for height, kinds in enumerate(heights):
+                if height and learns:
+                    self.prospect.learn(height - 1, shelf)
+                ends = used + np.cumsum((g.high - g.low + 3)[kinds])
+                shelf.offset[kinds] = np.concatenate([[used], ends[:-1]])
+                used = int(ends[-1])
+                self._check(used)
+                if used > places:
+                    raise TooNarrow
+                if sum(self.over(pairs if height else parcels, kinds, 512, progress)):
+                    raise TooNarrow
+        self.prospect.forget()
+        for k in np.unique(p.kind[p.root == 1]):
+            self._check_root(shelf, int(k))
+        return shelf
+
+    def _check_root(self, shelf: Shelf, k: int) -> None:
+        """A root's message must have a sum, and hardly any of it beyond its window."""
+        window = shelf.values[shelf.offset[k] : shelf.offset[k] + shelf.hi[k] - shelf.lo[k] + 1]
+        values = window * np.exp(-shelf.tilt[k] * (np.arange(window.size) - window.size // 2))
+        below = 0.0 if shelf.hard[k] & LOW else shelf.r_lo[k] * np.exp(shelf.tilt[k])
+        above = 0.0 if shelf.hard[k] & HIGH else shelf.r_hi[k] * np.exp(-shelf.tilt[k])
+        if not max(below, above) < 1 - 1e-9:
+            raise TooNarrow
+        beyond = values[0] * below / (1 - below) + values[-1] * above / (1 - above)
+        if self.learn is not False and beyond > MOST_BEYOND * values.sum():
+            raise TooNarrow
+
+    @cached_property
+    def ready(self) -> Messages:
+        """The messages with windows so wide that they can be summed; chosen before any random bit is drawn."""
+        wide = self
+        found, pulled = self.guessed
+        if pulled is not None:
+            found.forget()
+            slopes = found.usual_slopes if found.is_rough else None
+            wide = replace(self, cut=None, pulled=pulled, slopes=slopes)
+        while True:
+            try:
+                _ = wide.shelf
+            except TooNarrow:
+                if wide.need >= WIDEST * self.need:
+                    raise Refused(TOO_WIDE) from None
+                wide.prospect.forget()
+                wider = 1.5 if wide.learn or wide.prospect.is_rough else 1.0
+                wide = replace(wide, need=wider * wide.need, need_inside=wider * wide.need_inside, learn=True)
+            else:
+                return wide
+
+    # --- inside parcels ------------------------------------------------------------------------------------------
+
+    @kept
+    def prefixes_of(self, k: int) -> tuple[Shelf, Ints, int]:
+        """The messages inside a parcel of some kind, its kinds of leaves, and how many stand in the first block."""
+        p, g = self.pieces, self.guess
+        example = p.example[k]
+        kinds = p.leaf_kind[p.first[example] : p.first[example] + p.members[example]]
+        inside = self.inside()
+        lo, hi = asked(k, p, g)
+        _, base, _ = prefixes(inside, kinds, g.below[k], g.rest[k], g.hold[k], lo, hi)
+        return inside.scratch, kinds, int(base)
+
+    def rest_window(self, k: int, j: int, q: int, base: int) -> tuple[int, int]:
+        """The window of a parcel's first j leaves."""
+        if j >= base:
+            scratch, _, _ = self.prefixes_of(k)
+            return int(scratch.lo[j - base]), int(scratch.hi[j - base])
+        shelf, slots, _ = self.blocks
+        i = int(slots[q, j])
+        return int(shelf.lo[i]), int(shelf.hi[i])

@@ -1,0 +1,242 @@
+"""Exact draws of integer noise on a hierarchy given that parents equal the sum of their children, up to a nation.
+
+The messages are made once (messages.py); then totals are divided from the roots down. A draw that the error bounds of
+the messages do not decide is made again by hand (undecided.py). Every piece has its own place in one key stream, so
+the number of workers changes nothing. Proofs: docs/theory/exact-trees.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast.arrays import Ints, Owner, Words, compiled
+from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
+from holdfast.noise.draws.decisions import Restart
+from holdfast.progress import Progress
+from holdfast.randomness import Keys, Stream
+from holdfast.trees.messages import passes
+from holdfast.trees.messages.exact_draws import Hand
+from holdfast.trees.messages.messages import NEED, NEED_INSIDE, Messages
+from holdfast.trees.shape.forest import Forest
+from holdfast.trees.tickets import many
+from holdfast.trees.tickets.halves import cut as cut_in_halves
+from holdfast.trees.tickets.many import Many
+
+#: Most totals and leaves drawn in one go.
+CHUNK = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler(Owner):
+    """The conditional law of integer noise on a forest, for given bounds on the noise of each output."""
+
+    forest: Forest
+    law: Independent
+    low: Ints
+    high: Ints
+    need: float = NEED
+    need_inside: float = NEED_INSIDE
+    workers: int | None = None
+    at_roots: Ints | None = None  # noise of every output that stands at a root, where it is given; others are not read
+    learn: bool | None = None  # as in `Messages`
+    inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
+
+    @cached_property
+    def messages(self) -> Messages:
+        """The messages as first guessed; `messages.ready` are those that draws are made from."""
+        return Messages(
+            self.forest, self.law, self.low, self.high, self.need, self.need_inside, self.workers, self.learn
+        )
+
+    def draw(self, size: int, stream: Stream) -> Ints:
+        """Draw the noise of all outputs, (size, n)."""
+        if self.messages.pieces.size == 0:
+            return np.zeros((size, self.forest.n), dtype=np.int64)
+        tables = self._many(size)
+        return self._draw(size, stream) if tables is None else tables.draw(size, stream)
+
+    # --- many rows -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _tables(self) -> dict[int, Many | None]:
+        """The tables that were made last, by the number of rows that they were to serve."""
+        return {}
+
+    def _many(self, size: int) -> Many | None:
+        """Tables that serve many rows, if so many repay them."""
+        up = self.messages
+        if self.at_roots is not None or not many.repays(size, self.forest.n) or up.guessed[1] is not None:
+            return None
+        tried, found = next(iter(self._tables.items()), (0, None))
+        if found is None and size > tried:
+            found = self.tables(size)
+            self._tables.clear()
+            self._tables[size] = found
+        return found if found is not None and found.repaid(size) else None
+
+    def tables(self, size: int, share: float = 1.0) -> Many | None:
+        """Make tables of tickets; None where so many rows do not repay them. A share below 1 is for tests only."""
+        up = self.messages
+        leaves, kind = up.kinds_of_leaves
+        halves = cut_in_halves(self.forest, up.law_of, self.low, self.high, leaves.low[kind], leaves.high[kind])
+        laws = [law for law in self.law.laws if isinstance(law, IntegerLaplace | IntegerGaussian)]
+        far = up.far, self.low[up.far], self.high[up.far]
+        return many.make(halves, laws, size, far, self.workers or os.cpu_count() or 1, share)
+
+    # --- the down-pass -------------------------------------------------------------------------------------------
+
+    def _draw(self, size: int, stream: Stream) -> Ints:
+        up = self.messages.ready
+        noise = np.zeros((size, self.forest.n), dtype=np.int64)
+        rows = max(1, CHUNK // _slots(up))
+        keys = Keys.drawn_from(stream)
+        for start in range(0, size, rows):
+            part = np.zeros((self.forest.n, min(rows, size - start)), dtype=np.int64)
+            for row in self._draw_rows(part, keys, start, 0):
+                again, attempt = np.zeros((self.forest.n, 1), dtype=np.int64), 1
+                while self._draw_rows(again, keys, start + row, attempt):
+                    attempt += 1  # one is nearly always enough; giving up would tell about the data
+                part[:, row] = again[:, 0]
+            _turn(part, noise[start : start + rows])
+        return noise
+
+    def _draw_rows(self, noise: Ints, keys: Keys, start: int, attempt: int) -> list[int]:
+        """Draw some tables, (n, rows); return those that were rejected and are to be drawn again."""
+        up = self.messages.ready
+        rows = noise.shape[1]
+        words = keys.at("words", start, attempt).words(rows * _slots(up)).reshape(-1, rows)
+        drawing = _Drawing(up, noise, words, keys, start, attempt, self.inflation)
+        drawing.roots(self.at_roots)
+        with Progress("drawing", up.pieces.size) as progress:
+            for level in up.order[:0:-1]:
+                drawing.pairs(level, progress)
+            drawing.parcels(up.order[0], progress)
+        return drawing.finished()
+
+
+def _slots(up: Messages) -> int:
+    """Random words of one table: one for each piece and leaf, and one more for each root."""
+    return up.pieces.size + up.pieces.leaves.size + up.roots.size
+
+
+class _Drawing:
+    """Some tables in the making: totals of pieces for every row, and the rows that were rejected."""
+
+    def __init__(
+        self, up: Messages, noise: Ints, words: Words, keys: Keys, start: int, attempt: int, inflation: float
+    ) -> None:
+        self.up, self.noise, self.words, self.inflation = up, noise, words, inflation
+        self.place = keys, start, attempt
+        self.totals = np.zeros((up.pieces.size, noise.shape[1]), dtype=np.int64)
+        self.room = int((up.shelf.hi - up.shelf.lo).max()) + 8
+        self.rejected: set[int] = set()
+
+    def _by_hand(self, row: int) -> Hand:
+        keys, start, attempt = self.place
+        return Hand(
+            self.up,
+            lambda purpose, slot: keys.at(purpose, start + row, attempt, slot),
+            lambda slot: int(self.words[slot, row]),
+        )
+
+    def _settle(self, openings: list[Ints], draw: Callable[[Hand, int, int], None]) -> None:
+        """Draw by hand what stayed open, in a fixed order."""
+        for row, piece in sorted((int(row), int(piece)) for part in openings for row, piece in part):
+            if row in self.rejected:
+                continue
+            try:
+                draw(self._by_hand(row), row, piece)
+            except Restart:
+                self.rejected.add(row)
+
+    def _over(self, task: Callable[[Ints, Ints], int], some: Ints, share: int, progress: Progress) -> list[Ints]:
+        rows = self.noise.shape[1]
+        return self.up.over(lambda part: _opened(task, part, rows * part.size), some, share, progress, rows > 1)
+
+    def roots(self, given: Ints | None) -> None:
+        """Draw the totals of roots, or take those that are given."""
+        up, p, totals = self.up, self.up.pieces, self.totals
+
+        def drawn(some: Ints, openings: Ints) -> int:
+            return passes.draw_roots(
+                some, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
+            )
+
+        def by_hand(hand: Hand, row: int, piece: int) -> None:
+            totals[piece, row] = hand.root(piece, p.size + p.leaves.size + int(np.searchsorted(up.roots, piece)))
+
+        if given is None:
+            self._settle([_opened(drawn, up.roots, self.noise.shape[1] * up.roots.size)], by_hand)
+            return
+        free = up.roots[p.root[up.roots] == 1]
+        alone = p.leaves[np.minimum(p.first[free], p.leaves.size - 1)]  # a root without children has no output
+        totals[free] = given[np.where(p.output[free] >= 0, p.output[free], alone)][:, None]
+
+    def pairs(self, some: Ints, progress: Progress) -> None:
+        """Divide the totals of some pairs."""
+        up, p, totals = self.up, self.up.pieces, self.totals
+
+        def drawn(part: Ints, openings: Ints) -> int:
+            return passes.draw_pairs(
+                part, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
+            )
+
+        def by_hand(hand: Hand, row: int, piece: int) -> None:
+            total = int(totals[piece, row])
+            part = hand.pair(piece, total)
+            totals[p.left[piece], row], totals[p.right[piece], row] = part, total - part
+
+        self._settle(self._over(drawn, some, 4096, progress), by_hand)
+
+    def parcels(self, some: Ints, progress: Progress) -> None:
+        """Divide the totals of some parcels over their leaves."""
+        up, p = self.up, self.up.pieces
+
+        def drawn(part: Ints, openings: Ints) -> int:
+            return passes.draw_parcels(
+                part, p, up.guess, up.inside(), self.totals, self.words, self.noise, self.inflation, openings
+            )
+
+        def by_hand(hand: Hand, row: int, piece: int) -> None:
+            places = p.leaves[p.first[piece] : p.first[piece] + p.members[piece]]
+            self.noise[places, row] = hand.parcel(piece, int(self.totals[piece, row]))
+
+        self._settle(self._over(drawn, some, 512, progress), by_hand)
+
+    def finished(self) -> list[int]:
+        """Put the totals where they are shown; return the rows that were rejected or broke a far bound."""
+        up, p = self.up, self.up.pieces
+        shown = np.flatnonzero(p.output >= 0)
+        self.noise[p.output[shown]] = self.totals[shown]
+        if up.far.size:
+            chosen = self.noise[up.far]
+            broken = (chosen < up.low[up.far, None]) | (chosen > up.high[up.far, None])
+            self.rejected |= set(np.flatnonzero(broken.any(axis=0)).tolist())
+        return sorted(self.rejected)
+
+
+def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:
+    """Run a drawing task and return the rows and pieces that it left open."""
+    openings = np.empty((min(most, 4096) + 1, 2), dtype=np.int64)
+    found = task(some, openings)
+    if found < 0:  # more than there was room for
+        openings = np.empty((most + 1, 2), dtype=np.int64)
+        found = task(some, openings)
+    return openings[:found]
+
+
+@compiled
+def _turn(source: Any, target: Any) -> None:
+    """target = source transposed, by blocks that stay in the cache."""
+    rows, columns = target.shape
+    for i in range(0, rows, 32):
+        for j in range(0, columns, 32):
+            for a in range(i, min(i + 32, rows)):
+                for b in range(j, min(j + 32, columns)):
+                    target[a, b] = source[b, a]

@@ -1,0 +1,1 @@
+"""The nearest table on a hierarchy: slopes merged upwards, values sent down."""

@@ -1,0 +1,238 @@
+"""The nearest table on a hierarchy: the global optimum of `onto`, over the reals and over the whole numbers.
+
+Moves x = z − y instead of values keep differences of whole numbers exact however large the values are. Least squares is
+solved by policy iteration (`nearest_real`), in the rare case that this does not settle by whole curves
+(`nearest_curves`), and over the whole numbers by merging marginal costs near the real optimum (`nearest_integer`); sums
+of absolute values are solved by curves throughout. Proofs: docs/theory/update-on-trees.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import LARGEST, Refused
+from holdfast.trees.nearest.rows import curve_rows, real_rows, whole_rows, write_real_rows, write_whole_rows
+from holdfast.trees.shape.layout import Ints, Layout
+from holdfast.trees.shape.ties import coins_of
+
+Floats = npt.NDArray[np.float64]
+
+#: Real bounds and exact values that miss each other by this share of their size meet up to rounding.
+SLACK = 1e-9
+TOO_FAR = (
+    "these values cannot be moved in whole numbers: either they lie further than 2**50 from what must hold, or weights "
+    "differ by more than about 1e9 times; pass integer=False"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """A forest with weights, ready to move noisy values.
+
+    Weights are relative to the largest one; they are squared distances' (1/v) or, if `absolute`, distances' (1/√v).
+    `variance` is the inverse of a leaf's weight, 0 at exact leaves; `same[k]` is the common variance of the leaves of
+    inner output k, or 0. `open_leaves` says whether a leaf is neither measured nor exact.
+    """
+
+    layout: Layout
+    absolute: bool
+    exact: npt.NDArray[np.bool_]
+    leaf_weight: Floats
+    variance: Floats
+    same: Floats
+    weight: Floats
+    open_leaves: bool
+
+    @classmethod
+    def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, absolute: bool) -> Nearest:
+        """Prepare a forest: each output's parent, whether it is exact, and its spread (inf: not measured)."""
+        layout = Layout.of(parents)
+        weights = _weigh(layout.leaf_start, layout.leaves, layout.inner, exact, spreads, absolute)
+        return cls(layout, absolute, exact, *weights)
+
+    @cached_property
+    def determined(self) -> bool:
+        """Whether no leaf that is not measured leaves a choice.
+
+        Such a leaf must be the only one below its parent, and the parent must be measured or exact.
+        """
+        if not self.open_leaves:
+            return True
+        start = self.layout.leaf_start
+        loose = np.concatenate([[0], np.cumsum(self.leaf_weight == 0.0)])
+        per_parent = loose[start[1:]] - loose[start[:-1]]
+        held = (self.weight > 0.0) | self.exact[self.layout.inner]
+        return not loose[start[0]] and bool((per_parent <= held).all())
+
+    def move(
+        self,
+        noisy: npt.NDArray[Any],
+        low: npt.NDArray[Any],
+        high: npt.NDArray[Any],
+        ties: npt.NDArray[np.uint64] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Return the nearest values within the bounds that add up, (size, n); whole where the bounds are.
+
+        No bound is ∓2**62; exact outputs have equal bounds. Whole bounds need whole noisy values. `ties` holds the coin
+        of each row that decides between equally near whole tables.
+        """
+        layout = self.layout
+        whole = low.dtype.kind == "i"
+        outputs = (layout.leaves, layout.inner)
+        leaf_low, inner_low = (low[chosen] for chosen in outputs)
+        leaf_high, inner_high = (high[chosen] for chosen in outputs)
+        ends = (inner_low.copy(), inner_high.copy())
+        forest = (layout.leaf_start, layout.inner_start, layout.leaves, layout.inner)
+        bad = _tighten(forest, leaf_low, leaf_high, inner_low, inner_high, 0.0 if whole else SLACK)
+        if bad >= 0:
+            raise Refused(f"what must hold cannot be reached below output {bad}: widen its bounds")
+        limits = (inner_low < inner_high) & ((inner_low > -LARGEST) | (inner_high < LARGEST))
+        bounded = bool(limits.any()) or bool(_bounded(leaf_low, leaf_high, self.variance))
+        if leaf_high.min(initial=LARGEST) >= LARGEST:
+            leaf_high = leaf_high[:0]  # one array less to read
+        bounds = (leaf_low, leaf_high, inner_low, inner_high)
+        if not whole and noisy.dtype.kind == "f":
+            noisy = noisy.astype(np.float64)
+        result = np.empty(noisy.shape, dtype=np.int64 if whole else np.float64)
+        rounds, coins = (forest, bounds, ends, bounded), coins_of(ties, len(noisy))
+        done = 0 if self.absolute or self.open_leaves else self._by_policies(*rounds, noisy, coins, result)
+        while done < len(noisy):
+            rows = slice(done, None if self.absolute else done + 1)
+            if not self._by_curves(forest, bounds, ends, noisy[rows], coins[rows], result[rows]):
+                raise Refused(TOO_FAR)
+            done += len(noisy[rows])
+            if done < len(noisy) and not self.open_leaves:
+                done += self._by_policies(*rounds, noisy[done:], coins[done:], result[done:])
+        return result
+
+    def _by_policies(
+        self, forest: Any, bounds: Any, ends: Any, bounded: bool, noisy: Any, coins: Any, result: Any
+    ) -> int:
+        """Move rows by least squares until one of them does not settle; return how many were moved."""
+        weights = (self.leaf_weight, self.variance, self.same, self.weight)
+        if result.dtype.kind == "f":
+            return int(real_rows(forest, weights, bounds, ends, bounded, noisy, result))
+        inner = self.layout.inner.size
+        room = (np.zeros(self.layout.leaves.size), np.zeros(inner), np.zeros(inner))
+        return int(whole_rows(forest, weights, bounds, bounded, noisy, coins, result, room, False))
+
+    def _by_curves(self, forest: Any, bounds: Any, ends: Any, noisy: Any, coins: Any, result: Any) -> bool:
+        """Move rows by curves; whole least squares starts from the prices found so, one row at a time."""
+        weights = (self.leaf_weight, self.variance, self.same, self.weight)
+        whole = result.dtype.kind == "i"
+        noisy = noisy if whole else noisy.astype(np.float64, copy=False)
+        moves = np.zeros((len(noisy), self.layout.leaves.size))
+        inner, price = np.zeros(self.layout.inner.size), np.zeros(self.layout.inner.size)
+        curve_rows(forest, weights, bounds, self.absolute, whole and self.absolute, noisy, coins, moves, inner, price)
+        if not whole:
+            write_real_rows(forest, bounds, ends, noisy, moves, result)
+            return True
+        if self.absolute:
+            return bool(write_whole_rows(forest, bounds, noisy, moves, result))
+        start = (moves[0], inner, price)
+        return bool(whole_rows(forest, weights, bounds, True, noisy, coins, result, start, True) == 1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _weigh(leaf_start, leaves, inner, exact, spreads, absolute):  # type: ignore[no-untyped-def]
+    """Weights of leaves, their variances, common variances, weights of inner outputs, and whether a leaf is open."""
+    unit = float(LARGEST)
+    for v in range(spreads.size):
+        unit = min(unit, LARGEST if exact[v] else spreads[v])
+    leaf_weight, variance, is_open = np.empty(leaves.size), np.empty(leaves.size), False
+    before, own, inverse = -1.0, 0.0, 0.0
+    for j in range(leaves.size):
+        if exact[leaves[j]]:
+            leaf_weight[j], variance[j] = 1.0, 0.0
+            continue
+        if spreads[leaves[j]] != before:  # mostly they are the same, and dividing takes long
+            before = spreads[leaves[j]]
+            own = np.sqrt(unit / before) if absolute else unit / before  # 0 where the spread is infinite
+            inverse = 1.0 / own if own > 0.0 else np.inf
+        leaf_weight[j], variance[j] = own, inverse
+        is_open = is_open or own == 0.0
+    same, weight = np.zeros(inner.size), np.zeros(inner.size)
+    for k in range(inner.size):
+        if not exact[inner[k]]:
+            weight[k] = np.sqrt(unit / spreads[inner[k]]) if absolute else unit / spreads[inner[k]]
+        first, last = leaf_start[k], leaf_start[k + 1]
+        if last > first and variance[first] < np.inf:
+            alike = True
+            for j in range(first + 1, last):
+                alike = alike and variance[j] == variance[first]
+            same[k] = variance[first] if alike else 0.0
+    return leaf_weight, variance, same, weight, is_open
+
+
+@numba.njit(cache=True, nogil=True)
+def _bounded(low, high, variance):  # type: ignore[no-untyped-def]
+    """Whether a leaf that is not exact has a bound."""
+    i = 0
+    while i < low.size and not (variance[i] > 0.0 and (low[i] > -LARGEST or high[i] < LARGEST)):
+        i += 1
+    return i < low.size
+
+
+@numba.njit(cache=True, nogil=True)
+def _plus(total, bound):  # type: ignore[no-untyped-def]
+    """A sum of bounds: no bound (∓2**62) stays none, and a sum beyond ±2**62 bounds nothing."""
+    if abs(total) >= LARGEST or abs(bound) >= LARGEST:
+        return total if abs(total) >= LARGEST else bound
+    return min(max(total + bound, -LARGEST), LARGEST)
+
+
+@numba.njit(cache=True, nogil=True)
+def _tighten(forest, leaf_low, leaf_high, low, high, slack):  # type: ignore[no-untyped-def]
+    """Compare bounds of inner outputs with the sums of their children's, in place; return an impossible output, or −1.
+
+    A bound that the children's bounds imply is dropped. Where a total leaves its children no choice, each is set to its
+    bound.
+    """
+    leaf_start, inner_start, _, inner = forest
+    least, most = low.copy(), high.copy()
+    for k in range(low.size - 1, -1, -1):
+        down, up = _reach(k, leaf_start, inner_start, leaf_low, leaf_high, least, most)
+        room = slack * max(1.0, abs(low[k] if low[k] > -LARGEST else high[k] if high[k] < LARGEST else low[k] * 0))
+        if down > high[k] + room or up < low[k] - room or low[k] > high[k]:
+            return inner[k]
+        if low[k] < high[k]:
+            least[k], most[k] = max(low[k], down), min(high[k], up)
+            if least[k] >= most[k]:
+                low[k] = high[k] = least[k] = most[k]
+                continue
+            if low[k] <= down:
+                low[k] = -LARGEST
+            if high[k] >= up:
+                high[k] = LARGEST
+    for k in range(low.size):
+        if low[k] == high[k]:
+            down, up = _reach(k, leaf_start, inner_start, leaf_low, leaf_high, least, most)
+            room = 1e-3 * slack * max(1.0, abs(low[k]))
+            if down > -LARGEST and low[k] <= down + room:
+                for j in range(leaf_start[k], leaf_start[k + 1]):
+                    leaf_high[j] = leaf_low[j]
+                for c in range(inner_start[k], inner_start[k + 1]):
+                    low[c] = high[c] = least[c]
+            elif up < LARGEST and low[k] >= up - room:
+                for j in range(leaf_start[k], leaf_start[k + 1]):
+                    leaf_low[j] = leaf_high[j]
+                for c in range(inner_start[k], inner_start[k + 1]):
+                    low[c] = high[c] = most[c]
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _reach(k, leaf_start, inner_start, leaf_low, leaf_high, least, most):  # type: ignore[no-untyped-def]
+    """The least and the largest sum of k's children."""
+    down, up = least[k] * 0, least[k] * 0
+    for j in range(leaf_start[k], leaf_start[k + 1]):
+        down, up = _plus(down, leaf_low[j]), _plus(up, leaf_high[j])
+    for c in range(inner_start[k], inner_start[k + 1]):
+        down, up = _plus(down, least[c]), _plus(up, most[c])
+    return down, up

@@ -1,0 +1,1 @@
+"""What bounds on a hierarchy cost."""

@@ -1,0 +1,200 @@
+"""A hierarchy whose leaves have bounds, seen from the price of those bounds: alike leaves, and how many lie below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.domains.breadth_first import breadth_first
+from holdfast.trees.prices.alike_leaves import AlikeLeaves, Ints, alike, numbered
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: Entries of the largest table that is made of leaf counts below outputs, or of candidates and their ancestors.
+MOST_ENTRIES = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class LeafBounds:
+    """Outputs in trees whose leaves have bounds: all that the price depends on besides the scales.
+
+    `which` tells which law each output has; `width` is upper minus lower bound of a leaf, infinite where one of them is
+    missing or so far away that it does not count; `low` and `high` tell which outputs have a lower and an upper bound;
+    `steps` is by how much one record changes a leaf at most (1 for counts).
+    """
+
+    parents: Ints
+    exact: Bools
+    which: npt.NDArray[np.int32]
+    width: Floats
+    low: Bools
+    high: Bools
+    steps: Floats
+
+    @cached_property
+    def _passed(self) -> tuple[Ints, Ints, Ints, Ints, int]:
+        return breadth_first(self.parents)
+
+    @property
+    def order(self) -> Ints:
+        """Outputs, parents before children, siblings together."""
+        return self._passed[2]
+
+    def children_of(self, output: int) -> Ints:
+        """The children of an output; the roots, for −1."""
+        if output < 0:
+            return np.flatnonzero(self.parents < 0)
+        start = self._passed[0]
+        return self._passed[1][start[output] : start[output + 1]]
+
+    def with_width(self, width: Floats) -> LeafBounds:
+        """The same outputs with other widths; the last one made is kept."""
+        if np.array_equal(width, self.width):
+            return self
+        kept: LeafBounds | None = self.__dict__.get("_other")
+        if kept is None or not np.array_equal(width, kept.width):
+            kept = replace(self, width=width)
+            self.__dict__["_other"] = kept
+        return kept
+
+    @cached_property
+    def is_leaf(self) -> Bools:
+        """Whether an output has no children."""
+        return np.asarray(np.diff(self._passed[0]) == 0)
+
+    @property
+    def depth(self) -> Ints:
+        """0 at a root."""
+        return self._passed[3]
+
+    @cached_property
+    def top(self) -> Ints:
+        """The lowest exact output at or above each output; −1 where there is none."""
+        return np.asarray(_tops(self.parents, self.order, self.exact))
+
+    @cached_property
+    def changeable(self) -> Bools:
+        """Leaves that records can change while the exact outputs stay as they are."""
+        return self.is_leaf & ~self.exact & (self.width >= np.minimum(self.steps, 1)) & (self.steps > 0)
+
+    @cached_property
+    def alone(self) -> Bools:
+        """Leaves that one record can change alone: no output on their path is exact."""
+        return self.changeable & (self.top < 0)
+
+    def summed(self, values: Floats) -> Floats:
+        """Each output's sum over the leaves below it, from values that are 0 at inner outputs."""
+        sums = values.copy()
+        _sum_up(self.parents, self.order, sums)
+        return sums
+
+    @cached_property
+    def leaf_class(self) -> Ints:
+        """Leaves with the same laws on their path, bounds and steps share a number; −1 at inner outputs."""
+        depth = self.depth[self.order]
+        starts = np.flatnonzero(np.diff(depth, prepend=-1))
+        laws = int(self.which.max()) + 1
+        path = np.zeros(self.parents.size, np.int64)
+        found = 0
+        for start, end in zip(starts, [*starts[1:], depth.size], strict=True):
+            nodes = self.order[start:end]
+            above = path[self.parents[nodes]] if start else 0
+            numbers = numbered(above * laws + self.which[nodes])
+            path[nodes] = found + numbers
+            found += int(numbers.max()) + 1
+        result = np.full(self.parents.size, -1, np.int64)
+        leaves = np.flatnonzero(self.is_leaf)
+        kinds = path[leaves] * 4 + 2 * self.low[leaves] + self.high[leaves]
+        for values in (self.width, self.steps):
+            numbers = numbered(values[leaves])
+            kinds = numbered(kinds * (int(numbers.max()) + 1) + numbers)
+        result[leaves] = kinds
+        return result
+
+    @cached_property
+    def examples(self) -> Ints:
+        """One leaf of each class."""
+        leaves = np.flatnonzero(self.is_leaf)
+        return leaves[np.unique(self.leaf_class[leaves], return_index=True)[1]]
+
+    @cached_property
+    def alike_leaves(self) -> AlikeLeaves:
+        """Its leaves up to the symmetries of the hierarchy."""
+        return AlikeLeaves(self)
+
+    @cached_property
+    def counted(self) -> tuple[Ints, npt.NDArray[np.int32]] | None:
+        """The row of each inner output in a table of distinct counts of the leaves below it, by class; and the table.
+
+        A leaf counts below those outputs only that share its `top`. None where the table would be too large.
+        """
+        inner = np.cumsum(~self.is_leaf) - 1
+        rows, classes = int(inner[-1]) + 1, self.examples.size
+        if rows * classes > MOST_ENTRIES:
+            return None
+        counts = np.zeros((rows, classes), np.int32)
+        _count(self.parents, self.order, self.is_leaf, self.top, self.leaf_class, inner, counts)
+        first, member = alike(counts)
+        return np.where(self.is_leaf, -1, member[np.maximum(inner, 0)] if rows else -1), counts[first]
+
+    def classes_below(self, output: int) -> tuple[Ints, Ints]:
+        """The classes of the leaves below an inner output that share its `top`, and how many there are of each."""
+        if self.counted is not None:
+            counts = self.counted[1][self.counted[0][output]]
+            present = np.flatnonzero(counts)
+            return present, counts[present].astype(np.int64)
+        start, children = self._passed[0], self._passed[1]
+        nodes, found = np.array([output]), []
+        while nodes.size:
+            leaves = self.is_leaf[nodes]
+            found.append(self.leaf_class[nodes[leaves]])
+            nodes = nodes[~leaves]
+            sizes = start[nodes + 1] - start[nodes]
+            first = np.repeat(start[nodes] - np.cumsum(sizes) + sizes, sizes)
+            nodes = children[first + np.arange(first.size)]
+            nodes = nodes[self.top[nodes] == self.top[output]]
+        present, counts = np.unique(np.concatenate(found), return_counts=True)
+        return present, counts.astype(np.int64)
+
+
+@numba.njit(cache=True, nogil=True)
+def _tops(parents: Any, order: Any, exact: Any) -> Any:  # pragma: no cover (compiled)
+    top = np.empty(parents.size, np.int64)
+    for i in range(order.size):
+        v = order[i]
+        if exact[v]:
+            top[v] = v
+        elif parents[v] >= 0:
+            top[v] = top[parents[v]]
+        else:
+            top[v] = -1
+    return top
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_up(parents: Any, order: Any, values: Any) -> None:  # pragma: no cover (compiled)
+    for i in range(order.size - 1, -1, -1):
+        if parents[order[i]] >= 0:
+            values[parents[order[i]]] += values[order[i]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(
+    parents: Any, order: Any, leaf: Any, top: Any, leaf_class: Any, inner: Any, counts: Any
+) -> None:  # pragma: no cover (compiled)
+    for i in range(order.size - 1, -1, -1):
+        v = order[i]
+        p = parents[v]
+        if p < 0 or top[p] != top[v]:
+            continue
+        if leaf[v]:
+            counts[inner[p], leaf_class[v]] += 1
+        else:
+            for k in range(counts.shape[1]):
+                counts[inner[p], k] += counts[inner[v], k]

@@ -1,0 +1,1 @@
+"""Errors on a hierarchy before any data is seen: marginal laws, sums, free leaves."""

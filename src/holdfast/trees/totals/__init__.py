@@ -1,0 +1,1 @@
+"""Leaves that are alike given their sum."""
