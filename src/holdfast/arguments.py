@@ -10,9 +10,10 @@ import difflib
 import math
 import numbers
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,25 @@ import numpy.typing as npt
 #: Whole numbers in tables stay strictly within ±2**62, so that a value plus its noise fits in 64 bits.
 LARGEST = 2**62
 
+Found = TypeVar("Found")
+
 
 class Refused(ValueError):
     """The input cannot be used; nothing was drawn or released. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class NoWay:
+    """No way is known to compute something; the sentence is for the user, should it come to that."""
+
+    sentence: str
+
+
+def known(found: Found | NoWay) -> Found:
+    """What was found; refused with its sentence where there is no way."""
+    if isinstance(found, NoWay):
+        raise Refused(found.sentence)
+    return found
 
 
 def rational(name: str, value: Any) -> Fraction:

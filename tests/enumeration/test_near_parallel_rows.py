@@ -15,6 +15,7 @@ import holdfast as hf
 from holdfast.constraints import NullSpace
 from holdfast.constraints.system.enclosed import Encloser, least_eigenvalue
 from holdfast.constraints.system.sound_rows import TOO_CLOSE, SoundRows
+from holdfast.privacy.projected.subspace import sensitivity_within
 
 PRINTED = [[1, -20000, 2], [1, -19999, 2]]
 
@@ -85,7 +86,7 @@ def check_lengths(seed, cases):
             continue
         kind = rng.choice(["add-remove", "replace-one"])
         space = NullSpace.of(sparse.csr_array(np.array(rows)))
-        found = Fraction(hf.histogram(n).sensitivity(power, kind, within=space)) ** power
+        found = Fraction(sensitivity_within(hf.histogram(n), power, kind, space)) ** power
         true = true_loss(rows, power, [1] * n, kind)
         assert true <= found <= true * (1 + Fraction(1, 10**9))
 

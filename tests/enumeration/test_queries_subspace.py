@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
+from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Neighbours, counts, histogram, margins, query, workload
 
 NORMS = [1, 2, np.inf]
@@ -54,7 +55,7 @@ def test_general_rows_are_projected_numerically_and_rounded_up(p, kind):
         rows = rng.integers(-1, 2, (int(rng.integers(1, 3)), n))
         expected = truth(asked, p, kind, rows)
         for records in (1, 3):
-            found = asked.sensitivity(p, Neighbours(kind, records), within=space(rows))
+            found = sensitivity_within(asked, p, Neighbours(kind, records), space(rows))
             assert found == pytest.approx(records * expected, rel=2e-9, abs=1e-12)
             assert found >= records * expected * (1 - 1e-13)
 
@@ -67,14 +68,14 @@ def test_equalities_that_share_no_cell_have_a_closed_form(p, kind):
         n = int(rng.integers(2, 8))
         owner = rng.integers(-1, 3, n)
         rows = np.array([(owner == r) * rng.integers(1, 4, n) * rng.choice([-1, 1], n) for r in range(3)])
-        found = histogram(n).sensitivity(p, kind, within=refusing(rows))
+        found = sensitivity_within(histogram(n), p, kind, refusing(rows))
         assert found == pytest.approx(truth(histogram(n), p, kind, rows), rel=1e-12, abs=1e-12)
 
 
 def test_an_exchange_between_two_equal_equalities():
     rows = np.repeat(np.eye(2, dtype=int), 3, axis=1)
     # Each image is (2/3, −1/3, −1/3) in its own row: 4/3 each, more than the 2 of an exchange in one row.
-    assert histogram(6).sensitivity(1, "replace-one", within=refusing(rows)) == pytest.approx(8 / 3, rel=1e-15)
+    assert sensitivity_within(histogram(6), 1, "replace-one", refusing(rows)) == pytest.approx(8 / 3, rel=1e-15)
     assert truth(histogram(6), 1, "replace-one", rows) == pytest.approx(8 / 3)
 
 
@@ -82,11 +83,11 @@ def test_an_exchange_between_two_equal_equalities():
 def test_a_histogram_with_exact_total_is_exact_to_the_double(n):
     within = refusing(np.ones((1, n), int))
     exact = 2 * (1 - Fraction(1, n))
-    assert histogram(n).sensitivity(1, within=within) in (float(exact), math.nextafter(float(exact), 3))
-    assert Fraction(histogram(n).sensitivity(1, within=within)) >= exact
-    length = histogram(n).sensitivity(2, within=within)
+    assert sensitivity_within(histogram(n), 1, "add-remove", within) in (float(exact), math.nextafter(float(exact), 3))
+    assert Fraction(sensitivity_within(histogram(n), 1, "add-remove", within)) >= exact
+    length = histogram(n).sensitivity(2, within)
     assert Fraction(math.nextafter(length, 0)) ** 2 < exact / 2 <= Fraction(length) ** 2
-    assert histogram(n).sensitivity(1, "replace-one", within=within) == 2
+    assert sensitivity_within(histogram(n), 1, "replace-one", within) == 2
 
 
 @pytest.mark.parametrize("p", NORMS)
@@ -99,7 +100,7 @@ def test_exact_margins_of_a_cube_have_a_closed_form(p, kind):
         keep = [every[i] for i in rng.choice(len(every), int(rng.integers(1, len(every) + 1)), replace=False)]
         rows = np.vstack([Cube(shape).margin_rows(axes).toarray() for axes in keep])
         asked = margins(shape)
-        found = asked.sensitivity(p, kind, within=refusing(rows, cube_margins=(shape, keep)))
+        found = sensitivity_within(asked, p, kind, refusing(rows, cube_margins=(shape, keep)))
         assert found == pytest.approx(truth(asked, p, kind, rows), rel=1e-12, abs=1e-9)
 
 
@@ -115,7 +116,7 @@ def test_pinned_outputs_of_any_query_are_set_to_zero(p, kind):
         if not pinned.any():
             continue
         rows = np.diag(rng.integers(1, 4, asked.n))[pinned]
-        found = asked.sensitivity(p, kind, within=refusing(rows))
+        found = sensitivity_within(asked, p, kind, refusing(rows))
         assert found == pytest.approx(truth(asked, p, kind, rows), rel=1e-12, abs=1e-12)
 
 
@@ -131,7 +132,7 @@ def test_exchangeable_cells_are_projected_once_per_class():
         return near(block - projector @ (rows @ block))
 
     within = SimpleNamespace(enclosed=enclosed, rows=csr_array(rows))
-    found = histogram(n).sensitivity(1, "replace-one", within=within)
+    found = sensitivity_within(histogram(n), 1, "replace-one", within)
     assert sum(asked_for) == 3
     cells = np.eye(n)[:, [0, 600, 1999]]
     images = cells - projector @ (rows @ cells)
@@ -142,17 +143,17 @@ def test_exchangeable_cells_are_projected_once_per_class():
 def test_too_much_to_project_is_refused_and_too_many_pairs_are_bounded(monkeypatch):
     asked = workload(np.random.default_rng(55).integers(0, 9, (4, 30)))
     within = space([[1, 1, 1, 1], [1, 2, 3, 4]])
-    exact = asked.sensitivity(2, "replace-one", within=within)
+    exact = sensitivity_within(asked, 2, "replace-one", within)
     monkeypatch.setattr("holdfast.privacy.projected.subspace.MOST_PAIR_WORK", 10)
-    assert asked.sensitivity(2, "replace-one", within=within) >= exact
+    assert sensitivity_within(asked, 2, "replace-one", within) >= exact
     monkeypatch.setattr("holdfast.privacy.projected.subspace.MOST_PROJECTED", 10)
     with pytest.raises(Refused, match="30 different columns of 4"):
-        asked.sensitivity(2, within=within)
+        sensitivity_within(asked, 2, "add-remove", within)
 
 
 def test_known_sensitivities_only_shrink_in_length():
     asked = query(4, l1=3, l2=2)
     within = space(np.ones((1, 4)))
-    assert asked.sensitivity(2, within=within) == 2
-    assert asked.sensitivity(1, within=within) == 4  # √4 · 2: the sum of changes may grow
-    assert asked.sensitivity(np.inf, within=within) == 2
+    assert sensitivity_within(asked, 2, "add-remove", within) == 2
+    assert sensitivity_within(asked, 1, "add-remove", within) == 4  # √4 · 2: the sum of changes may grow
+    assert asked.sensitivity(np.inf, within) == 2

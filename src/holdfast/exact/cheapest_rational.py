@@ -14,8 +14,8 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat
 
 from holdfast.exact.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
-from holdfast.exact.solver import quiet_solver
 from holdfast.exact.solutions import Cheapest, Solutions, cheapest_near, shortest
+from holdfast.exact.solver import quiet_solver
 
 #: Nodes of a search for a cheap whole vector, and steps of the simplex method: amounts of work and no time, since the
 #: bound that is found enters statements. What was found by then is a valid bound.

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import NoWay, Refused, one_of
 from holdfast.constraints.system.blocks import independent_outputs, split_system
 from holdfast.given.baselines import metropolis
 from holdfast.given.evidence import Evidence
@@ -150,8 +150,8 @@ class Plan:
         return joined_spread(self.problem.law.n, [share.outputs for share in self.shares], parts)
 
 
-def choose(problem: Problem, method: str | None = None) -> Plan:
-    """Return the best plan; `method` restricts it to one way. Refuse where no way is known."""
+def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
+    """Return the best plan; `method` restricts it to one way."""
     candidates = ways()[: len(WAYS + NEAR)]
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
@@ -166,7 +166,7 @@ def choose(problem: Problem, method: str | None = None) -> Plan:
     for outputs, part in _independent(problem):
         way = next((way for way in candidates if way.accepts(part)), None)
         if way is None:
-            raise Refused(_no_way(problem, method))
+            return NoWay(_no_way(problem, method))
         if way in NEAR and part.tau < (least := cast("Near", way).least_tau(part)):
             part = replace(part, tau=least)  # noqa: PLW2901
         shares.append(Share(outputs, part, way))

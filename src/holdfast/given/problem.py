@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Owner
 from holdfast.constraints import NullSpace, System
 from holdfast.given.evidence import TAU
 from holdfast.noise import Independent
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Owner):
     """Draw noise U from `law` given that truth + U satisfies `system`.
 
     Equalities and invariants ask for A U = 0, since the truth satisfies them itself. Where there are only

@@ -4,9 +4,9 @@ from holdfast.mechanism.composed import compose
 from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism, gaussian, laplace
 from holdfast.mechanism.mixed import Mixture, mixture
+from holdfast.mechanism.named_subspace import within
 from holdfast.mechanism.projected import Projected, project
 from holdfast.mechanism.release import Release
-from holdfast.mechanism.named_subspace import within
 
 __all__ = [
     "Mechanism",

@@ -24,7 +24,17 @@ from holdfast.privacy.composition import for_all_changes
 from holdfast.privacy.losses.conversion import rho_for
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
-from holdfast.subspace import lattice_gaussian, GAUSSIAN, LAWS, Evidence, LatticeGaussian, SubspaceLaw, choose, lattice_promise, promise
+from holdfast.subspace import (
+    GAUSSIAN,
+    LAWS,
+    Evidence,
+    LatticeGaussian,
+    SubspaceLaw,
+    choose,
+    lattice_gaussian,
+    lattice_promise,
+    promise,
+)
 from holdfast.subspace.structure.cube_spaces import CubeSpaces
 
 NO_VERBS = (

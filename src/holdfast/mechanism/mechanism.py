@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from holdfast import given as revision
 from holdfast import onto as update
-from holdfast.arguments import Refused, one_of, positive, probability, reals, whole
+from holdfast.arguments import Refused, known, one_of, positive, probability, reals, whole
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System, revealed
 from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
 from holdfast.mechanism.processed import Processed, then
@@ -395,7 +395,7 @@ class Mechanism:
         assert self.condition is not None
         condition, asked = self.condition, self.condition.tau
         problem = revision.Problem(self.base.law, condition.system, self.base.unit, asked or revision.TAU)
-        plan = revision.choose(problem, condition.method)
+        plan = known(revision.choose(problem, condition.method))
         distance = revision.distance_of(plan.evidence)
         if asked is not None and distance > asked:
             raise Refused(
@@ -405,7 +405,7 @@ class Mechanism:
         if asked is None and distance:
             needed = revision.default_tau(self.base, condition.system)
             if needed < min(float(distance), problem.tau):
-                plan = revision.choose(replace(problem, tau=needed), condition.method)
+                plan = known(revision.choose(replace(problem, tau=needed), condition.method))
         return plan
 
     @cached_property
@@ -422,7 +422,7 @@ class Mechanism:
         return self._plan.evidence if self._way_is_known else ()
 
     def _way(self, move: _Move) -> update.Way:
-        return update.choose(move.problem, move.method)
+        return known(update.choose(move.problem, move.method))
 
     @property
     def _depends_on_data(self) -> bool:

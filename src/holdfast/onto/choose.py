@@ -12,7 +12,8 @@ from typing import cast
 
 import numpy as np
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import NoWay, one_of
+from holdfast.arrays import kept
 from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
 from holdfast.constraints.system.blocks import independent_outputs
 from holdfast.onto import union
@@ -20,6 +21,7 @@ from holdfast.onto.baselines import bluedown, topdown
 from holdfast.onto.grid.grid import refuse_too_large
 from holdfast.onto.plan import Plan, Share, Way
 from holdfast.onto.problem import Problem
+from holdfast.onto.union import UnionPlan
 from holdfast.onto.ways import boxes, hierarchy, network, one_sum, orders, program, projection
 
 #: Ways that take the whole table at once, whether or not it falls apart.
@@ -39,32 +41,27 @@ def name_of(way: Way) -> str:
     return way.__name__.rsplit(".", 1)[-1]
 
 
-def choose(problem: Problem, method: str | None = None) -> Way:
-    """Return the best way; `method` asks for one by name. Refuse where none is known. Made once per problem."""
-    kept: dict[str | None, Way] = problem.__dict__.setdefault("_ways", {})
-    if method not in kept:
-        kept[method] = _chosen(problem, method)
-    return kept[method]
-
-
-def _chosen(problem: Problem, method: str | None) -> Way:
-    candidates = ways()[: len(WAYS)]
+@kept
+def choose(problem: Problem, method: str | None = None) -> Way | NoWay:
+    """Return the best way; `method` asks for one by name. Made once per problem."""
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
-        candidates = tuple(way for way in ways() if name_of(way) == method)
     if problem.system.branches:
-        candidates = tuple(way for way in candidates if way is union)
+        return _union(problem, method)
+    candidates = ways()[: len(WAYS)]
+    if method is not None:
+        candidates = tuple(way for way in ways() if name_of(way) == method)
     apart = tuple(way for way in candidates if way not in (*WHOLE, union, *ASKED_FOR))
-    found = next((way for way in candidates if way not in apart and way.accepts(problem)), None)
+    found = next((way for way in candidates if way not in (*apart, union) and way.accepts(problem)), None)
     if found is not None:
         return found
     if not apart:
-        raise Refused(_no_way(problem, method))
+        return NoWay(_no_way(problem, method))
     groups = independent_outputs(problem.system, problem.space.rows)
     if len(groups) == 1:
         found = next((way for way in apart if way.accepts(problem)), None)
         if found is None:
-            raise Refused(_no_way(problem, method))
+            return NoWay(_no_way(problem, method))
         _refuse_impossible(problem, {found})
         return found
     shares, taken = [], {}
@@ -72,11 +69,24 @@ def _chosen(problem: Problem, method: str | None) -> Way:
         if id(part) not in taken:
             way = next((way for way in (boxes, *apart) if way.accepts(part)), None)
             if way is None:
-                raise Refused(_no_way(part, method))
+                return NoWay(_no_way(part, method))
             taken[id(part)] = way
         shares.append(Share(outputs, part, rows, taken[id(part)]))
     _refuse_impossible(problem, set(taken.values()))
     return Plan(tuple(shares))
+
+
+def _union(problem: Problem, method: str | None) -> Way | NoWay:
+    """A plan with a way for each side that can hold a point; none where some side has none."""
+    if method not in (None, union.NAME):
+        return NoWay(_no_way(problem, method))
+    sides: list[tuple[Problem, Way]] = []
+    for side in union.possible_sides(problem):
+        way = choose(side)
+        if isinstance(way, NoWay):
+            return NoWay(_no_way(problem, method))
+        sides.append((side, way))
+    return UnionPlan(tuple(sides)) if sides else NoWay(_no_way(problem, method))
 
 
 def _refuse_impossible(problem: Problem, used: set[Way]) -> None:

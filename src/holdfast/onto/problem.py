@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Owner
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.system.blocks import split_rows, split_system
 from holdfast.constraints.system.sound_rows import SoundRows
@@ -29,7 +30,7 @@ Ties = npt.NDArray[np.uint64] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Owner):
     """Move noisy values to the nearest point that satisfies `system`.
 
     Nearest: least Σ|z_i − y_i|²/v_i (norm "l2") or Σ|z_i − y_i|/√v_i ("l1"), v = `spreads`; an infinite spread

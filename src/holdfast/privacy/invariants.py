@@ -24,6 +24,7 @@ from holdfast.exact.lattice import rational_basis
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
 from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query, shared_moves
 from holdfast.queries.moves.signatures import Signatures, independent, signatures
 
@@ -272,11 +273,12 @@ def projected_loss(base: Additive, space: NullSpace) -> Fraction | None:
     scales = base.law.scale_values
     try:
         if len(scales) == 1:
-            norm = Fraction(base.query.sensitivity(power, base.neighbours, within=space)) / base.unit
+            norm = Fraction(sensitivity_within(base.query, power, base.neighbours, space)) / base.unit
             return norm**power / scales[0]  # type: ignore[operator]
         per_law = np.array([float(value) for value in scales], dtype=np.float64)  # type: ignore[arg-type]
         divisors = (per_law if power == 1 else np.sqrt(per_law))[base.law.which]
-        norm = Fraction(base.query.sensitivity(power, base.neighbours, within=_Weighted(space, divisors))) / base.unit
+        weighted = sensitivity_within(base.query, power, base.neighbours, _Weighted(space, divisors))
+        norm = Fraction(weighted) / base.unit
     except Refused:
         return None
     # The divisors are doubles of exact scales: a part in 2**50 covers their rounding.

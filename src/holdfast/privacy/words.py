@@ -4,10 +4,47 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from holdfast.privacy.guarantee import Guarantee
+from holdfast.queries import Neighbours
+
+
+class Statement(Protocol):
+    """What words need of a guarantee: its fields and whether it is void."""
+
+    @property
+    def epsilon(self) -> float | None: ...  # noqa: D102
+    @property
+    def delta(self) -> float: ...  # noqa: D102
+    @property
+    def rho(self) -> float | None: ...  # noqa: D102
+    @property
+    def mu(self) -> float | None: ...  # noqa: D102
+    @property
+    def orders(self) -> str: ...  # noqa: D102
+    @property
+    def neighbours(self) -> Neighbours: ...  # noqa: D102
+    @property
+    def scope(self) -> str: ...  # noqa: D102
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def because(self) -> str: ...  # noqa: D102
+    @property
+    def unprotected(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def numerical_delta(self) -> float: ...  # noqa: D102
+    @property
+    def caveats(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def assumes(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def exact(self) -> bool: ...  # noqa: D102
+    @property
+    def records(self) -> int: ...  # noqa: D102
+    @property
+    def void(self) -> bool: ...  # noqa: D102
+
 
 #: Figures shown are rounded up to this many digits, so that words never promise more than numbers.
 DIGITS = 6
@@ -34,7 +71,7 @@ def figure(value: float) -> str:
     return f"{rounded:f}" if Decimal("1e-4") <= rounded < Decimal("1e9") else f"{rounded:e}"
 
 
-def describe(guarantee: Guarantee) -> str:
+def describe(guarantee: Statement) -> str:
     """Say what is hidden, how strongly, against what, what is not protected, and on what grounds."""
     sentences = [_hidden(guarantee)]
     if guarantee.void:
@@ -66,7 +103,7 @@ def _plain(text: str) -> str:
     return text.strip().rstrip(".")
 
 
-def _hidden(guarantee: Guarantee) -> str:
+def _hidden(guarantee: Statement) -> str:
     kind, records = guarantee.neighbours.kind, guarantee.records
     one, many = CHANGES.get(kind, (f"one record changes ({kind})", f"up to {{k}} records change ({kind})"))
     change = one if records == 1 else many.format(k=records)
@@ -76,7 +113,7 @@ def _hidden(guarantee: Guarantee) -> str:
     return f"The statement compares what is published before and after {change}{shared}."
 
 
-def _strength(guarantee: Guarantee) -> list[str]:
+def _strength(guarantee: Statement) -> list[str]:
     sentences = []
     if guarantee.epsilon is not None:
         odds = _odds(guarantee.epsilon)
@@ -111,7 +148,7 @@ def _odds(epsilon: float) -> str:
     return figure(math.nextafter(math.exp(epsilon), math.inf)) if epsilon < 700 else f"e to the {figure(epsilon)}"
 
 
-def _scope(guarantee: Guarantee) -> list[str]:
+def _scope(guarantee: Statement) -> list[str]:
     if guarantee.scope == "subspace":
         return [
             "It covers every such change, but only the part of the output that the exactly published figures and the "

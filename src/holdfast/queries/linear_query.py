@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 
 from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
 from holdfast.domains import Cube, Hierarchy
-from holdfast.privacy.projected.subspace import projected_sensitivity
 from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
 from holdfast.queries.moves.sumsets import difference_set, one_of_each_sign
@@ -144,13 +143,8 @@ class Query(ABC):
             raise Refused(f"cells must be 0 or more, but the entry at position {int(np.argmin(whole >= 0))} is not")
         return self.in_units(self._answer(whole))
 
-    def sensitivity(self, p: Any, neighbours: Any = "add-remove", within: Any = None) -> float:
-        """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double.
-
-        within: a null space N with `enclosed(columns)` (the orthogonal projector Π on N, as `values` and a `radius` of
-        their errors) and, if it has them, `rows` (the equalities) and `cube_margins`; then the largest ‖Π d‖_p
-        (THEORY §2, subspace scope).
-        """
+    def sensitivity(self, p: Any, neighbours: Any = "add-remove") -> float:
+        """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double."""
         norm = one_of(
             "p",
             float(p) if isinstance(p, (int, float)) and not isinstance(p, bool) else p,
@@ -158,8 +152,6 @@ class Query(ABC):
         )
         relation = Neighbours.of(neighbours)
         step = Fraction(1) if self.grid is None else self.grid
-        if within is not None:
-            return float_up(step * Fraction(projected_sensitivity(self, norm, relation, within)))
         if norm == np.inf:
             return float_up(step * relation.records * self._widest(relation))
         bound = self.bound([1], None, int(norm), relation)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast import onto
-from holdfast.arguments import Refused, reals
+from holdfast.arguments import Refused, known, reals
 from holdfast.constraints import Constraint, equals
 from holdfast.exact.rational_matrices import dense
 from holdfast.exact.rationals import numeric
@@ -71,7 +71,7 @@ def _nearest(values: npt.NDArray[np.float64], wanted: Constraint, spread: Any) -
     system = wanted.system(values.shape[-1])
     problem = onto.Problem(values.shape[-1], system, "l2", spread, False)
     right = system.right_hand_sides()
-    moved = onto.choose(problem).image(problem, np.atleast_2d(values), right)
+    moved = known(onto.choose(problem)).image(problem, np.atleast_2d(values), right)
     return np.asarray(moved, dtype=np.float64).reshape(values.shape)
 
 

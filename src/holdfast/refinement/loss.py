@@ -16,10 +16,10 @@ from holdfast.constraints import Constraint
 from holdfast.exact.cheapest_rational import cheapest, cheapest_whole, least_squares
 from holdfast.exact.rational_matrices import as_fraction, left_null_space, made, read_entry, read_matrix
 from holdfast.exact.rationals import numeric
+from holdfast.exact.solutions import Cheapest
 from holdfast.privacy.rounding import outward
 from holdfast.refinement.blocks import Block, blocks_of
 from holdfast.refinement.linear import LinearRefinement
-from holdfast.exact.solutions import Cheapest
 from holdfast.refinement.subsets import largest_admitted
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.constraints import System
+from holdfast.constraints.system.system import System
 
 Ints = npt.NDArray[np.int64]
 

@@ -8,7 +8,7 @@ it says how far each of its numbers may be off (`enclosed`), and the norm is tak
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,10 @@ from scipy.sparse import csc_array, csr_array
 from holdfast.arguments import Refused
 from holdfast.privacy.projected.cube_projection import MOST_AXES, cube_norm
 from holdfast.privacy.projected.disjoint_rows import disjoint_rows_norm
+from holdfast.queries import Query
 from holdfast.queries.columns import Columns, equal_columns, widest_row
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import float_up, sqrt_up
-
-if TYPE_CHECKING:
-    from holdfast.queries.linear_query import Query
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,8 +32,18 @@ BLOCK = 4_000_000
 MOST_PAIR_WORK = 2 * 10**9
 
 
-def projected_sensitivity(query: Query, norm: float, relation: Neighbours, within: Any) -> float:
-    """Return records · max ‖Π d‖_p over the one-record differences, rounded up."""
+def sensitivity_within(query: Query, p: float, neighbours: Any, within: Any) -> float:
+    """Return the largest ‖Π d‖_p over the difference set, p = 1, 2 or inf, rounded up (THEORY §2, subspace scope).
+
+    within: a null space N with `enclosed(columns)` (the orthogonal projector Π on N, as `values` and a `radius` of
+    their errors) and, if it has them, `rows` (the equalities) and `cube_margins`.
+    """
+    step = Fraction(1) if query.grid is None else query.grid
+    return float_up(step * Fraction(_projected(query, float(p), Neighbours.of(neighbours), within)))
+
+
+def _projected(query: Query, norm: float, relation: Neighbours, within: Any) -> float:
+    """Return records · max ‖Π d‖_p over the one-record differences, in steps of the grid, rounded up."""
     if query.cells is None:  # Π shortens: ‖Πd‖_inf ≤ ‖Πd‖₂ ≤ ‖d‖₂ and ‖Πd‖₁ ≤ √n·‖d‖₂
         length = query.bound([1], None, 2, relation).value
         return sqrt_up(length * (query.n if norm == 1 else 1))

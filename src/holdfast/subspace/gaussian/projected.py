@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from holdfast.constraints import NullSpace
 from holdfast.noise.spread import Spread
+from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
 from holdfast.subspace.law import Evidence, normal_spread
@@ -36,7 +37,7 @@ class ProjectedGaussian:
     def largest(self) -> Fraction:
         """The greatest ‖Π_N d‖², rounded up."""
         step = Fraction(1) if self.query.grid is None else self.query.grid
-        found = (Fraction(self.query.sensitivity(2, self.neighbours, within=self.space)) / step) ** 2
+        found = (Fraction(sensitivity_within(self.query, 2, self.neighbours, self.space)) / step) ** 2
         return min(found, self.query.largest([1], None, 2, self.neighbours))  # Π_N shortens
 
     @property
