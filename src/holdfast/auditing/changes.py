@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.constraints import NullSpace, System
 from holdfast.queries import Neighbours, Query
-
-Ints = npt.NDArray[np.int64]
 
 #: Cells, or vectors of a basis, that are combined with each other at most.
 COMBINED = 40

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.privacy import Guarantee
-
-Floats = npt.NDArray[np.float64]
 
 #: Points of the curve δ(ε) at which a statement of ρ or μ is tested.
 POINTS = 24

@@ -13,7 +13,6 @@ from holdfast.auditing.counting import rough_limits
 from holdfast.auditing.scores import Score
 
 Values = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 #: Thresholds that are tried per score.
 THRESHOLDS = 160

@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.auditing.pairs import Pair
 from holdfast.constraints import System
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.noise import Independent
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Outputs that are listed at most; and where each must be moved.
 MOST_OUTPUTS, MOST_MOVED = 400_000, 4_000

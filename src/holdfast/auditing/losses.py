@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.auditing.claims import Claim
 from holdfast.auditing.evidence import EXACT, Evidence
 from holdfast.auditing.listing import Listed
 
-Floats = npt.NDArray[np.float64]
-
-#: Doubles compute these logs and sums to about 1e-12; so much is taken off.
+#: Floats compute these logs and sums to about 1e-12; so much is taken off.
 ROUNDING = 1e-9
 #: Orders at which Rényi divergences are compared with α·ρ; between whole numbers only where that is claimed.
 WHOLE_ORDERS, OTHER_ORDERS = (2, 3, 4, 6, 8, 16), (1.05, 1.25, 1.5, 2.5)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from scipy import optimize, sparse
 
 from holdfast.arguments import LARGEST, Refused, array
-from holdfast.auditing.changes import Ints, changes, records_changed
+from holdfast.arrays import Ints
+from holdfast.auditing.changes import changes, records_changed
 from holdfast.constraints import System
 from holdfast.queries import Neighbours, Query
 

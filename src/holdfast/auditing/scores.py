@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.auditing.pairs import Pair
 
 Values = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 #: Outputs that are looked at one by one, and pairs of outputs.
 COLUMNS, COUPLES = 8, 36

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.beliefs.oracle import Table, Window, tables_for
 
-Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
 
@@ -35,7 +35,7 @@ class Grid:
         mesh = np.meshgrid(*axes, indexing="ij")
         return cls(tuple(window), np.stack([axis.ravel() for axis in mesh], axis=1))
 
-    def base(self, truth: Sequence[int], weights: Table | Sequence[Table]) -> Reals:
+    def base(self, truth: Sequence[int], weights: Table | Sequence[Table]) -> Floats:
         """Return the log law of truth + noise."""
         total = np.zeros(len(self.outputs))
         for i, (x, table) in enumerate(zip(truth, tables_for(truth, weights), strict=True)):
@@ -46,26 +46,26 @@ class Grid:
             total += column[self.outputs[:, i] - low]
         return _normalised(total)
 
-    def given(self, law: Reals, holds: Callable[[Whole], npt.NDArray[np.bool_]]) -> Reals:
+    def given(self, law: Floats, holds: Callable[[Whole], npt.NDArray[np.bool_]]) -> Floats:
         """Return the law given a condition on the outputs."""
         return _normalised(np.where(holds(self.outputs), law, -np.inf))
 
-    def onto(self, law: Reals, nearest: Callable[[Whole], Whole]) -> Mapping[tuple[int, ...], float]:
+    def onto(self, law: Floats, nearest: Callable[[Whole], Whole]) -> Mapping[tuple[int, ...], float]:
         """Return the probabilities of nearest(output), by target."""
         targets, index = np.unique(nearest(self.outputs), axis=0, return_inverse=True)
         sums = np.bincount(index.ravel(), weights=np.exp(law), minlength=len(targets))
         return {tuple(map(int, target)): float(value) for target, value in zip(targets, sums, strict=True)}
 
-    def log_ratio(self, p: Reals, q: Reals) -> float:
+    def log_ratio(self, p: Floats, q: Floats) -> float:
         """Return the largest log p/q over the outputs; infinite when q lacks an output that p has."""
         here = np.isfinite(p)
         return float(np.max(p[here] - q[here]))
 
-    def hockey_stick(self, p: Reals, q: Reals, epsilon: float) -> float:
+    def hockey_stick(self, p: Floats, q: Floats, epsilon: float) -> float:
         """Return Σ [p − e^ε q]₊, the δ at this ε for this ordered pair."""
         return float(np.maximum(np.exp(p) - np.exp(q + epsilon), 0.0).sum())
 
-    def renyi(self, p: Reals, q: Reals, alpha: float) -> float:
+    def renyi(self, p: Floats, q: Floats, alpha: float) -> float:
         """Return the Rényi divergence of order alpha > 1 of p from q."""
         here = np.isfinite(p)
         if not np.isfinite(q[here]).all():
@@ -75,9 +75,9 @@ class Grid:
         return float((top + np.log(np.exp(terms - top).sum())) / (alpha - 1))
 
 
-def _normalised(law: Reals) -> Reals:
+def _normalised(law: Floats) -> Floats:
     top = law.max()
     if not np.isfinite(top):
         raise Refused("a law needs at least one output with positive mass, found none")
-    result: Reals = law - top
+    result: Floats = law - top
     return result - np.log(np.exp(result).sum())

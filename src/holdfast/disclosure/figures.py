@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, whole_numbers
+from holdfast.arrays import Ints
 from holdfast.constraints.constraint import Constraint
 from holdfast.constraints.invariants import invariant
 from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
@@ -19,8 +19,6 @@ from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.system import System
 from holdfast.exact.rationals import read_vector, tidy
-
-Ints = npt.NDArray[np.int64]
 
 #: Sums of figures times coefficients stay below this, so that 64 bits hold everything.
 SAFE = 2.0**60

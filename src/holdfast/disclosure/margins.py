@@ -10,12 +10,11 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints
 from holdfast.disclosure.figures import CellRows, Contradiction
 
-Ints = npt.NDArray[np.int64]
 Axes = frozenset[int]
 
 

@@ -7,19 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, positive
+from holdfast.arrays import Bools, Ints
 from holdfast.disclosure import margins as pinned_margins
 from holdfast.disclosure import programs as pinned_programs
 from holdfast.disclosure import trees as pinned_trees
 from holdfast.disclosure.figures import CellRows, Known, cell_rows, read_known
 from holdfast.disclosure.propagated import carried
 from holdfast.exact.rationals import tidy
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: How many outputs a sentence names.
 LISTED = 6
@@ -37,9 +34,9 @@ class Disclosure:
 
     low: Ints
     high: Ints
-    attained: Mask
-    varies: Mask
-    published: Mask
+    attained: Bools
+    varies: Bools
+    published: Bools
     query: Any
 
     @property
@@ -137,7 +134,7 @@ def disclosure(known: list[Known], wanted: Any, seconds: float, own: list[Known]
     return Disclosure(found.low, found.high, found.attained, found.varies, published, wanted)
 
 
-def _closed(low: Ints, high: Ints, published: Mask, wanted: Any) -> Disclosure:
+def _closed(low: Ints, high: Ints, published: Bools, wanted: Any) -> Disclosure:
     return Disclosure(low, high, np.ones(low.size, dtype=bool), low < high, published, wanted)
 
 
@@ -157,13 +154,13 @@ def _on_tree(known: list[Known], wanted: Any, told: list[Known]) -> Disclosure:
     return _closed(*pinned_trees.ranges(known, wanted), published, wanted)
 
 
-def _settled(targets: sparse.csr_array, rows: CellRows) -> Mask:
+def _settled(targets: sparse.csr_array, rows: CellRows) -> Bools:
     """Tell which targets have one value by the bounds of their cells."""
     moving = (rows.low < rows.high).astype(np.int64)
     return np.asarray(abs(targets) @ moving == 0).ravel()
 
 
-def _published(targets: sparse.csr_array, rows: CellRows) -> Mask:
+def _published(targets: sparse.csr_array, rows: CellRows) -> Bools:
     """Tell which targets are rows of the figures themselves."""
     A = rows.A
     exact = {_key(A, i) for i in range(A.shape[0])}

@@ -20,11 +20,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints
 from holdfast.disclosure.figures import SAFE, TOO_LARGE, CellRows, Contradiction
 from holdfast.disclosure.walk import moves_of, walk
 from holdfast.exact.solver import quiet_solver
-
-Ints = npt.NDArray[np.int64]
 
 #: Multipliers are rounded to fractions with these denominators, one after another.
 DENOMINATORS = (1, 2, 3, 4, 12, 60, 2**20)

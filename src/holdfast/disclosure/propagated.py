@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints
 from holdfast.disclosure.figures import SAFE, CellRows, Contradiction
-
-Ints = npt.NDArray[np.int64]
 
 #: Rounds after which bounds that still creep are left as they are: a bound less is always allowed.
 ROUNDS = 40

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints, compiled
 from holdfast.disclosure.figures import Contradiction, Known
-
-Ints = npt.NDArray[np.int64]
 
 #: Kinds of parts that bound single nodes, besides consistency, which counts obey by themselves.
 SIMPLE = frozenset({"consistent", "nonnegative", "between", "fixed", "at_least", "invariant"})
@@ -71,7 +68,7 @@ def ranges(known: Sequence[Known], of: Any, figures: bool = True) -> tuple[Ints,
     return low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _passes(parents: Any, order: Any, by: Any, low: Any, high: Any) -> Any:  # pragma: no cover (compiled)
     """Tighten the bounds in place; return False where an interval is empty."""
     n = low.size

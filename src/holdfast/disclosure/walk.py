@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints, compiled
 from holdfast.constraints.system.null_space import NullSpace
 from holdfast.disclosure.figures import CellRows
-
-Ints = npt.NDArray[np.int64]
 
 #: Rounds in which pairs of moves are combined into moves that are no longer, and pairs tried in each: some for every
 #: vector of the basis, and at most.
@@ -67,7 +64,7 @@ def walk(rows: CellRows, moves: sparse.csc_array, start: Ints, seed: int) -> tup
     return x[:n], least[:n], most[:n]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _steps(  # pragma: no cover (compiled)
     starts: Any, cells: Any, data: Any, order: Any, uniform: Any, low: Any, high: Any, x: Any, least: Any, most: Any
 ) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Ints, compiled
 
 
-@numba.njit(cache=True)
+@compiled
 def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover
     """Return (start, children, order, depth, reached) of the forest in O(n).
 
@@ -51,7 +49,7 @@ def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragm
     return start, children, order, depth, reached
 
 
-@numba.njit(cache=True)
+@compiled
 def sum_towards_roots(parents: Ints, order: Ints, values: Any, limit: Any) -> int:  # pragma: no cover (compiled)
     """Add every node's row of `values` to its parent's, deepest first, in place.
 

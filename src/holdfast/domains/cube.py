@@ -9,12 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused, one_of, whole
-
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Ints
 
 #: Index arithmetic stays far inside 64 bits; lists of cells are asked for much smaller cubes only.
 MOST_CELLS = 2**40

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of
+from holdfast.arrays import Ints
 
-Ints = npt.NDArray[np.int64]
 #: Data frames that can be made, in the order in which they are looked for.
 BACKENDS: tuple[Any, ...] = ("polars", "pandas", "pyarrow")
 

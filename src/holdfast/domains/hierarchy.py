@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused, array, reals, whole_numbers
+from holdfast.arrays import Ints
 from holdfast.domains.breadth_first import breadth_first, sum_towards_roots
 from holdfast.domains.frame import nodes_of_frame
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from scipy import stats
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.randomness import Stream
 
 States = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 #: Pairs whose meeting times are collected, and pairs of the pilot run that chooses the lag.
 PAIRS, PILOTS = 1_000, 64

@@ -12,14 +12,12 @@ from fractions import Fraction
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.exact.solver import quiet_solver
 from holdfast.onto.problem import Problem
 from holdfast.privacy import Additive
-
-Floats = npt.NDArray[np.float64]
 
 #: Largest number of linear programs (one per difference) and of outputs for which the loss is computed.
 MOST_DIFFERENCES = 4_000

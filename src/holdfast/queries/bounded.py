@@ -12,9 +12,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused, positive, whole
+from holdfast.arrays import Bools, Ints
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind
-from holdfast.queries.linear_query import Ints, Mask, Query
+from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import sqrt_up
 from holdfast.queries.weights import Bound, Weights
@@ -62,13 +63,13 @@ class BoundedQuery(Query):
         del neighbours
         self._refuse("differences")
 
-    def mask(self, allowed: Any) -> Mask | None:
+    def mask(self, allowed: Any) -> Bools | None:
         """Refuse anything but None: there are no cells."""
         if allowed is not None:
             self._refuse("allowed")
         return None
 
-    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+    def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
         """Return the largest weight times l1, or times l2²."""
         del mask
         return Bound(max(weights.values) * (self.l1 if p == 1 else self.l2**2), False)
@@ -78,7 +79,7 @@ class BoundedQuery(Query):
         del classes
         return self.single(weights, p, None)
 
-    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
         """Refuse: the differences are not known."""
         del which, mask
         self._refuse("kinds")

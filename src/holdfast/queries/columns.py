@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
+from holdfast.arrays import Ints
 from holdfast.queries.weights import NOTHING, Bound, Weights, greatest
 
-Ints = npt.NDArray[np.int64]
 Columns = csc_array[Any]
 
 #: Pairs of columns are listed up to this many, and up to this many stored entries, in blocks of PAIR_BLOCK.

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
 from holdfast.arguments import Refused, whole
+from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
-from holdfast.queries.linear_query import Ints, Mask, Query
+from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import NOTHING, Bound, Weights
 
@@ -71,7 +72,7 @@ class CellCounts(Query):
         shape = None if self.table is None else self.table.shape
         return [(self.n,)] if shape in (None, (self.n,)) else [(self.n,), shape or ()]
 
-    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+    def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
         """Return the largest weight of an allowed cell."""
         del p  # a cell changes by 1
         groups = _present(weights.which, mask, self.n)
@@ -85,7 +86,7 @@ class CellCounts(Query):
             best = max(best, sum((weights.values[g] for g in groups), Fraction(0)))
         return Bound(best, True)
 
-    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
         """Return one kind per group of allowed cells."""
         return maximal(frozenset({((1, g), 1)}) for g in _present(which, mask, self.n))
 
@@ -97,7 +98,7 @@ class CellCounts(Query):
     def _widest(self, relation: Neighbours) -> Fraction:
         return Fraction(1 if relation.adds or self.n > 1 else 0)
 
-    def _columns_for_kinds(self, which: Ints | None, mask: Mask | None, relation: Neighbours) -> Columns:
+    def _columns_for_kinds(self, which: Ints | None, mask: Bools | None, relation: Neighbours) -> Columns:
         # Cells of one group are exchangeable; a difference touches at most 2·records of them.
         cells = np.arange(self.n) if mask is None else np.flatnonzero(mask)
         group = np.zeros(cells.size, np.int64) if which is None else which[cells]
@@ -109,7 +110,7 @@ class CellCounts(Query):
         return self.columns[:, cells[rank < 2 * relation.records]]
 
 
-def _present(which: Ints | None, mask: Mask | None, n: int) -> list[int]:
+def _present(which: Ints | None, mask: Bools | None, n: int) -> list[int]:
     """Return the groups that have an allowed cell."""
     if which is None:
         return [0] if n and (mask is None or mask.any()) else []

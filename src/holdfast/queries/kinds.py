@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.queries.columns import Columns
 
-Ints = npt.NDArray[np.int64]
 Kind = Counter[tuple[int, int]]
 
 #: Distinct kinds beyond this number are not compared with each other; a guarantee then comes from ρ.

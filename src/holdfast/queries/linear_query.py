@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
+from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
@@ -25,9 +26,6 @@ from holdfast.queries.weights import Bound, Weights, groups_of
 
 # Values this close to a step of the grid, in steps, are meant to be on it.
 _OFF_GRID = 1e-6
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,7 +194,7 @@ class Query(ABC):
             return self.single_kinds(groups, mask)
         return self.pair_kinds(groups, as_classes(mask))
 
-    def mask(self, allowed: Any) -> Mask | None:
+    def mask(self, allowed: Any) -> Bools | None:
         """Check and return the cells that can hold records; None stands for all of them."""
         if allowed is None:
             return None
@@ -209,7 +207,7 @@ class Query(ABC):
 
     # Largest changes by one column and by pairs of columns; None stands for all cells (in one class) --------
 
-    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+    def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
         """Return max over the allowed cells of Σ_i weight_i·|w_ij|^p."""
         return largest_column(self.columns if mask is None else self.columns[:, mask], weights, p)
 
@@ -217,7 +215,7 @@ class Query(ABC):
         """Return max over pairs of cells of one class ≥ 0 of Σ_i weight_i·|w_ij − w_ik|^p."""
         return largest_pair(self.columns, weights, p, self._one_class() if classes is None else classes)
 
-    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
         """Return the maximal kinds of the allowed columns."""
         return maximal(kinds_of_columns(self.columns if mask is None else self.columns[:, mask], which))
 
@@ -242,7 +240,7 @@ class Query(ABC):
             return Fraction(int(entry) if self.columns.dtype.kind == "i" else float(entry))
         return widest_row(self.columns, self._one_class())
 
-    def _columns_for_kinds(self, which: Ints | None, mask: Mask | None, relation: Neighbours) -> Columns:
+    def _columns_for_kinds(self, which: Ints | None, mask: Bools | None, relation: Neighbours) -> Columns:
         del which, relation
         return self.columns if mask is None else self.columns[:, mask]
 
@@ -253,6 +251,6 @@ class Query(ABC):
         return [(self.cells or 0,)]
 
 
-def as_classes(mask: Mask | None) -> Ints | None:
+def as_classes(mask: Bools | None) -> Ints | None:
     """Return the allowed cells as one class 0, others −1; None stays None."""
     return None if mask is None else np.where(mask, 0, -1).astype(np.int64)

@@ -15,11 +15,12 @@ import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube
 from holdfast.queries.columns import Columns
 from holdfast.queries.identity import MOST_ASKED, CellCounts
 from holdfast.queries.kinds import Kind, maximal
-from holdfast.queries.linear_query import Ints, Mask, Query
+from holdfast.queries.linear_query import Query
 from holdfast.queries.margin_equalities import margin_equalities
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
@@ -103,7 +104,7 @@ class MarginCounts(Query):
         shapes: list[tuple[int, ...]] = [(self.cells,)]
         return shapes if self.table.shape == (self.cells,) else [*shapes, self.table.shape]
 
-    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+    def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
         """Return the largest sum of a cell's weights over the margins."""
         group = self._group_of_margin(weights.which)
         if group is None:
@@ -124,7 +125,7 @@ class MarginCounts(Query):
         listed = super().pair(weights, p, classes)
         return listed if listed.exact or listed.value < most else Bound(most, False)
 
-    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
         """Return the one kind of a cell, where the groups follow the margins."""
         group = self._group_of_margin(which)
         if group is None:

@@ -14,8 +14,9 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from holdfast.arguments import LARGEST, Refused, positive, reals, whole_numbers
 from holdfast.arguments import array as numbers
+from holdfast.arrays import Ints
 from holdfast.queries.columns import Columns, equal_columns, terms_of
-from holdfast.queries.linear_query import Ints, Query
+from holdfast.queries.linear_query import Query
 
 #: The largest matrix of distinct columns whose left null space is computed exactly.
 MOST_EXACT_ENTRIES = 250_000

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
 from holdfast.arguments import Refused, whole
+from holdfast.arrays import Bools, Ints
 from holdfast.domains import Hierarchy
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
-from holdfast.queries.linear_query import Ints, Mask, Query
+from holdfast.queries.linear_query import Query
 from holdfast.queries.moves.tree_pairs import meeting_paths, path_sums
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
@@ -104,7 +105,7 @@ class TreeCounts(Query):
         shapes: list[tuple[int, ...]] = [(self.cells,)]
         return [*shapes, (self.hierarchy.n_leaves, self.by)]
 
-    def single(self, weights: Weights, p: int, mask: Mask | None) -> Bound:
+    def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
         """Return the heaviest path to an allowed cell."""
         del p  # a path's entries are 1
         weight, denominator = weights.per_output(2 * len(self.hierarchy.levels))
@@ -121,7 +122,7 @@ class TreeCounts(Query):
             best = max(best, int((first + second).max()))
         return Bound(Fraction(best, denominator), True)
 
-    def single_kinds(self, which: Ints | None, mask: Mask | None) -> list[Kind]:
+    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
         """Return the maximal kinds of paths: by depth alone where the groups follow the levels."""
         group = self._group_of_level(which)
         if group is None:

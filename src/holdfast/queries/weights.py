@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, rational, whole_numbers
-
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Ints
 
 
 class Bound(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.constraints import System
 from holdfast.queries import Neighbours, Query
 from holdfast.subspace import extended_laplace
@@ -20,8 +20,6 @@ from holdfast.subspace.structure import cube_spaces, leaves
 from holdfast.subspace.structure.cube_spaces import CubeSpaces, Spaces
 from holdfast.subspace.structure.tree_levels import TreeLevels
 from holdfast.subspace.structure.tree_space import TreeGaussian, TreeSpace
-
-Floats = npt.NDArray[np.float64]
 
 #: The laws by their names, best first.
 LAWS = ("optimal", "gaussian", "correlated", "laplace", "k-norm")

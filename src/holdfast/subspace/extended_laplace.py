@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import hadamard
 from scipy.spatial.distance import pdist
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours, Query
@@ -25,8 +25,6 @@ from holdfast.randomness import Stream, seeded
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.law import SLACK, Evidence, times_one_record
 from holdfast.subspace.optimum.ascent import ascend
-
-Floats = npt.NDArray[np.float64]
 
 #: Numbers in the list of all differences of a frame's coefficients for which scales are balanced.
 MOST_BALANCED = 2 * 10**7

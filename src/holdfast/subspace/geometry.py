@@ -11,16 +11,14 @@ from typing import Any
 
 import flint
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace, System
 from holdfast.constraints.system.enclosed import NOT_PROVED
 from holdfast.queries import Neighbours, Query
 from holdfast.queries.columns import equal_columns
-
-Floats = npt.NDArray[np.float64]
 
 #: Numbers in the table of projected columns, and pairs of columns, that are kept at once.
 MOST_ENTRIES = 3 * 10**7

@@ -8,14 +8,12 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from holdfast.arrays import Floats
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves
 from holdfast.randomness import Stream
-
-Floats = npt.NDArray[np.float64]
 
 #: What is computed in doubles is trusted to this relative accuracy, far above what backward stable steps deliver.
 SLACK = Fraction(1, 10**9)

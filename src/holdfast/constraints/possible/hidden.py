@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints
 from holdfast.constraints.possible.small_systems import Small
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import FOLLOWS, Part
@@ -29,7 +30,6 @@ from holdfast.constraints.system.system import System
 from holdfast.exact.inside import Inside
 from holdfast.exact.rationals import ExactVector, compact
 
-Ints = npt.NDArray[np.int64]
 Truth = npt.NDArray[np.bool_]
 
 #: Bounds are carried over all rows at most so often, a hierarchy needs twice its depth; and so often over many entries.

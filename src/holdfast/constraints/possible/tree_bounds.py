@@ -12,17 +12,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints, compiled
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import Part
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.exact.rationals import ExactVector
 
-Ints = npt.NDArray[np.int64]
 Sides = tuple[Ints, Ints]
 
 #: Fractions are cleared by factors up to this one.
@@ -117,7 +116,7 @@ def _output_parents(shape: TreeShape) -> Ints:
     return np.asarray(np.where(above < 0, -1, above * shape.by + category))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _empty_interval(parents: Any, order: Any, low: Any, high: Any) -> Any:  # pragma: no cover (compiled)
     """Return an output whose interval is empty, or −1, and on which sides the children's sums are the tighter ones."""
     n = parents.size
@@ -146,7 +145,7 @@ def _empty_interval(parents: Any, order: Any, low: Any, high: Any) -> Any:  # pr
     return -1, summed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _mark_behind(at: Any, start: Any, children: Any, summed: Any, behind: Any, used: Any) -> Any:  # pragma: no cover
     """Mark the parts behind both ends of an interval; return whether sums of children were used."""
     through = False

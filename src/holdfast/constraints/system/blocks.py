@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from holdfast.arrays import Ints
 from holdfast.constraints.system.rows import Rows
 from holdfast.constraints.system.system import System
-
-Ints = npt.NDArray[np.int64]
 
 
 def independent_outputs(system: System, equalities: sparse.csr_array) -> list[Ints]:

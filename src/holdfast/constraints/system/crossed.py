@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import Ints
 from holdfast.constraints.system.system import System
-
-Ints = npt.NDArray[np.int64]
 
 
 def crossed_table(system: System) -> Ints | None:

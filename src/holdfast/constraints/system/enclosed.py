@@ -18,9 +18,8 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.constraints.system.sound_rows import SoundRows
-
-Floats = npt.NDArray[np.float64]
 
 #: Rows, and numbers in the products, of a system that is solved in rationals at once (a tenth of a second), and of one
 #: that is solved in rationals where the bounds in doubles are wide (a second or two).

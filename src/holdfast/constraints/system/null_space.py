@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import Refused, reals
+from holdfast.arrays import Floats
 from holdfast.constraints.system.enclosed import EXACT, Enclosed, Encloser
 from holdfast.constraints.system.rows import TOLERANCE, products
 from holdfast.constraints.system.sound_rows import SoundRows
@@ -25,8 +26,6 @@ _BLOCK = 256
 
 #: Rows with entries below this cannot be so nearly parallel that the rounding of one right-hand side matters.
 LARGE = 1000
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

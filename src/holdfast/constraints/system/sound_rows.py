@@ -20,9 +20,7 @@ from scipy import sparse
 from scipy.sparse import csgraph, linalg
 
 from holdfast.arguments import LARGEST, Refused
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Floats, Ints
 
 #: Rows of length 1 are reduced where the least eigenvalue of their products seems to be below this: doubles then lose
 #: more than three digits. FEW rows are reduced sooner, since that takes no time.

@@ -11,20 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Floats, Ints, compiled
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise import Independent
 from holdfast.randomness import Stream
 from holdfast.trees import Forest
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Random words used at once.
 BATCH_WORDS = 1 << 20
@@ -59,7 +56,7 @@ class Tree(NamedTuple):
     high: Floats
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _energy(tree: Tree, values: Floats) -> float:  # pragma: no cover (compiled)
     """Solve everything from the moving leaves; return −log weight, infinite when a bound is broken."""
     for k in range(tree.solved.size):
@@ -86,7 +83,7 @@ def _energy(tree: Tree, values: Floats) -> float:  # pragma: no cover (compiled)
     return energy
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _settle(tree: Tree, values: Floats, energies: Floats) -> None:  # pragma: no cover (compiled)
     """Halve the moving leaves of each state until all bounds hold; without any noise they do."""
     for c in range(energies.size):
@@ -101,7 +98,7 @@ def _settle(tree: Tree, values: Floats, energies: Floats) -> None:  # pragma: no
             energies[c] = _energy(tree, state)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _advance(
     tree: Tree,
     values: Floats,

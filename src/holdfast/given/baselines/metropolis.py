@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, whole
-from holdfast.given.baselines.chains import BATCH_WORDS, Chains, Floats, Target
+from holdfast.arrays import Floats
+from holdfast.given.baselines.chains import BATCH_WORDS, Chains, Target
 from holdfast.given.evidence import Evidence
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread

@@ -11,18 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from holdfast.arrays import Floats, compiled
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Forest
-
-Floats = npt.NDArray[np.float64]
 
 #: Normal numbers that are drawn at once.
 BATCH = 1 << 22
@@ -102,7 +100,7 @@ def spread(problem: Problem) -> Spread:
     return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _upwards(first: Any, exact: Any, own: Any) -> Any:  # pragma: no cover (compiled)
     """Return V and S of every output, and whether no output has two children without a law."""
     n = own.size
@@ -125,7 +123,7 @@ def _upwards(first: Any, exact: Any, own: Any) -> Any:  # pragma: no cover (comp
     return upward, below, proper
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _downwards(first: Any, exact: Any, upward: Any, below: Any, noise: Any) -> None:  # pragma: no cover (compiled)
     """Turn standard normal numbers into noise, in place."""
     rows, n = noise.shape
@@ -158,7 +156,7 @@ def _downwards(first: Any, exact: Any, upward: Any, below: Any, noise: Any) -> N
                 values[v] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _variances(first: Any, upward: Any, below: Any) -> Any:  # pragma: no cover (compiled)
     """Return the variance of every output: V_c·T/S + (V_c/S)²·Var(parent), T the variance of the siblings."""
     n = upward.size
@@ -182,7 +180,7 @@ def _variances(first: Any, upward: Any, below: Any) -> Any:  # pragma: no cover 
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _variance_of(first: Any, upward: Any, below: Any, weights: Any) -> Any:  # pragma: no cover (compiled)
     """Return the variance of a weighted sum: going up, it is weight·(noise of v) plus independent noise."""
     n = upward.size

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Ints
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Forest, Sampler
-from holdfast.trees.shape.forest import Ints
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
 

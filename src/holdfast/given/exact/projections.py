@@ -11,15 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats, Ints, compiled
 from holdfast.constraints import NullSpace
 from holdfast.given.problem import Problem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Projection(Protocol):
@@ -98,7 +94,7 @@ def _signed_sum(margins: list[frozenset[int]]) -> dict[frozenset[int], int]:
     return left
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _subtract_means(groups: Any, starts: Any, factors: Any, rows: Any) -> None:  # pragma: no cover (compiled)
     terms, n = groups.shape
     totals = np.empty(starts[-1])

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
-
-Floats = npt.NDArray[np.float64]
 
 #: Most outputs: the null space is held as a dense array.
 MOST_OUTPUTS = 200

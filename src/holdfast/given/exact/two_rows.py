@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.given.problem import Problem, Truth
@@ -24,8 +25,6 @@ from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 from holdfast.trees import Forest, Sampler
-
-Ints = npt.NDArray[np.int64]
 
 #: Most outputs: the basis of the null space is looked at row by row.
 MOST_OUTPUTS = 2_000

@@ -9,17 +9,14 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.rows import divided, raised
 from holdfast.exact.solver import quiet_solver
 from holdfast.given.problem import Problem
 from holdfast.randomness import seeded
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: How many corners are looked for, and nodes of branch and bound and steps of the simplex method for each: amounts of
 #: work and no time, since they decide what is measured, and with it how long walks are and whether they are refused.

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from holdfast.arrays import Ints
 from holdfast.constraints import System
-
-Ints = npt.NDArray[np.int64]
 
 #: No bound; sums of two stay within 64 bits, and everything from half of it on counts as none.
 NONE = 1 << 60

@@ -18,7 +18,8 @@ from typing import Any
 import numpy.typing as npt
 from flint import arb
 
-from holdfast.given.prices.differences import NONE, Ints
+from holdfast.arrays import Ints
+from holdfast.given.prices.differences import NONE
 from holdfast.noise.precision import ball
 
 #: Values are summed this many scales around a cell.

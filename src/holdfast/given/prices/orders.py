@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.given.prices.bounds import PRECISION, each_cell_its_own_output
-from holdfast.given.prices.differences import NONE, DifferenceBounds, Ints, read
+from holdfast.given.prices.differences import NONE, DifferenceBounds, read
 from holdfast.given.prices.order_sums import Message, Sums, Table
 from holdfast.noise.precision import working_precision
 from holdfast.privacy import Additive, Differences, Guarantee

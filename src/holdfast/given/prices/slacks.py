@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.privacy import Additive, Differences, Guarantee
 
-Ints = npt.NDArray[np.int64]
 Slacks = tuple[int, ...]
 
 #: Free directions, inequalities, outputs and kinds of changes up to which slacks are searched.

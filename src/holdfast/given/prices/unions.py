@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.given.exact import enumeration
 from holdfast.given.prices.bounds import PRECISION, box_price
@@ -41,7 +42,6 @@ MOST_PAIRS = 400_000
 MOST_ENTRIES = 1_000_000
 
 ONE_SIDE = "which side of the union holds (no allowed change leads from one side to another)"
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from flint import arb, fmpz
 
+from holdfast.arrays import compiled
 from holdfast.noise.precision import MOST_BITS, working_precision
 from holdfast.randomness import Stream
 
@@ -66,7 +66,7 @@ def below(enclose: Callable[[], arb], value: int, bits: int, stream: Stream) -> 
     raise ArithmeticError("a draw stayed undecided after a million bits")
 
 
-@numba.njit(cache=True)
+@compiled
 def _locate(
     words: npt.NDArray[np.uint64],
     shift: np.uint64,

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import compiled
 from holdfast.noise.draws.comparison import WORD_BITS, Comparison
 from holdfast.noise.draws.zigzag import Zigzag
 from holdfast.noise.precision import ball
@@ -115,7 +115,7 @@ class Digit:
         return (self.at(k) for k in range(1, self.size))
 
 
-@numba.njit(cache=True)
+@compiled
 def unfold(symbols: npt.NDArray[np.int64]) -> None:
     """Turn symbols 2a + side into a or −1−a, in place."""
     for i in range(symbols.size):

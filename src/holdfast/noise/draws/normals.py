@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
+
+from holdfast.arrays import compiled
 
 #: Where the tail is known by its continued fraction only; beyond, erfc would lose digits and then be 0.
 FAR = 5.0
@@ -79,12 +80,12 @@ _TAIL_BELOW = (
 )
 
 
-@numba.njit(cache=True, nogil=True, inline="always", fastmath={"contract"})
+@compiled(inline="always", fastmath={"contract"})
 def _polynomial(c: tuple[float, ...], x: float) -> float:  # pragma: no cover (compiled)
     return ((((((c[0] * x + c[1]) * x + c[2]) * x + c[3]) * x + c[4]) * x + c[5]) * x + c[6]) * x + c[7]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def quantile_of_tail(tail: float) -> float:  # pragma: no cover (compiled)
     """The x ≥ 0 with P(Z > x) = tail, for 0 < tail ≤ 1/2."""
     centred = 0.5 - tail
@@ -97,7 +98,7 @@ def quantile_of_tail(tail: float) -> float:  # pragma: no cover (compiled)
     return _polynomial(_TAIL_ABOVE, root - 5.0) / _polynomial(_TAIL_BELOW, root - 5.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def normal(word: np.uint64) -> float:  # pragma: no cover (compiled)
     """A standard normal number from 64 random bits: one for the sign, 63 for the tail."""
     tail = (np.float64(word >> np.uint64(1)) + 0.5) * 2.0**-64
@@ -105,7 +106,7 @@ def normal(word: np.uint64) -> float:  # pragma: no cover (compiled)
     return -size if word & np.uint64(1) else size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def make_normals(words: Any, noise: Any, deviation: float) -> None:  # pragma: no cover (compiled)
     """Write independent normal numbers (size, n), made of words of that shape, perhaps in the place of the words."""
     for row in range(words.shape[0]):
@@ -113,7 +114,7 @@ def make_normals(words: Any, noise: Any, deviation: float) -> None:  # pragma: n
             noise[row, i] = deviation * normal(words[row, i])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_tail(x: float) -> float:  # pragma: no cover (compiled)
     """log P(Z > x)."""
     if x < -1.0:
@@ -126,7 +127,7 @@ def log_tail(x: float) -> float:  # pragma: no cover (compiled)
     return -0.5 * x * x - LOG_ROOT - math.log(x + fraction)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def quantile_of_log_tail(log_share: float) -> float:  # pragma: no cover (compiled)
     """The x with log P(Z > x) = log_share, for log_share < 0."""
     if log_share > -0.6931471805599453:

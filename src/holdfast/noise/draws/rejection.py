@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import compiled
 from holdfast.noise.draws.comparison import WORD_BITS, Comparison, below
 from holdfast.noise.draws.geometric import LaplaceSampler, laplace_sampler, unfold
 from holdfast.noise.draws.theta import GaussianTails
@@ -52,7 +52,7 @@ def _exponentials() -> npt.NDArray[np.float64]:
         return np.array([double(ball(Fraction(-i, _STEPS)).exp()) for i in range(_STEPS * _LIMIT + 1)])
 
 
-@numba.njit(cache=True)
+@compiled
 def judge(
     proposals: npt.NDArray[np.int64],
     words: npt.NDArray[np.uint64],

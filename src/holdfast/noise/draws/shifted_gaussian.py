@@ -22,14 +22,12 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
+from holdfast.arrays import Floats, Ints
 from holdfast.noise.draws.geometric import laplace_sampler
 from holdfast.noise.draws.rejection import COIN_BITS, _exponentials, coin
 from holdfast.noise.draws.theta import total
 from holdfast.noise.precision import ball, double, working_precision
 from holdfast.randomness import Stream
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: How far, as a part of it, an estimate of e^{−x} may be from it.
 ACCURACY = 2.0**-40

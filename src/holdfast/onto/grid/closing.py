@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.onto.evidence import Answer, Evidence
 from holdfast.onto.grid.checker import lower_bound
-from holdfast.onto.grid.grid import Floats, Ints, Task
+from holdfast.onto.grid.grid import Task
 from holdfast.onto.grid.rows_apart import stacked
 from holdfast.onto.problem import Problem, Ties
 

@@ -19,12 +19,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.rows import Rows, divided, products, raised
 from holdfast.exact.whole_rows import WholeRows
 from holdfast.onto.problem import Problem
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: The finest dyadic step, 2**-30; the sizes in steps that numbers and sums stay below, 2**46 and 2**55; and how many
 #: times finer a grid may be made where rows need fractions of a step.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from scipy import sparse
 
-from holdfast.onto.grid.grid import Ints, Shape
+from holdfast.arrays import Ints, compiled
+from holdfast.onto.grid.grid import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def _read(columns: sparse.csc_array) -> Arcs | None:
     return Arcs(tail, head, signs, order.astype(np.int64), starts.astype(np.int64))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _root(above, node):  # type: ignore[no-untyped-def]
     while above[node] != node:
         above[node] = above[above[node]]
@@ -99,7 +99,7 @@ def _signed(count: int, first: Any, second: Any, relation: Any, signs: Ints) -> 
     return bool((signs[first] * signs[second] == relation).all())
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def send_along_forest(tail, head, lacking, moves, low, high, slack):  # type: ignore[no-untyped-def]
     """Change moves of arcs with this much slack so that every node gets what it lacks; return whether that worked.
 

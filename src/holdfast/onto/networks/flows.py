@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import heapq
 
-import numba
 import numpy as np
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import compiled
 from holdfast.trees.shape.ties import tie_hash
 
 NONE = np.int64(LARGEST)
@@ -22,7 +22,7 @@ NONE = np.int64(LARGEST)
 ROUNDING = 1e-14
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _rise(weight, move, absolute):  # type: ignore[no-untyped-def]
     """What one step more costs."""
     if absolute:
@@ -30,7 +30,7 @@ def _rise(weight, move, absolute):  # type: ignore[no-untyped-def]
     return weight * (2.0 * move + 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _stretch(move, up, absolute):  # type: ignore[no-untyped-def]
     """How many steps cost the same."""
     if not absolute:
@@ -40,7 +40,7 @@ def _stretch(move, up, absolute):  # type: ignore[no-untyped-def]
     return NONE if move <= 0 else move
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def cheapest_moves(tail, head, prices, weights, low, high, absolute, coin, moves):  # type: ignore[no-untyped-def]
     """Fill in each arc's cheapest whole move at these prices; of two equally cheap ones the hash decides."""
     for i in range(moves.size):
@@ -64,7 +64,7 @@ def cheapest_moves(tail, head, prices, weights, low, high, absolute, coin, moves
         moves[i] = move
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def send(tail, head, order, starts, lacking, weights, low, high, absolute, moves, prices):  # type: ignore[no-untyped-def]
     """Balance all nodes at least cost; return whether everything could be sent.
 
@@ -106,7 +106,7 @@ def send(tail, head, order, starts, lacking, weights, low, high, absolute, moves
         prices += np.minimum(distance, reached)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _reduced(tail, weights, low, high, absolute, moves, prices, i, node, other):  # type: ignore[no-untyped-def]
     """What one step along arc i from node to other costs above the prices: 0 or more; infinite where it is full."""
     if tail[i] == node:
@@ -122,7 +122,7 @@ def _reduced(tail, weights, low, high, absolute, moves, prices, i, node, other):
     return left if left > ROUNDING * (abs(cost) + abs(prices[other]) + abs(prices[node])) else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _send_freely(tail, head, order, starts, lacking, weights, low, high, absolute, moves, prices):  # type: ignore[no-untyped-def]
     """Send as much as possible along arcs that cost nothing at these prices: blocking flows on levels (Dinic)."""
     nodes = lacking.size
@@ -188,7 +188,7 @@ def _send_freely(tail, head, order, starts, lacking, weights, low, high, absolut
                     at[node] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _send_one(tail, head, path, depth, lacking, low, high, absolute, moves, source, target):  # type: ignore[no-untyped-def]
     """Send along a path as much as costs the same."""
     amount = min(lacking[target], -lacking[source])

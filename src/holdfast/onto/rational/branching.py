@@ -13,9 +13,10 @@ from fractions import Fraction
 import numpy as np
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints
 from holdfast.exact.inside import Cut, Inside, Slices, with_cuts
 from holdfast.exact.nearest_rational import ExactRows, Nearest, nearest
-from holdfast.onto.grid.grid import Ints, Task
+from holdfast.onto.grid.grid import Task
 from holdfast.onto.rational.exact_rows import nearest_absolute
 
 #: Nodes of one search, and nodes after which it ends if an allowed point is known.

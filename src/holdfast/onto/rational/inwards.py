@@ -13,10 +13,11 @@ from fractions import Fraction
 import numpy as np
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints
 from holdfast.exact.inside import Inside
 from holdfast.exact.nearest_rational import ExactRows
 from holdfast.exact.whole_rows import WholeRows
-from holdfast.onto.grid.grid import MOST_FINER, Ints, Task
+from holdfast.onto.grid.grid import MOST_FINER, Task
 
 #: The shares of the way inside that are tried, and one below which no finer grid is.
 SHARES = (Fraction(0), *(Fraction(1, 1 << k) for k in range(40, -1, -2)))

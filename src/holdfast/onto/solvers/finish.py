@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.rows import products
 from holdfast.exact.whole_rows import WholeRows
-from holdfast.onto.grid.grid import MOST_FINER, MOST_REDUCED, Floats, Ints, Task
+from holdfast.onto.grid.grid import MOST_FINER, MOST_REDUCED, Task
 from holdfast.onto.networks.arcs import Arcs, send_along_forest
 from holdfast.onto.networks.flows import cheapest_moves, send
 

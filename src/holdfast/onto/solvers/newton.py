@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse import linalg as sparse_linalg
 
 from holdfast.arguments import Refused
-from holdfast.onto.grid.grid import Floats, Shape, Task
+from holdfast.arrays import Floats, compiled
+from holdfast.onto.grid.grid import Shape, Task
 
 #: Up to this many rows the curvature is kept as a dense matrix.
 MOST_DENSE = 1_500
@@ -32,7 +32,7 @@ UNFOUND = "the nearest point was not found in doubles: choose nearer weights, or
 ENOUGH, NEARLY = 1e-13, 1e-10
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _curvature(starts, rows, entries, free, matrix):  # type: ignore[no-untyped-def]
     """Add A D Aᵀ to the lower triangle of a matrix; D = `free`, 0 at outputs that are cut."""
     for i in range(free.size):
@@ -43,7 +43,7 @@ def _curvature(starts, rows, entries, free, matrix):  # type: ignore[no-untyped-
                         matrix[rows[k], rows[j]] += entries[k] * entries[j] * free[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _diagonal(starts, rows, entries, free, result):  # type: ignore[no-untyped-def]
     """The diagonal of A D Aᵀ, added to `result`."""
     for i in range(free.size):
@@ -53,7 +53,7 @@ def _diagonal(starts, rows, entries, free, result):  # type: ignore[no-untyped-d
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _conjugate_gradients(starts, rows, entries, free, diagonal, ridge, right, step):  # type: ignore[no-untyped-def]
     """Solve (A D Aᵀ + ridge) step = right, scaled by the diagonal; return whether it came near enough soon enough."""
     residual = right.copy()
@@ -82,7 +82,7 @@ def _conjugate_gradients(starts, rows, entries, free, diagonal, ridge, right, st
     return size <= enough
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _slope_at(starts, rows, entries, prices, step, length, spreads, low, high, gap, moves, slope):  # type: ignore[no-untyped-def]
     """Fill in moves and A x − gap at prices + length·step; return the derivative along the step."""
     slope[:] = -gap
@@ -97,7 +97,7 @@ def _slope_at(starts, rows, entries, prices, step, length, spreads, low, high, g
     return slope @ step
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _search(starts, rows, entries, prices, step, spreads, low, high, gap, before, moves, slope):  # type: ignore[no-untyped-def]
     """A length near the minimum along the step, where the derivative is a tenth of what it was; moves and slope there.
 
@@ -124,7 +124,7 @@ def _search(starts, rows, entries, prices, step, spreads, low, high, gap, before
     return length
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _ridge(diagonal, missed):  # type: ignore[no-untyped-def]
     """What is added to the curvature: a share of its diagonal, or of the mean where no output of a row is free.
 
@@ -139,7 +139,7 @@ def _ridge(diagonal, missed):  # type: ignore[no-untyped-def]
     return np.where(diagonal > 0.0, share * diagonal, flat)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _rounds(starts, rows, entries, prices, spreads, low, high, gap, moves, slope, size):  # type: ignore[no-untyped-def]
     """Rounds of Newton's method with conjugate gradients.
 

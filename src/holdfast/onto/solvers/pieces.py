@@ -18,10 +18,11 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.rows import products
 from holdfast.exact.solver import quiet_solver
 from holdfast.onto.grid.checker import lower_bound
-from holdfast.onto.grid.grid import FAR, Floats, Ints, Task
+from holdfast.onto.grid.grid import FAR, Task
 
 #: Tolerance of rows in a program.
 TOLERANCE = 1e-9

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.exact.inside import Inside
 from holdfast.onto.evidence import Answer
 from holdfast.onto.grid.closing import answered
-from holdfast.onto.grid.grid import Ints, Task
+from holdfast.onto.grid.grid import Task
 from holdfast.onto.rational.branching import nearest_branched, real_optimum
 from holdfast.onto.rational.exact_rows import exact_rows
 from holdfast.onto.rational.inwards import rounded_inwards

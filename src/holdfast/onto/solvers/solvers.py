@@ -14,8 +14,9 @@ import highspy
 import numpy as np
 from scipy import linalg, sparse
 
+from holdfast.arrays import Floats, Ints
 from holdfast.exact.solver import quiet_solver
-from holdfast.onto.grid.grid import Floats, Ints, Task
+from holdfast.onto.grid.grid import Task
 
 #: Rows up to which a solver's point is polished.
 MOST_POLISHED = 2_000

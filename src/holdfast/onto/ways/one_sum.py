@@ -11,16 +11,16 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints, compiled
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.evidence import Answer
 from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows
-from holdfast.onto.grid.grid import FAR, Floats, Ints, Shape, Task
+from holdfast.onto.grid.grid import FAR, Shape, Task
 from holdfast.onto.grid.rows_apart import simulated
 from holdfast.onto.problem import Problem, Ties
 from holdfast.trees.shape.ties import tie_hash
@@ -112,7 +112,7 @@ def _price(weights: Floats, low: Ints, high: Ints, total: float) -> tuple[float,
     return anchor + (total - at(anchor)) / rate, rate
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _put_right(weights, low, high, moves, missing, coin):  # type: ignore[no-untyped-def]
     """Add (or take off) the cheapest steps until nothing is missing, then exchange steps while that is cheaper.
 

@@ -12,14 +12,13 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints, compiled
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.grid.grid import Ints
 from holdfast.onto.problem import Problem, Ties
 
 #: Whole numbers are pooled as doubles: they must stay below this size.
@@ -101,7 +100,7 @@ def _read_chain(problem: Problem) -> Ints | None:
     return np.asarray(_followed(following, first[0]))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _followed(following, first):  # type: ignore[no-untyped-def]
     order = np.empty(following.size, np.int64)
     place = first
@@ -111,7 +110,7 @@ def _followed(following, first):  # type: ignore[no-untyped-def]
     return order
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _means(values, weights, low, high, result):  # type: ignore[no-untyped-def]
     """Least squares: blocks at their weighted mean, cut to [low of the last, high of the first]."""
     n = values.size
@@ -132,7 +131,7 @@ def _means(values, weights, low, high, result):  # type: ignore[no-untyped-def]
         result[start[k] : start[k + 1]] = level[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _medians(values, weights, low, high, result):  # type: ignore[no-untyped-def]
     """L1: the slopes of the least cost so far as a function of the last value, kept as weighted points in a heap.
 

@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from flint import ctx
 
+from holdfast.arrays import Floats
 from holdfast.privacy.rounding import ball, outward
 
 #: Bits of the balls from which masses are made.
@@ -32,7 +32,6 @@ EXPM1_ULPS = 2**12
 #: More than all that products below the smallest double can lose in any sum that is tried here.
 LOST = 1e-300
 
-Reals = npt.NDArray[np.float64]
 #: An upper bound of δ at an ε that is not negative.
 Curve = Callable[[Fraction], float]
 
@@ -119,7 +118,7 @@ class Total:
 
     step: Fraction
     low: int
-    masses: Reals
+    masses: Floats
     beyond: float
     roundings: int
 
@@ -189,7 +188,7 @@ def added(losses: Iterable[tuple[Loss, int]], step: Fraction, low: int, high: in
     return Total(step, low, masses, min(1.0, charged), roundings)
 
 
-def _moved(piece: Reals, first: int, loss: Loss, size: int) -> tuple[Reals, Fraction]:
+def _moved(piece: Floats, first: int, loss: Loss, size: int) -> tuple[Floats, Fraction]:
     """Add a loss to the masses that start at `first`; returns all places, and what passed the last one."""
     length = loss.places[-1] - loss.places[0] + 1
     if len(loss.places) > FEW and length < 4 * len(loss.places):

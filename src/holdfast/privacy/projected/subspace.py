@@ -15,14 +15,13 @@ import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.privacy.projected.cube_projection import MOST_AXES, cube_norm
 from holdfast.privacy.projected.disjoint_rows import disjoint_rows_norm
 from holdfast.queries import Query
 from holdfast.queries.columns import Columns, equal_columns, widest_row
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import float_up, sqrt_up
-
-Ints = npt.NDArray[np.int64]
 
 #: Sums of n numbers are computed within n times this part.
 STEP = 2.0**-52

@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.domains import Cube
 from holdfast.queries.kinds import Kind, refuse_many
 from holdfast.queries.moves.moves import Moves, no_moves
 from holdfast.queries.neighbours import REPLACE_ONE, Neighbours
 from holdfast.queries.weights import Bound, Weights
-
-Ints = npt.NDArray[np.int64]
 
 
 def smallest_free_set(shape: tuple[int, ...], keep: Any) -> int | None:

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, hstack
 
+from holdfast.arrays import Ints
 from holdfast.queries.columns import Columns, equal_columns
 from holdfast.queries.neighbours import Neighbours
-
-Ints = npt.NDArray[np.int64]
 
 #: Moves of more records than this are bounded, not listed.
 MOST_RECORDS = 4

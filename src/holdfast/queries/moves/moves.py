@@ -11,15 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from holdfast.arguments import one_of
+from holdfast.arrays import Ints
 from holdfast.queries.kinds import Kind
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import NOTHING, Bound, Weights, groups_of
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, whole
+from holdfast.arrays import Bools, Ints
 from holdfast.queries.columns import Columns, distinct_only, largest_column, row_extremes
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
-from holdfast.queries.linear_query import Mask, Query, as_classes
+from holdfast.queries.linear_query import Query, as_classes
 from holdfast.queries.moves.cube import cube_moves
 from holdfast.queries.moves.joint import joint_moves
 from holdfast.queries.moves.moves import Moves, no_moves
@@ -22,8 +23,6 @@ from holdfast.queries.moves.signatures import Signatures, independent, opposite,
 from holdfast.queries.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from holdfast.queries.rounding import sqrt_up
 from holdfast.queries.weights import Bound, Weights, greatest
-
-Ints = npt.NDArray[np.int64]
 
 #: The most replacements that are searched by matching sums of signatures.
 MOST_REPLACEMENTS = 4
@@ -88,7 +87,7 @@ class _Search:
 
     query: Query
     signature: Signatures
-    mask: Mask | None
+    mask: Bools | None
     relation: Neighbours
 
     def everything(self) -> bool:
@@ -166,7 +165,7 @@ class _Search:
         frozen = np.flatnonzero(self.alterable() & ~changed)
         return Moves(stage, False, False, exact, frozen, self.query.n, bound, kinds)
 
-    def _simple_kinds(self, zero: Mask, classes: Ints, stage: Neighbours) -> Any:
+    def _simple_kinds(self, zero: Bools, classes: Ints, stage: Neighbours) -> Any:
         if stage.records == 1 and stage.adds:
             return lambda which: self.query.single_kinds(which, zero)
         if stage.records == 1:
@@ -187,7 +186,7 @@ class _Search:
         cells = np.flatnonzero(distinct_only(self.query.columns, classes) >= 0)
         return self.signature.matrix[:, cells], self.query.columns[:, cells]
 
-    def _touched_by_one(self, chosen: Mask) -> npt.NDArray[np.bool_]:
+    def _touched_by_one(self, chosen: Bools) -> npt.NDArray[np.bool_]:
         touched = np.zeros(self.query.n, bool)
         touched[self.query.columns[:, np.flatnonzero(chosen)].indices] = True
         return touched
@@ -208,7 +207,7 @@ class _Search:
         return touched
 
 
-def _simple_bound(query: Query, zero: Mask, classes: Ints, stage: Neighbours, weights: Weights, p: int) -> Bound:
+def _simple_bound(query: Query, zero: Bools, classes: Ints, stage: Neighbours, weights: Weights, p: int) -> Bound:
     """Return the largest move when every move is a sum of single ones (zero cells) and of pairs in a class.
 
     The weighted norm of a sum is at most the sum of the norms, and k times one move attains k times its norm.
@@ -230,7 +229,7 @@ def _simple_bound(query: Query, zero: Mask, classes: Ints, stage: Neighbours, we
     return greatest([ones, Bound(mixed**2, False)])
 
 
-def _triangle_bound(query: Query, mask: Mask | None, stage: Neighbours, weights: Weights, p: int) -> Bound:
+def _triangle_bound(query: Query, mask: Bools | None, stage: Neighbours, weights: Weights, p: int) -> Bound:
     one = query.single(weights, p, mask) if stage.adds else query.pair(weights, p, as_classes(mask))
     return Bound(one.value * stage.records**p, False)
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array, hstack, issparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints
 from holdfast.queries.columns import Columns, equal_columns
-
-Ints = npt.NDArray[np.int64]
 
 #: Fractions in the rows are cleared by powers of two up to this one; doubles with finer parts are refused.
 FINEST = 60

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Ints
 from holdfast.domains import Hierarchy
 
-Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
 
 

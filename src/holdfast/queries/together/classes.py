@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from holdfast.queries.together.together import Column, Groups, Ints, Together, distinct_pairs, told
+from holdfast.arrays import Ints
+from holdfast.queries.together.together import Column, Groups, Together, distinct_pairs, told
 
 #: Groups of values of which every two are looked at.
 MOST_GROUPS = 3_000

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.domains import Cube
 from holdfast.queries.columns import equal_columns
 from holdfast.queries.linear_query import Query
@@ -16,7 +17,7 @@ from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.together.classes import Classes, classes_together
 from holdfast.queries.together.cube import complete_margins, cube_together
 from holdfast.queries.together.search import MOST_KINDS, of_columns, search
-from holdfast.queries.together.together import Column, Groups, Ints, Together, distinct_pairs, told
+from holdfast.queries.together.together import Column, Groups, Together, distinct_pairs, told
 
 #: Rows up to which it is looked whether they are the margins of a cube.
 MOST_ROWS = 200_000

@@ -17,8 +17,9 @@ import flint
 import numpy as np
 from scipy.sparse import csc_array, hstack
 
+from holdfast.arrays import Ints
 from holdfast.queries.columns import Columns, equal_columns
-from holdfast.queries.together.together import Column, Groups, Ints, Together, distinct_pairs, told
+from holdfast.queries.together.together import Column, Groups, Together, distinct_pairs, told
 
 #: Multisets of records of one size that are listed at most; a larger list is not searched.
 MOST_MULTISETS = 60_000

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Ints
 from holdfast.queries.neighbours import ADD_REMOVE
-
-Ints = npt.NDArray[np.int64]
 
 #: So many pairs of values are named one by one.
 NAMED = 6

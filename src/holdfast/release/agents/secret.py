@@ -9,12 +9,10 @@ import stat
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.randomness import Keys, Stream
-
-Ints = npt.NDArray[np.int64]
 
 #: Where the command looks for the secret when no file is named.
 VARIABLE = "HOLDFAST_SECRET"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Ints
 from holdfast.release.storage.tables import missing
 from holdfast.release.storage.totals import Values, first_unequal, totals
 
-Ints = npt.NDArray[np.int64]
 Columns = Mapping[str, npt.NDArray[Any]]
 
 

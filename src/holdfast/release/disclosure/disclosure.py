@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints
 from holdfast.constraints import Constraint, invariant
 from holdfast.disclosure.figures import Contradiction, Known
 from holdfast.disclosure.pinned import Disclosure, disclosure
@@ -33,7 +34,6 @@ from holdfast.release.job.unprotected import BEFORE, DETERMINED, Unprotected, in
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job, Table
 
-Ints = npt.NDArray[np.int64]
 
 #: Seconds that programs may take for one table.
 SECONDS = 60.0

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import Ints
 from holdfast.constraints import invariant
 from holdfast.disclosure.figures import Known
 from holdfast.queries import histogram, workload
@@ -29,7 +29,6 @@ from holdfast.release.table.public import Texts
 if TYPE_CHECKING:
     from holdfast.release.job.job import Table
 
-Ints = npt.NDArray[np.int64]
 #: Tables with more cells than this are looked at only where their own closed form applies.
 MOST_CELLS = 2_000_000
 #: Joint cells of a table and of figures with other columns beyond this number are not looked at one by one.

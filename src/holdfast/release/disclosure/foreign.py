@@ -11,11 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Ints
 from holdfast.release.disclosure.public_words import Figures, Group, Relation
-
-Ints = npt.NDArray[np.int64]
 
 
 def all_groups(figures: Figures) -> list[Group]:

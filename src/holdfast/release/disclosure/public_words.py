@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.constraints.system.rows import products
 from holdfast.disclosure import trees as pinned_trees
 from holdfast.disclosure.figures import Known
@@ -23,7 +24,6 @@ from holdfast.release.table.public import Texts
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job, Table
 
-Ints = npt.NDArray[np.int64]
 #: One table's figures in plain values: its name, how its records were treated, groups of figures with one set of
 #: columns each, groups of nodes of a hierarchy that these determine, and its domain.
 Figures = dict[str, Any]

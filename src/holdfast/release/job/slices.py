@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints import System
 from holdfast.mechanism.extended import Extended
 from holdfast.mechanism.mechanism import Mechanism
@@ -27,9 +28,6 @@ from holdfast.noise import Independent
 from holdfast.randomness import Keys
 from holdfast.release.table.division import NOBODY, Division
 from holdfast.trees import Forest, Sampler
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Bits by which the grid of real noise is finer than the smallest standard deviation: rounding adds below 2^−32 of the
 #: variance to a value, and to the one of each group that takes what the others leave, once for each of them.

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, one_of, positions
+from holdfast.arrays import Ints
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 from holdfast.release.spec.places import Place
 from holdfast.release.table.domain import Layout
-
-Ints = npt.NDArray[np.int64]
 
 #: The number of the agent that holds an output which is a sum over several agents: nobody does.
 NOBODY = -1

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query, counts, margins
 from holdfast.release.spec.handling import Handling
@@ -18,8 +18,6 @@ from holdfast.release.spec.places import Place
 from holdfast.release.spec.spec import Spec, TableSpec
 from holdfast.release.table.public import PublicFiles, Texts
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 #: Columns that every released file has; a column of the domain must not be called so.
 RESERVED = ("level", "value", "low", "high")
 #: What the names of the axes of a margin are joined by, and what is no axis but a sum over axes.
@@ -149,7 +147,7 @@ class Layout:
             raise self.spec.error(place, f"there is no level or margin {name!r}", name, self.levels)
         return tidy
 
-    def cells(self, item: str | tuple[str, ...] | dict[str, tuple[str, ...]], place: Place) -> Mask:
+    def cells(self, item: str | tuple[str, ...] | dict[str, tuple[str, ...]], place: Place) -> Bools:
         """Return which cells a node, a path, or values of columns mean."""
         if not isinstance(item, dict):
             if self.tree is not None:
@@ -164,7 +162,7 @@ class Layout:
             result &= chosen.reshape([-1 if a == axis else 1 for a in range(len(self.keys))])
         return result.ravel()
 
-    def _chosen(self, column: str, values: tuple[str, ...], place: Place) -> tuple[int, Mask]:
+    def _chosen(self, column: str, values: tuple[str, ...], place: Place) -> tuple[int, Bools]:
         tree = self.tree
         if tree is not None and column in tree.levels:
             labels, axis = tree.names[tree.nodes_at(column)], 0
@@ -184,7 +182,7 @@ class Layout:
         return axis, chosen
 
 
-def _leaves_below(tree: Hierarchy, nodes: Ints) -> Mask:
+def _leaves_below(tree: Hierarchy, nodes: Ints) -> Bools:
     """Which leaves lie at or below the nodes, in the order of `leaves`."""
     marked = np.zeros(tree.n, dtype=bool)
     marked[nodes] = True

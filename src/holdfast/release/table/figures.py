@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 
+from holdfast.arrays import Ints
 from holdfast.release.spec.places import Place
-from holdfast.release.table.domain import BETWEEN, Ints, Layout
+from holdfast.release.table.domain import BETWEEN, Layout
 
 #: A name, a path, or values of columns, as the spec reads them.
 Item = str | tuple[str, ...] | dict[str, tuple[str, ...]]

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Bools
 from holdfast.constraints import (
     Constraint,
     at_least,
@@ -28,7 +29,7 @@ from holdfast.constraints import (
 from holdfast.constraints.system.rows import Names
 from holdfast.release.spec.places import Place
 from holdfast.release.spec.rules import Hold
-from holdfast.release.table.domain import Layout, Mask
+from holdfast.release.table.domain import Layout
 from holdfast.release.table.figures import figures, ordered_outputs
 from holdfast.release.table.wording import in_words_of_the_spec
 
@@ -43,7 +44,7 @@ class Holding:
     equal: Constraint | None = None
     unequal: Constraint | None = None
     exact: tuple[str, ...] = ()
-    impossible: Mask | None = None
+    impossible: Bools | None = None
     account: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -7,15 +7,13 @@ the longest difference in it, k blocks in all. The paper takes columns; under re
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from holdfast.arrays import Floats
 from holdfast.queries import Neighbours
 from holdfast.subspace.gaussian.dense import DenseGaussian
 from holdfast.subspace.geometry import Geometry, squares
 from holdfast.subspace.optimum.ellipsoid import enclosing_ellipsoid
-
-Floats = npt.NDArray[np.float64]
 
 
 def correlated(geometry: Geometry, neighbours: Neighbours) -> DenseGaussian:

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.law import SLACK, Evidence, normal_spread, times_one_record
-
-Floats = npt.NDArray[np.float64]
 
 #: How far, as a part of its length, a difference may lie from what the factor gives back.
 MISSED = 1e-9

@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from holdfast.arrays import Floats
 from holdfast.queries import Neighbours
 from holdfast.subspace.gaussian.dense import DenseGaussian
 from holdfast.subspace.geometry import Geometry, moments
 from holdfast.subspace.optimum.dual_weights import dual_weights
-
-Floats = npt.NDArray[np.float64]
 
 #: Eigenvalues of M below this part of the largest are raised to it: the law needs noise in every direction.
 LEAST = 1e-13

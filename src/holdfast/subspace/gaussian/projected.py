@@ -7,16 +7,14 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace
 from holdfast.noise.spread import Spread
 from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
 from holdfast.subspace.law import Evidence, normal_spread
-
-Floats = npt.NDArray[np.float64]
 
 #: Entries of dense work arrays kept at once while variances are computed.
 CHUNK = 1 << 22

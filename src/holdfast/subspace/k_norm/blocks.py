@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, special
 
+from holdfast.arrays import Floats, Ints
 from holdfast.randomness import Stream
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Coefficients of relations count as equal within this.
 ALIKE = 1e-10

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.randomness import seeded
-
-Floats = npt.NDArray[np.float64]
 
 #: Points move outwards by this part of their length, and by up to as much again.
 WIDER = 1e-6

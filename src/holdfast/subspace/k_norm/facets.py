@@ -10,15 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from scipy.spatial import ConvexHull, QhullError
 
+from holdfast.arrays import Floats, Ints
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.k_norm.body import Body
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Facets, and dimensions beyond which there are more of them for any K of interest.
 MOST_FACETS, MOST_DIMENSIONS = 100_000, 14

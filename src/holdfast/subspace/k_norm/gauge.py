@@ -11,13 +11,10 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from holdfast.arrays import Floats, Ints
 from holdfast.exact.solver import quiet_solver
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: A point farther from the span of K than this part of its length is outside; so near 1 a gauge counts as 1.
 NEAR = 1e-9

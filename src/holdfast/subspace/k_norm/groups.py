@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 from scipy.sparse import csgraph
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Floats, Ints
 
 #: Coefficients below this are rounding; larger ones connect points.
 NONE = 1e-12

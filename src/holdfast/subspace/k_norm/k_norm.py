@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, special
 
+from holdfast.arrays import Floats
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
@@ -29,8 +29,6 @@ from holdfast.subspace.k_norm.parts import KNormParts, Part
 from holdfast.subspace.k_norm.relations import Relations
 from holdfast.subspace.k_norm.walk import Walk
 from holdfast.subspace.law import SLACK, Evidence, times_one_record
-
-Floats = npt.NDArray[np.float64]
 
 #: Entries of a vector count as equal in size within this.
 ALIKE = 1e-9

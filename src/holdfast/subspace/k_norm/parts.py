@@ -12,14 +12,12 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.law import SLACK, Evidence, times_one_record
-
-Floats = npt.NDArray[np.float64]
 
 
 class Part(Protocol):

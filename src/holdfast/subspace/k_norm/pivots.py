@@ -8,14 +8,9 @@ reaches 0; the corner that comes in its place is the first that the turning face
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Floats, Ints, compiled
 
 #: Facets crossed between two fresh inverses, which remove the rounding errors of the updates.
 FRESH = 64
@@ -23,8 +18,6 @@ FRESH = 64
 MOST_CROSSED = 100_000
 #: A point must lie so far beyond a ridge to come in.
 BEYOND = 1e-12
-
-compiled: Any = numba.njit(cache=True, nogil=True)
 
 
 @compiled

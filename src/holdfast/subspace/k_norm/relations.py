@@ -15,13 +15,10 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, special
 
+from holdfast.arrays import Floats, Ints
 from holdfast.randomness import Stream, seeded
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Sets of zeros that are listed, and relations.
 MOST_SETS, MOST_RELATIONS = 100_000, 5

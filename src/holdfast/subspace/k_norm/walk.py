@@ -15,18 +15,15 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.noise.convergence import advanced, run_length
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.k_norm.body import Body
 from holdfast.subspace.k_norm.gauge import corners_towards
 from holdfast.subspace.k_norm.pivots import sweep, sweep_coupled
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Most dimensions, and most differences (up to sign) times dimensions: walks are measured in about a minute there.
 MOST_DIMENSIONS, MOST_ENTRIES = 12, 600

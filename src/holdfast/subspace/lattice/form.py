@@ -22,12 +22,10 @@ from flint import arb
 from scipy import linalg
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.noise.draws.comparison import below
 from holdfast.noise.draws.shifted_gaussian import ShiftedGaussian
 from holdfast.randomness import Stream
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Steps of the factor U are 2^−BITS; the weights D keep so many digits.
 BITS = 30

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace, System
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
@@ -28,8 +29,6 @@ from holdfast.subspace.geometry import NOTHING_OPEN, SOMETHING, Geometry, square
 from holdfast.subspace.lattice.form import LatticeForm
 from holdfast.subspace.lattice.moves import listed_moves, only_pairs, open_lattice
 from holdfast.subspace.law import Evidence
-
-Floats = npt.NDArray[np.float64]
 
 #: The most outputs, and the most directions that the equalities leave open, for which the law is made.
 MOST_OUTPUTS = 4_000

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.constraints import NullSpace
 from holdfast.privacy import AllDifferences, Differences
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.queries.columns import distinct_only, equal_columns
 from holdfast.queries.moves.joint import joint_moves
 from holdfast.queries.moves.signatures import signatures
-
-Ints = npt.NDArray[np.int64]
 
 #: Numbers in the table of all moves.
 MOST_ENTRIES = 3 * 10**7

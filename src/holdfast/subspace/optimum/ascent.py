@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
-Floats = npt.NDArray[np.float64]
+from holdfast.arrays import Floats
+
 #: φ where there are weights, the dual value D at them with ∂D/∂w_j = φ_j, and the largest φ of all.
 Ratios = Callable[[Floats], tuple[Floats, float, float]]
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import Floats
 from holdfast.subspace.geometry import moments, squares
 from holdfast.subspace.optimum.ascent import PATIENCE, STEPS, WARM, Ascent, ascend
 
-Floats = npt.NDArray[np.float64]
 #: From the moments M to a map T with φ = ‖T a‖², and the dual value.
 Whiten = Callable[[Floats], tuple[Floats, float]]
 

@@ -11,13 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from holdfast.arrays import Floats
 from holdfast.subspace.geometry import moments, squares
 from holdfast.subspace.optimum.dual_weights import dual_weights
-
-Floats = npt.NDArray[np.float64]
 
 #: Distances are at most (1 + GAP) times those of the optimum's condition; the steps after which the search ends.
 GAP, MOST_STEPS = 1e-3, 5_000

@@ -15,8 +15,8 @@ from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.constraints import ExactMargins, System
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours, Query
@@ -24,7 +24,6 @@ from holdfast.randomness import Stream
 from holdfast.subspace.law import Evidence, normal_spread, times_one_record
 from holdfast.subspace.optimum.ascent import MOST_ROUNDS, ascend
 
-Floats = npt.NDArray[np.float64]
 Axes = tuple[int, ...]
 
 #: Sets of axes are listed up to this many axes of two or more values.

@@ -5,16 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.queries import Neighbours, Query
 from holdfast.subspace.extended_laplace import FrameLaplace
 from holdfast.subspace.k_norm.k_norm import Cells, KNorm
 from holdfast.subspace.law import Evidence
 from holdfast.subspace.structure.cube_spaces import CubeSpaces
 from holdfast.subspace.structure.tree_space import TreeSpace
-
-Floats = npt.NDArray[np.float64]
 
 
 def k_norm(query: Query, neighbours: Neighbours, spaces: CubeSpaces | None, tree: TreeSpace | None) -> KNorm | None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints import System
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.noise.spread import Spread
@@ -25,9 +26,6 @@ from holdfast.queries.weights import Weights
 from holdfast.randomness import Stream
 from holdfast.subspace.law import SLACK, Evidence, normal_spread
 from holdfast.trees import Forest
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Normal numbers that are drawn at once.
 BATCH = 1 << 22

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Bools, Floats, Ints, compiled
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import ball, double, working_precision
-from holdfast.trees.messages.responses import Ints, Laws, Leaves, Reals
+from holdfast.trees.messages.responses import Laws, Leaves
 from holdfast.trees.shape.forest import Forest
-
-Bools = npt.NDArray[np.bool_]
 
 #: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
 #: probability below 1e-19 each) is drawn again as a whole, which is the same law.
@@ -54,7 +51,7 @@ def limits(laws: Laws, pulled: Bools | None) -> Ints:
     return np.asarray(np.ceil(far) + 2, dtype=np.int64)
 
 
-def weights(law: Independent, longest: int) -> Reals:
+def weights(law: Independent, longest: int) -> Floats:
     """The weights of 0, 1, 2, … up to the longest noise under each measured law, each within an ulp or so."""
     rows = []
     with working_precision(96):
@@ -93,7 +90,7 @@ def kinds_of_leaves(
     return Leaves(kind_law, kind_low, kind_high), np.asarray(kind, dtype=np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: Any, limits: Any, span: Any) -> Any:
     """One number for law and bounds of each free leaf, small where bounds are near; 0 for other outputs."""
     key = np.zeros(law.size, np.int64)
@@ -106,7 +103,7 @@ def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: 
     return key
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _numbered(key: Any, largest: Any) -> Any:
     """The distinct keys in order, and the place of each key among them."""
     place = np.zeros(largest, np.int64)
@@ -129,7 +126,7 @@ def _numbered(key: Any, largest: Any) -> Any:
     return values, kind
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def left_out(leaves: Any, kind: Any, kind_low: Any, kind_high: Any, low: Any, high: Any) -> Any:
     """Places of leaves whose bounds are nearer than those of their kind."""
     found = np.empty(leaves.size, np.int64)

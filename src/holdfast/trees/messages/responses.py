@@ -10,15 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Floats, Ints, compiled
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: How near the grid of slopes comes to a pole, as powers of 1/2.
 _NEAR = np.array([0.4, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0])
 #: Means beyond a pole, in scales: larger than any before it.
@@ -39,15 +35,15 @@ class Laws:
     """The laws of noise: Laplace with rate 1/λ, or Gaussian with rate 1/(2σ²)."""
 
     laplace: bool
-    rate: Reals
+    rate: Floats
 
     @property
-    def slope(self) -> Reals:
+    def slope(self) -> Floats:
         """A slope that goes with each law: 1/λ or 1/σ."""
         return self.rate if self.laplace else np.sqrt(2 * self.rate)
 
 
-def slopes(laws: Laws, depth: int) -> Reals:
+def slopes(laws: Laws, depth: int) -> Floats:
     """The grid of slopes: up to what so many outputs above one another can pull, and close to the poles of leaves.
 
     A Laplace leaf without a bound has its mean run off as the slope comes near 1/λ.
@@ -63,7 +59,7 @@ def slopes(laws: Laws, depth: int) -> Reals:
     return np.concatenate([-half[::-1], [0.0], half])
 
 
-def leaf_responses(leaves: Leaves, laws: Laws, grid: Reals) -> tuple[Reals, Reals]:
+def leaf_responses(leaves: Leaves, laws: Laws, grid: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of every kind of leaf under every slope."""
     measured = leaves.law >= 0
     rate = np.where(
@@ -74,7 +70,7 @@ def leaf_responses(leaves: Leaves, laws: Laws, grid: Reals) -> tuple[Reals, Real
     return _gaussian_responses(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _run(ratio: Any, count: Any) -> Any:
     """Σ_{j=1..count} ratio^j, its mean j and mean j²; a ratio of 1 or more with many terms is led to the far end."""
     if count <= 0:
@@ -100,7 +96,7 @@ def _run(ratio: Any, count: Any) -> Any:
     return np.inf, count, count * count
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _laplace_responses(rate: Any, low: Any, high: Any, grid: Any) -> Any:
     mean = np.empty((rate.size, grid.size))
     variance = np.empty((rate.size, grid.size))
@@ -152,7 +148,7 @@ def _laplace_responses(rate: Any, low: Any, high: Any, grid: Any) -> Any:
     return mean, variance
 
 
-def _gaussian_responses(rate: Reals, low: Reals, high: Reals, grid: Reals) -> tuple[Reals, Reals]:
+def _gaussian_responses(rate: Floats, low: Floats, high: Floats, grid: Floats) -> tuple[Floats, Floats]:
     """Means and variances of normal laws cut to bounds."""
     sigma2 = (0.5 / rate)[:, None]
     sigma = np.sqrt(sigma2)
@@ -175,7 +171,7 @@ def _gaussian_responses(rate: Reals, low: Reals, high: Reals, grid: Reals) -> tu
     return mean, variance
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _near_bounds(rate: Any, low: Any, high: Any, grid: Any, mean: Any, variance: Any) -> None:
     """Where a slope presses a Gaussian leaf against a bound, sum over the few whole numbers that count."""
     for q in range(rate.size):
@@ -200,7 +196,7 @@ def _near_bounds(rate: Any, low: Any, high: Any, grid: Any, mean: Any, variance:
                 variance[q, g] = max(second - first * first, 1e-3)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
     """A number between two, so that means which run off to a pole are followed well: linear in x/(unit + |x|)."""
     y = a / (unit + abs(a))
@@ -208,7 +204,7 @@ def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
     return unit * y / (1 - abs(y))
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
     """Interpolate values over increasing places, constant beyond them."""
     n = where.size
@@ -226,7 +222,7 @@ def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
     return between(values[low], values[high], (x - where[low]) / (where[high] - where[low]), unit)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def slope_for(means: Any, grid: Any, m: Any, unit: Any) -> Any:
     """The slope at which a total has mean m, between the ends of the grid."""
     n = grid.size
@@ -245,7 +241,7 @@ def slope_for(means: Any, grid: Any, m: Any, unit: Any) -> Any:
     return grid[low] + (grid[high] - grid[low]) * ((y - a) / (b - a) if b > a else 0.0)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any, responses: Any) -> None:
     """Responses of some kinds, before and after their own weight; those of their parts are known.
 
@@ -305,7 +301,7 @@ def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any,
             variance[k, g] = v / (1 + v * bend)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def learned(
     some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, values: Any, offset: Any, lo: Any, hi: Any, r_lo: Any,
     r_hi: Any,

@@ -7,10 +7,10 @@ share of what its siblings and it are corrected by (docs/theory/update-on-trees.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from holdfast.trees.nearest.nearest import Floats, Nearest
+from holdfast.arrays import Floats, compiled
+from holdfast.trees.nearest.nearest import Nearest
 
 
 def error_variances(nearest: Nearest, variances: Floats) -> Floats:
@@ -40,7 +40,7 @@ def _placed(nearest: Nearest, leaf: Floats, inner: Floats) -> Floats:
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _slopes(leaf_start, inner_start, variance, weight, exact):  # type: ignore[no-untyped-def]
     """Each inner output's answer to a price, and the sum of its children's answers; inf beside an unmeasured leaf."""
     response, slope = np.zeros(weight.size), np.zeros(weight.size)
@@ -54,7 +54,7 @@ def _slopes(leaf_start, inner_start, variance, weight, exact):  # type: ignore[n
     return response, slope
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _share(response, slope):  # type: ignore[no-untyped-def]
     """The part of a correction that a child takes; all of it goes to a child that was not measured."""
     if np.isinf(slope):
@@ -62,7 +62,7 @@ def _share(response, slope):  # type: ignore[no-untyped-def]
     return response / slope if slope > 0.0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inner_error, leaf, inner):  # type: ignore[no-untyped-def]
     """Fill in the variances of the final errors; an unmeasured or exact output's own error counts nothing."""
     response, slope = _slopes(leaf_start, inner_start, variance, weight, exact)
@@ -97,14 +97,14 @@ def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inn
             tied[c] = 1.0 - part + part * kept
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _final(own, part, kept, below, above):  # type: ignore[no-untyped-def]
     """The variance of α_c + κ(ε_k − Σα), where ε_k contains `kept` times Σα."""
     found = own * (1.0 - 2.0 * part) + part**2 * (below + above) + 2.0 * part * kept * (own - part * below)
     return max(found, 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _weights(leaf_start, inner_start, variance, weight, exact, leaf_weight, leaf, inner):  # type: ignore[no-untyped-def]
     """Replace the weights of outputs by those of their measurement errors: the transposed map, W N(NᵀWN)⁻¹Nᵀ."""
     response, slope = _slopes(leaf_start, inner_start, variance, weight, exact)

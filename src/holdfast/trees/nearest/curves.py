@@ -13,14 +13,14 @@ goes in single units, in the order of the hash.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from holdfast.arrays import compiled
 from holdfast.trees.nearest.lines import added, answer, cut, insert, leaf_line, own_cost, price_at
 from holdfast.trees.shape.ties import smallest, tie_hash
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _longer(values, count, size):  # type: ignore[no-untyped-def]
     """A longer array that begins with the first `count` values."""
     result = np.empty(size)
@@ -29,7 +29,7 @@ def _longer(values, count, size):  # type: ignore[no-untyped-def]
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _inner_answer(absolute, weight, price, move, left, right, wanted):  # type: ignore[no-untyped-def]
     """The least and the largest move of an inner output at a price, its own cost included."""
     points = price.size
@@ -38,7 +38,7 @@ def _inner_answer(absolute, weight, price, move, left, right, wanted):  # type: 
     return answer(own_price, own_move, points, left, right, wanted)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _common_step(least, most, count, total):  # type: ignore[no-untyped-def]
     """The step t with Σ (t, cut to least and most) = total, over the children whose ends differ."""
     starts, stops = np.empty(count), np.empty(count)
@@ -79,7 +79,7 @@ def _common_step(least, most, count, total):  # type: ignore[no-untyped-def]
         step = following
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _share(least, most, count, total, whole, number, x):  # type: ignore[no-untyped-def]
     """Share a total out over children whose moves lie between `least` and `most`: one common step, cut to the ends."""
     for i in range(count):
@@ -113,7 +113,7 @@ def _share(least, most, count, total, whole, number, x):  # type: ignore[no-unty
                 x[i] += 1.0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def curves(forest, weights, limits, absolute, whole, gap, price, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best moves of leaves and inner outputs, and the price at every inner output's children.
 

@@ -12,9 +12,9 @@ Costs are doubles. With equal weights they are whole numbers and compared exactl
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from holdfast.arrays import compiled
 from holdfast.trees.nearest.levels import (
     HIGH_CUT,
     LENGTH,
@@ -39,7 +39,7 @@ AT, OFFSET, CUT_BELOW, CUT_ABOVE = range(4)
 WEIGHT, BOTTOM, TOP = range(3)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sift(cost, rank, child, i, count):  # type: ignore[no-untyped-def]
     """Restore a heap (least cost first, then least rank) below place i."""
     c, r, who = cost[i], rank[i], child[i]
@@ -56,7 +56,7 @@ def _sift(cost, rank, child, i, count):  # type: ignore[no-untyped-def]
     cost[i], rank[i], child[i] = c, r, who
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _cheaper(costs, start, length, price):  # type: ignore[no-untyped-def]
     """How many units of a window cost less than the price."""
     low, high = 0, length
@@ -69,7 +69,7 @@ def _cheaper(costs, start, length, price):  # type: ignore[no-untyped-def]
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _begin(k, price, forest, leaf_weight, limits, hint, costs, windows, places, sizes, key):  # type: ignore[no-untyped-def]
     """Write k's children down, each at the move where its units that cost less than the price are taken.
 
@@ -102,7 +102,7 @@ def _begin(k, price, forest, leaf_weight, limits, hint, costs, windows, places, 
     return total, sound
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _unit(up, x, weight, offset, costs):  # type: ignore[no-untyped-def]
     """The cost of a child's next unit: upwards, or downwards with its sign turned round."""
     if weight >= 0.0:
@@ -110,7 +110,7 @@ def _unit(up, x, weight, offset, costs):  # type: ignore[no-untyped-def]
     return costs[offset + x] if up else -costs[offset + x - 1]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _line_up(up, children, places, sizes, key, costs, cost, rank, child):  # type: ignore[no-untyped-def]
     """Make a heap of the next unit of every child; downwards the dearest goes first. Return its size."""
     count = 0
@@ -126,7 +126,7 @@ def _line_up(up, children, places, sizes, key, costs, cost, rank, child):  # typ
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _advance(up, places, sizes, costs, cost, rank, child, count):  # type: ignore[no-untyped-def]
     """Take the first unit of the heap and line up the next one of that child; return the heap's size."""
     i = child[0]
@@ -142,7 +142,7 @@ def _advance(up, places, sizes, costs, cost, rank, child, count):  # type: ignor
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _explore(children, up, x, aim, places, sizes, key, costs, cost, rank, child, found):  # type: ignore[no-untyped-def]
     """Walk along the parent's units from move x, upwards or downwards, until enough of them lie beyond the price.
 
@@ -181,7 +181,7 @@ def _explore(children, up, x, aim, places, sizes, key, costs, cost, rank, child,
             return made, False, x
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _kept(found, ups, downs, price, far, wanted):  # type: ignore[no-untyped-def]
     """The part to keep of a row of units (those found downwards, backwards, and then those found upwards)."""
     first, seen = 0, 0
@@ -201,7 +201,7 @@ def _kept(found, ups, downs, price, far, wanted):  # type: ignore[no-untyped-def
     return first, last
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _chosen(costs, window, number):  # type: ignore[no-untyped-def]
     """The best move of a root: every unit below 0 and half of those that cost nothing; and whether it is sure."""
     below, free, length = 0, 0, window[LENGTH]
@@ -215,7 +215,7 @@ def _chosen(costs, window, number):  # type: ignore[no-untyped-def]
     return window[POSITION] + taken, sure
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _doubts(leaf_start, inner_start, slope, response):  # type: ignore[no-untyped-def]
     """How far real and whole prices may differ: half a unit of each child, and what its own price may differ by."""
     doubt = np.zeros(slope.size)
@@ -227,7 +227,7 @@ def _doubts(leaf_start, inner_start, slope, response):  # type: ignore[no-untype
     return doubt
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no-untyped-def]
     """The price at which children start; beside an unmeasured leaf that is free it is 0, with all ties taken."""
     for j in range(first, last):
@@ -241,7 +241,7 @@ def _cutting_price(price, first, last, lo, hi, weight, hint):  # type: ignore[no
     return price
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _starting_prices(forest, weights, limits, price, hint):  # type: ignore[no-untyped-def]
     """The price at which each output's children start, the one from above, and whether all children are alike leaves.
 
@@ -261,7 +261,7 @@ def _starting_prices(forest, weights, limits, price, hint):  # type: ignore[no-u
     return cut_at, outer, alike
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Go down from the roots: each output's move takes the first units of its row. Alike leaves come later."""
     leaf_start, inner_start, _, _ = forest
@@ -283,7 +283,7 @@ def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, ro
             inner_x[c] = windows[c, POSITION] + places[AT, leaf_children + c - inner_start[k]]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best whole moves of leaves and inner outputs; tell whether they were found.
 

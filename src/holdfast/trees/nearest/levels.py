@@ -7,9 +7,9 @@ is one function over all such parents: handing arrays on for each of them would 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from holdfast.arrays import compiled
 from holdfast.trees.shape.ties import smallest, tie_hash
 
 #: Moves up to this size have exact costs, so that they can be put right one by one.
@@ -18,7 +18,7 @@ SURE = 2.0**50
 START, LENGTH, POSITION, LOW_CUT, HIGH_CUT = range(5)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def units_below(price, weight):  # type: ignore[no-untyped-def]
     """The move x for which exactly the units that end at or below it cost less than the price."""
     x = np.ceil((price / weight - 1.0) / 2.0)
@@ -30,7 +30,7 @@ def units_below(price, weight):  # type: ignore[no-untyped-def]
     return x
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, costs, windows, begun):  # type: ignore[no-untyped-def]
     """Make the windows of all parents of alike leaves, as `nearest_integer` does with a heap for the others.
 
@@ -110,7 +110,7 @@ def leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, 
     return used, patience
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, keys, chosen, move):  # type: ignore[no-untyped-def]
     """Give alike leaves the first units of their parents' rows: cheapest first, ties by hash."""
     leaf_start, _, leaves, _ = forest

@@ -12,15 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.trees.shape.layout import Ints, sorted_outputs
+from holdfast.arrays import Floats, Ints, compiled
+from holdfast.trees.shape.layout import sorted_outputs
 from holdfast.trees.shape.ties import coins_of, smallest, tie_hash
-
-Floats = npt.NDArray[np.float64]
 
 #: Real bounds and exact values that miss each other by this share of their size meet up to rounding.
 SLACK = 1e-9
@@ -88,7 +86,7 @@ class Levelwise:
         return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _weigh(first, exact, spread, combined):  # type: ignore[no-untyped-def]
     """Gains and variances of the estimates, children first; an infinite spread means not measured."""
     n = spread.size
@@ -108,7 +106,7 @@ def _weigh(first, exact, spread, combined):  # type: ignore[no-untyped-def]
     return gain, variance
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _shares(first, variance):  # type: ignore[no-untyped-def]
     """Whether a parent has two children without an estimate."""
     for i in range(variance.size):
@@ -120,7 +118,7 @@ def _shares(first, variance):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _reach(first, exact, low, high, slack):  # type: ignore[no-untyped-def]
     """Tighten bounds by the sums of the children's bounds, in place; return a place where they cross, or −1."""
     for i in range(low.size - 1, -1, -1):
@@ -141,7 +139,7 @@ def _reach(first, exact, low, high, slack):  # type: ignore[no-untyped-def]
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _estimate(first, exact, gain, variance, low, base, shift):  # type: ignore[no-untyped-def]
     """Turn own values (`base`) into estimates base + shift, children first; differences of whole numbers stay exact."""
     for i in range(base.size - 1, -1, -1):
@@ -162,7 +160,7 @@ def _estimate(first, exact, gain, variance, low, base, shift):  # type: ignore[n
                 shift[i] = gain[i] * ((below - base[i]) + beside)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _side(step, base, low, high):  # type: ignore[no-untyped-def]
     """−1 if base + step lies below its bounds, 1 if above, 0 if within; differences of whole numbers are exact."""
     if low > -LARGEST and step < low - base:
@@ -170,7 +168,7 @@ def _side(step, base, low, high):  # type: ignore[no-untyped-def]
     return 1 if high < LARGEST and step > high - base else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fit(start, stop, total, base, shift, variance, low, high, members, unknown, side, step):  # type: ignore[no-untyped-def]
     """Fit the children start, …, stop−1 to their estimates, within their bounds and with this total.
 
@@ -208,7 +206,7 @@ def _fit(start, stop, total, base, shift, variance, low, high, members, unknown,
     _balance(start, members, count, rest, 0.0, base, shift, variance, low, high, side, step)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _balance(start, members, count, whole, part, base, shift, variance, low, high, side, step):  # type: ignore[no-untyped-def]
     """Fit some children to the total whole + part: step = shift + variance · μ, cut to the bounds.
 
@@ -249,7 +247,7 @@ def _balance(start, members, count, whole, part, base, shift, variance, low, hig
         count = kept
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _round(start, stop, total, base, low, high, side, step, names, keys, ranked, value):  # type: ignore[no-untyped-def]
     """Controlled rounding: all down, then the largest fractions up until the total is met; ties by hash.
 
@@ -287,7 +285,7 @@ def _round(start, stop, total, base, low, high, side, step, names, keys, ranked,
                 left -= unit
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _place(start, stop, base, low, high, side, step, value):  # type: ignore[no-untyped-def]
     """Real values: the fit itself."""
     for c in range(start, stop):
@@ -295,7 +293,7 @@ def _place(start, stop, base, low, high, side, step, value):  # type: ignore[no-
         value[c] = low[c] if at < 0 else high[c] if at > 0 else base[c] + step[c - start]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _root(base, shift, number):  # type: ignore[no-untyped-def]
     """The nearest whole number to base + shift; halves up or down by hash."""
     down = np.floor(shift)
@@ -304,7 +302,7 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
     return base + np.int64(down) + (1 if up else 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
     """All passes for each row of noisy values: estimates upwards, then final values downwards."""
     n, widest = order.size, 0

@@ -5,21 +5,22 @@ A line is points (price, move) that rise in both, and the slopes of a ray at eit
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from holdfast.arrays import compiled
 
 #: No move is larger than 2**62, so prices beyond this size are never asked for; lines end before them.
 FARTHEST = 1e30
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _between(x, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
     """The height at x of the line through two points, reckoned from the nearer one."""
     slope = (y1 - y0) / (x1 - x0)
     return y0 + (x - x0) * slope if x - x0 < x1 - x else y1 - (x1 - x) * slope
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def insert(price, move, points, left, right, x):  # type: ignore[no-untyped-def]
     """Make x a point of the line if the line passes through it; return the number of points."""
     i = 0
@@ -43,7 +44,7 @@ def insert(price, move, points, left, right, x):  # type: ignore[no-untyped-def]
     return points + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def cut(price, move, points, left, right, low, high):  # type: ignore[no-untyped-def]
     """Cut a line to the moves between low and high; return the number of points and the rays' slopes."""
     if low > -np.inf:
@@ -62,7 +63,7 @@ def cut(price, move, points, left, right, low, high):  # type: ignore[no-untyped
     return points, left, right
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def own_cost(absolute, weight, price, move, points, left, right, out_price, out_move):  # type: ignore[no-untyped-def]
     """Add an output's own cost to its line; return the number of points and the rays' slopes.
 
@@ -91,7 +92,7 @@ def own_cost(absolute, weight, price, move, points, left, right, out_price, out_
     return points, left, right
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def answer(price, move, points, left, right, wanted):  # type: ignore[no-untyped-def]
     """The least and the largest move of a line at a price; ∓inf on an endless upright ray."""
     if wanted < price[0]:
@@ -114,7 +115,7 @@ def answer(price, move, points, left, right, wanted):  # type: ignore[no-untyped
     return least, most
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def price_at(price, move, points, left, right, x):  # type: ignore[no-untyped-def]
     """A price at which the line takes the move x; the middle one where there are many."""
     if x < move[0]:
@@ -129,7 +130,7 @@ def price_at(price, move, points, left, right, x):  # type: ignore[no-untyped-de
     return price[first] if first == last else price[first] + 0.5 * (price[last] - price[first])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def leaf_line(absolute, weight, lo, hi, price, move, scratch_price, scratch_move):  # type: ignore[no-untyped-def]
     """The line of a leaf: any move within its bounds at price 0, and then its own cost."""
     points, left, right = 0, np.inf, np.inf
@@ -149,7 +150,7 @@ def leaf_line(absolute, weight, lo, hi, price, move, scratch_price, scratch_move
     return own_cost(absolute, weight, scratch_price, scratch_move, points, left, right, price, move)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _started(price, move, left, right, wanted):  # type: ignore[no-untyped-def]
     """The least finite move of a line at a price, and the slope just below that price."""
     points = price.size
@@ -168,7 +169,7 @@ def _started(price, move, left, right, wanted):  # type: ignore[no-untyped-def]
     return _between(wanted, price[first - 1], move[first - 1], price[first], move[first]), slope
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def added(price, move, start, left, right, gap, out_price, out_move):  # type: ignore[no-untyped-def]
     """Add lines at equal prices; line c has the points start[c], …, start[c+1]−1. Return as `cut` does.
 
@@ -231,7 +232,7 @@ def added(price, move, start, left, right, gap, out_price, out_move):  # type: i
     return made + more, np.inf if lowest > -np.inf else left_slope, np.inf if highest < np.inf else right_slope
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _swept(order, where, jump, turn, side, at, total, slope, sloping, limit, out_price, out_move):  # type: ignore[no-untyped-def]
     """Carry a sum of lines on to one side (±1), event by event; return the number of points and the last slope.
 

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints, compiled
 from holdfast.trees.nearest.rows import curve_rows, real_rows, whole_rows, write_real_rows, write_whole_rows
-from holdfast.trees.shape.layout import Ints, Layout
+from holdfast.trees.shape.layout import Layout
 from holdfast.trees.shape.ties import coins_of
-
-Floats = npt.NDArray[np.float64]
 
 #: Real bounds and exact values that miss each other by this share of their size meet up to rounding.
 SLACK = 1e-9
@@ -139,7 +137,7 @@ class Nearest:
         return bool(whole_rows(forest, weights, bounds, True, noisy, coins, result, start, True) == 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _weigh(leaf_start, leaves, inner, exact, spreads, absolute):  # type: ignore[no-untyped-def]
     """Weights of leaves, their variances, common variances, weights of inner outputs, and whether a leaf is open."""
     unit = float(LARGEST)
@@ -170,7 +168,7 @@ def _weigh(leaf_start, leaves, inner, exact, spreads, absolute):  # type: ignore
     return leaf_weight, variance, same, weight, is_open
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _bounded(low, high, variance):  # type: ignore[no-untyped-def]
     """Whether a leaf that is not exact has a bound."""
     i = 0
@@ -179,7 +177,7 @@ def _bounded(low, high, variance):  # type: ignore[no-untyped-def]
     return i < low.size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _plus(total, bound):  # type: ignore[no-untyped-def]
     """A sum of bounds: no bound (∓2**62) stays none, and a sum beyond ±2**62 bounds nothing."""
     if abs(total) >= LARGEST or abs(bound) >= LARGEST:
@@ -187,7 +185,7 @@ def _plus(total, bound):  # type: ignore[no-untyped-def]
     return min(max(total + bound, -LARGEST), LARGEST)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _tighten(forest, leaf_low, leaf_high, low, high, slack):  # type: ignore[no-untyped-def]
     """Compare bounds of inner outputs with the sums of their children's, in place; return an impossible output, or −1.
 
@@ -227,7 +225,7 @@ def _tighten(forest, leaf_low, leaf_high, low, high, slack):  # type: ignore[no-
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _reach(k, leaf_start, inner_start, leaf_low, leaf_high, least, most):  # type: ignore[no-untyped-def]
     """The least and the largest sum of k's children."""
     down, up = least[k] * 0, least[k] * 0

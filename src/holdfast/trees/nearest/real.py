@@ -9,8 +9,9 @@ rounds end at the optimum, because every answer is convex and grows with the pri
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from holdfast.arrays import compiled
 
 #: Rounds before giving up; a handful is usual.
 MOST_ROUNDS = 60
@@ -21,7 +22,7 @@ SLACK = 1e-13
 PATIENT_ROUNDS, MOST_SLACK = 16, 1e-10
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped-def]
     """Answers of the leaves first, …, last−1 at a price: (constant, slope), and the prices between which these hold.
 
@@ -70,7 +71,7 @@ def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped
     return constant, slope, least, most
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def least_squares(forest, weights, limits, gap, bounded, found):  # type: ignore[no-untyped-def]
     """Find the prices and the moves x of the inner outputs; tell whether the optimum was reached.
 
@@ -157,7 +158,7 @@ def least_squares(forest, weights, limits, gap, bounded, found):  # type: ignore
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _reached(state, constant, slope, price, above, weight, low, high):  # type: ignore[no-untyped-def]
     """Whether outputs at a bound are rightly there; where all of their children are cut, rounds may stop too early.
 
@@ -176,7 +177,7 @@ def _reached(state, constant, slope, price, above, weight, low, high):  # type: 
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def slopes_at(forest, weights, limits, leaf_x, found):  # type: ignore[no-untyped-def]
     """Fill in `slope` and `response` as `least_squares` does, at moves found otherwise; inf beside an open leaf."""
     leaf_start, inner_start, _, _ = forest

@@ -8,16 +8,16 @@ children's bounds imply. `limits` are the bounds on moves in the order of `bound
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import compiled
 from holdfast.trees.nearest.curves import curves
 from holdfast.trees.nearest.integer import whole_least_squares
 from holdfast.trees.nearest.real import least_squares, slopes_at
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _read(forest, weights, bounds, noisy, inner_y, gap, limits):  # type: ignore[no-untyped-def]
     """Sort the noisy values of inner outputs, find the gap between each and the sum of its children, and the limits.
 
@@ -45,14 +45,14 @@ def _read(forest, weights, bounds, noisy, inner_y, gap, limits):  # type: ignore
         inner_hi[k] = high[k] - inner_y[k] if high[k] < LARGEST else np.inf
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _room(bounds):  # type: ignore[no-untyped-def]
     """Room for the limits on moves, empty where there are no upper bounds on leaves."""
     leaf_low, leaf_high, low, high = bounds
     return np.empty(leaf_low.size), np.empty(leaf_high.size), np.empty(low.size), np.empty(high.size)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _answer(forest, limits, variance, price, leaf_x):  # type: ignore[no-untyped-def]
     """The real moves of leaves at the prices found; those that are roots stay as near to 0 as their bounds allow."""
     leaf_start, (lo, hi, _, _) = forest[0], limits
@@ -65,7 +65,7 @@ def _answer(forest, limits, variance, price, leaf_x):  # type: ignore[no-untyped
             leaf_x[j] = min(x, hi[j]) if hi.size > 0 else x
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _write_real(forest, bounds, ends, noisy, move, result):  # type: ignore[no-untyped-def]
     """Leaves within their bounds exactly; parents the sums of their children, and within their bounds exactly."""
     leaf_start, inner_start, leaves, inner = forest
@@ -83,7 +83,7 @@ def _write_real(forest, bounds, ends, noisy, move, result):  # type: ignore[no-u
         result[inner[k]] = min(max(total, low[k]), high[k])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _write_whole(forest, bounds, noisy, move, result):  # type: ignore[no-untyped-def]
     """Leaves and sums; tell whether every bound and exact value holds, as it must."""
     leaf_start, inner_start, leaves, inner = forest
@@ -105,7 +105,7 @@ def _write_whole(forest, bounds, noisy, move, result):  # type: ignore[no-untype
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: ignore[no-untyped-def]
     """Least squares over the reals; return how many rows were moved before one did not settle."""
     leaves, inner = forest[2].size, forest[3].size
@@ -121,7 +121,7 @@ def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: i
     return noisy.shape[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def whole_rows(forest, weights, bounds, bounded, noisy, coins, result, start, known):  # type: ignore[no-untyped-def]
     """Least squares over the whole numbers; return how many rows were moved before one could not be.
 
@@ -157,7 +157,7 @@ def whole_rows(forest, weights, bounds, bounded, noisy, coins, result, start, kn
     return noisy.shape[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def curve_rows(forest, weights, bounds, absolute, whole, noisy, coins, moves, inner_x, price):  # type: ignore[no-untyped-def]
     """Find the moves of leaves, (size, leaves), by curves: absolute values or least squares; whole ones if `whole`.
 
@@ -175,14 +175,14 @@ def curve_rows(forest, weights, bounds, absolute, whole, noisy, coins, moves, in
         curves(named, weights, limits, absolute, whole, gap, price, moves[row], inner_x)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def write_real_rows(forest, bounds, ends, noisy, moves, result):  # type: ignore[no-untyped-def]
     """Write real tables from the moves of leaves."""
     for row in range(noisy.shape[0]):
         _write_real(forest, bounds, ends, noisy[row], moves[row], result[row])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def write_whole_rows(forest, bounds, noisy, moves, result):  # type: ignore[no-untyped-def]
     """Write whole tables from the moves of leaves; tell whether everything holds as it must."""
     sound = True

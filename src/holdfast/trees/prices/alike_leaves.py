@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Ints
+
 if TYPE_CHECKING:
     from holdfast.trees.prices.leaf_bounds import LeafBounds
 
-Ints = npt.NDArray[np.int64]
 
 #: The roots' common parent, where leaves of different trees meet.
 NOWHERE = -1

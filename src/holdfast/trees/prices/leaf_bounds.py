@@ -6,15 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Bools, Floats, Ints, compiled
 from holdfast.domains.breadth_first import breadth_first
-from holdfast.trees.prices.alike_leaves import AlikeLeaves, Ints, alike, numbered
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from holdfast.trees.prices.alike_leaves import AlikeLeaves, alike, numbered
 
 #: Entries of the largest table that is made of leaf counts below outputs, or of candidates and their ancestors.
 MOST_ENTRIES = 1 << 23
@@ -163,7 +160,7 @@ class LeafBounds:
         return present, counts.astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _tops(parents: Any, order: Any, exact: Any) -> Any:  # pragma: no cover (compiled)
     top = np.empty(parents.size, np.int64)
     for i in range(order.size):
@@ -177,14 +174,14 @@ def _tops(parents: Any, order: Any, exact: Any) -> Any:  # pragma: no cover (com
     return top
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sum_up(parents: Any, order: Any, values: Any) -> None:  # pragma: no cover (compiled)
     for i in range(order.size - 1, -1, -1):
         if parents[order[i]] >= 0:
             values[parents[order[i]]] += values[order[i]]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _count(
     parents: Any, order: Any, leaf: Any, top: Any, leaf_class: Any, inner: Any, counts: Any
 ) -> None:  # pragma: no cover (compiled)

@@ -22,14 +22,14 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any
 
-import numba
 import numpy as np
 from flint import arb
 
+from holdfast.arrays import Bools, Floats, Ints, compiled
 from holdfast.noise import Independent
 from holdfast.noise.precision import ball, working_precision
-from holdfast.trees.prices.alike_leaves import Ints, alike
-from holdfast.trees.prices.leaf_bounds import MOST_ENTRIES, Bools, Floats, LeafBounds
+from holdfast.trees.prices.alike_leaves import alike
+from holdfast.trees.prices.leaf_bounds import MOST_ENTRIES, LeafBounds
 
 #: Bits of the final evaluation, beside those that large losses use up.
 BITS = 192
@@ -299,7 +299,7 @@ def _width(value: float) -> arb:
     return exact if abs(value) < 2.0**53 else exact * arb(1, 2.0**-50)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _path_sums(parents: Any, order: Any, rates: Any) -> Any:  # pragma: no cover (compiled)
     sums = np.empty(parents.size)
     for i in range(order.size):
@@ -308,7 +308,7 @@ def _path_sums(parents: Any, order: Any, rates: Any) -> Any:  # pragma: no cover
     return sums
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compiled)
     """log p_l."""
     if width == 0:
@@ -320,7 +320,7 @@ def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compile
     return first - (np.log1p(-np.exp(-rest)) if rest > 0.5 else np.log(-np.expm1(-rest)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _figures(
     parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
 ) -> Any:  # pragma: no cover (compiled)
@@ -373,7 +373,7 @@ def _figures(
     return price, at_bound
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _continuous_figures(
     parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
 ) -> Any:  # pragma: no cover (compiled)

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints, compiled
 from holdfast.constraints import System, TreeShape
-
-Ints = npt.NDArray[np.int64]
 
 
 def output_parents(parents: Ints, by: int) -> Ints:
@@ -25,7 +23,7 @@ def output_parents(parents: Ints, by: int) -> Ints:
     return np.asarray(np.where(above < 0, -1, above * by + category))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _children(parents: Any) -> Any:
     """Sort outputs by their parents, roots first and left out of every slice."""
     n = parents.size

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Ints, compiled
 from holdfast.domains.breadth_first import breadth_first
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ def sorted_outputs(parents: Ints) -> tuple[Ints, Ints]:
     return breadth_first(parents)[2], counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _split(order: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Tell inner outputs and leaves apart; siblings stand together in `order`, in the order of their parents."""
     size = np.count_nonzero(counts[1:])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import compiled
 from holdfast.domains.breadth_first import breadth_first
 
 
@@ -31,7 +31,7 @@ def endless(
     return tuple(int(v) for v in (first, second) if v >= 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _search(parents: Any, order: Any, stopped: Any, low: Any, high: Any) -> Any:  # pragma: no cover (compiled)
     n = parents.size
     leaf = np.ones(n, np.bool_)

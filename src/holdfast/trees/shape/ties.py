@@ -6,9 +6,10 @@ every release throws a coin of 64 bits, which is public, and outputs are hashed 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from holdfast.arrays import compiled
 
 #: The key of the hash: the first 64 bits of the fraction of the golden ratio.
 KEY = np.uint64(0x9E3779B97F4A7C15)
@@ -19,7 +20,7 @@ def coins_of(ties: npt.NDArray[np.uint64] | None, size: int) -> npt.NDArray[np.i
     return np.zeros(size, dtype=np.int64) if ties is None else ties.astype(np.uint64).view(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def tie_hash(number):  # type: ignore[no-untyped-def]
     """A hash of an output's number (splitmix64)."""
     z = (np.uint64(number) + np.uint64(1)) * KEY
@@ -28,7 +29,7 @@ def tie_hash(number):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def smallest(keys, count, rank):  # type: ignore[no-untyped-def]
     """The rank-th smallest of the first `count` keys, which are rearranged.
 

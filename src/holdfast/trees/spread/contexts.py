@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
+from holdfast.arrays import Ints, compiled
 from holdfast.trees.messages.pieces import Pieces
-from holdfast.trees.shape.forest import Ints
 
 
 class Contexts(NamedTuple):
@@ -36,7 +35,7 @@ def find_contexts(pieces: Pieces, outputs: int) -> tuple[Contexts, Ints, int]:
     return Contexts(*arrays), number, int(laws)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _find(
     kind: Any, left: Any, right: Any, root: Any, first: Any, count: Any, output: Any, leaves: Any, leaf_kind: Any,
     kinds: Any, outputs: Any,

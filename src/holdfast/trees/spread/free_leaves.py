@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
+from holdfast.arrays import Bools, Floats, Ints, compiled
 from holdfast.domains.breadth_first import breadth_first
-from holdfast.trees.shape.forest import Forest, Ints
+from holdfast.trees.shape.forest import Forest
 from holdfast.trees.spread.marginals import Marginals
 from holdfast.trees.spread.outside import TIE
 from holdfast.trees.spread.weighted_sums import variance_of_sum
-
-Bools = npt.NDArray[np.bool_]
-Reals = npt.NDArray[np.float64]
 
 #: How many standard errors of a sum its law reaches on either side: log-concave, it has at most e^(1−40) beyond them.
 REACH = 40
@@ -94,7 +91,7 @@ class FreeLeaves:
         _fill(result, self.whole.parents, *self.whole.children, self.free, values.dtype.type(sign))
         return result
 
-    def moved(self, weights: Reals) -> Reals:
+    def moved(self, weights: Floats) -> Floats:
         """Weights on the outputs that are kept whose weighted sum is that of `weights` on all."""
         result = np.array(weights, dtype=np.float64)
         for v in self.free[::-1].tolist():
@@ -127,11 +124,11 @@ class FilledMarginals:
     found: Marginals
 
     @cached_property
-    def variances(self) -> Reals:
+    def variances(self) -> Floats:
         """The variance of every output's noise."""
         return np.asarray(self.leaves.filled(self.found.variances[None, :], sign=1)[0])
 
-    def variance_of_sum(self, weights: Reals) -> float:
+    def variance_of_sum(self, weights: Floats) -> float:
         """The variance of Σ weights·noise."""
         return variance_of_sum(self.found, self.leaves.moved(weights))
 
@@ -143,10 +140,10 @@ class FilledMarginals:
         return np.asarray(result)
 
     @cached_property
-    def _laws(self) -> list[tuple[Ints, Reals]]:
+    def _laws(self) -> list[tuple[Ints, Floats]]:
         """Places and cumulative probabilities of every free output; alike ones share theirs."""
-        single: dict[int, tuple[int, Reals]] = {}
-        known: dict[bytes, tuple[Ints, Reals]] = {}
+        single: dict[int, tuple[int, Floats]] = {}
+        known: dict[bytes, tuple[Ints, Floats]] = {}
         result = []
         for v in self.leaves.free.tolist():
             parts = self.leaves.parts(v)
@@ -162,7 +159,7 @@ class FilledMarginals:
         return result
 
 
-def _sum_of(laws: list[tuple[int, Reals]], counts: list[int], error: float) -> tuple[Ints, Reals]:
+def _sum_of(laws: list[tuple[int, Floats]], counts: list[int], error: float) -> tuple[Ints, Floats]:
     """Places and cumulative probabilities of a sum of independent noise, so many of each symmetric law.
 
     From the characteristic functions. Absolute errors are about 1e−16 for each part.
@@ -179,7 +176,7 @@ def _sum_of(laws: list[tuple[int, Reals]], counts: list[int], error: float) -> t
     return places, np.cumsum(chances) / chances.sum()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _unstopped(parents: Any, order: Any, stopped: Any, leaf: Any) -> Any:
     result = leaf.copy()
     for i in range(parents.size - 1, -1, -1):
@@ -191,7 +188,7 @@ def _unstopped(parents: Any, order: Any, stopped: Any, leaf: Any) -> Any:
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill(values: Any, parents: Any, children: Any, start: Any, free: Any, sign: Any) -> None:
     for row in range(values.shape[0]):
         for v in free:

@@ -14,17 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.trees.messages.leaf_kinds import TOO_WIDE
 from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.sampler import Sampler
-from holdfast.trees.shape.forest import Ints
 from holdfast.trees.spread.contexts import Contexts, find_contexts
 from holdfast.trees.spread.outside import Found, Ways, visit, walk
-
-Reals = npt.NDArray[np.float64]
 
 #: Totals are looked for where all but about e^−need of the law lies; the next one is tried where that was too little.
 NEEDS = (40.0, 54.0, 72.0)
@@ -42,7 +39,7 @@ class Marginals:
     _known: dict[float, Ints] = field(default_factory=dict)
 
     @cached_property
-    def variances(self) -> Reals:
+    def variances(self) -> Floats:
         """The variance of every output's noise."""
         found = self._pass(np.zeros(0))
         return found.variance[self._outputs]
@@ -57,7 +54,7 @@ class Marginals:
                 self._known[q] = found.quantile[self._outputs, level]
         return self._known[p]
 
-    def law(self, output: int) -> tuple[int, Reals]:
+    def law(self, output: int) -> tuple[int, Floats]:
         """The first place and the probabilities of one output's noise."""
         number = int(self._outputs[output])
         if number == self._laws - 1:
@@ -85,7 +82,7 @@ class Marginals:
     def _laws(self) -> int:
         return self._contexts[2]
 
-    def _pass(self, levels: Reals, wanted: int = -1) -> Found:
+    def _pass(self, levels: Floats, wanted: int = -1) -> Found:
         """Find all laws' variances and quantiles, with the first windows that are wide enough."""
         for need in NEEDS:
             found, lost = _Pass(self._widened(need), self._contexts[0], self._laws, levels, wanted).run()
@@ -112,7 +109,7 @@ class _Pass:
     up: Messages
     contexts: Contexts
     laws: int
-    levels: Reals
+    levels: Floats
     wanted: int
 
     def run(self) -> tuple[Found, float]:
@@ -140,7 +137,7 @@ class _Pass:
                 if on_the_way is None or part in on_the_way:
                     heapq.heappush(heap, (-int(size[part]), part, seen))
 
-        def rest(item: tuple[int, int, Reals]) -> float:
+        def rest(item: tuple[int, int, Floats]) -> float:
             room = np.empty((int(size[item[1]]).bit_length() + 2, self.widest))
             return float(walk(item[1], item[2], *self._tools, self.up.inside(), found, room))
 
@@ -160,7 +157,7 @@ class _Pass:
         messages = self.up.shelf
         return int((messages.hi - messages.lo).max(initial=0)) + 1
 
-    def _top(self, c: int) -> Reals:
+    def _top(self, c: int) -> Floats:
         """The outside of a context that has none above it: free, or a total of 0."""
         messages, k = self.up.shelf, self.contexts.kind[c]
         places = np.arange(messages.lo[k], messages.hi[k] + 1)

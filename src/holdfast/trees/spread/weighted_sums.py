@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import compiled
 from holdfast.noise.spread import STUDY
 from holdfast.randomness import seeded
 from holdfast.trees.spread.marginals import Marginals
@@ -41,7 +41,7 @@ def variance_of_sum(marginals: Marginals, weights: npt.NDArray[np.float64]) -> f
     return known + float(np.concatenate(sums).var())
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _gathered(parents: Any, children: Any, start: Any, exact: Any, weights: Any) -> Any:
     """Weights on the highest outputs below which all leaves have one weight, 0 elsewhere; how many such outputs each
     independent tree has; and the tree of every output."""

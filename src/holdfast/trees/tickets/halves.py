@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.trees.shape.forest import Forest, Ints
+from holdfast.arrays import Ints
+from holdfast.trees.shape.forest import Forest
 
 
 @dataclass(frozen=True)

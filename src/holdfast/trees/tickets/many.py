@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import Floats, Ints
 from holdfast.noise.draws.decisions import Digits, decided
 from holdfast.noise.precision import working_precision
 from holdfast.progress import Progress
@@ -21,9 +22,6 @@ from holdfast.randomness import Keys, Stream
 from holdfast.trees.tickets import tickets
 from holdfast.trees.tickets.enclosures import Enclosures, Law, Message, reach
 from holdfast.trees.tickets.halves import Halves
-
-Ints = npt.NDArray[np.int64]
-Doubles = npt.NDArray[np.float64]
 
 #: Fewest rows, and fewest rows times outputs, that may repay tables.
 FEWEST_ROWS = 1_000
@@ -164,10 +162,10 @@ class _Bounds:
     """A message in doubles: bounds on what its window holds, and a bound on what is missing."""
 
     lo: int
-    low: Doubles
-    up: Doubles
+    low: Floats
+    up: Floats
     missing: float
-    often: Doubles  # how often each total of the window occurs in one table
+    often: Floats  # how often each total of the window occurs in one table
 
     @classmethod
     def of(cls, message: Message) -> _Bounds:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from holdfast.arrays import compiled
 
 #: The part that stands for an open ticket.
 OPEN = -(1 << 15)
@@ -21,10 +22,9 @@ NEARLY_ALL = 2.0**32 - 0.5
 #: Tables drawn side by side: their totals and words stay in the second cache.
 ABREAST = 256
 _TILE = 16
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _share(
     f_low: Any, f_up: Any, f_lo: Any, g_low: Any, g_up: Any, g_lo: Any, missing: Any, s: Any, counts: Any
 ) -> Any:
@@ -48,7 +48,7 @@ def _share(
     return begin, max(end - begin + 1, 0)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _kept(counts: Any, size: Any, most: Any) -> Any:
     """The first and the number of at most so many parts with most tickets, if tickets grow and then fall."""
     first, last = 0, size - 1
@@ -60,7 +60,7 @@ def _kept(counts: Any, size: Any, most: Any) -> Any:
     return first, last - first + 1
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def spread_out(
     f_low: Any, f_up: Any, f_lo: Any, g_low: Any, g_up: Any, g_lo: Any, missing: Any, lo: Any, often: Any,
     f_often: Any, g_often: Any, opened: Any,
@@ -85,7 +85,7 @@ def spread_out(
             opened[bits] += often[i] * np.float64(left) / 2.0**32
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _fill(counts: Any, first: Any, kept: Any, begin: Any, bits: Any, cells: Any, left: Any, waiting: Any) -> None:
     """Put tickets into cells; the upper half of a cell tells how many of its tickets the first of its two parts has."""
     number = np.int64(1) << bits
@@ -120,17 +120,17 @@ def _fill(counts: Any, first: Any, kept: Any, begin: Any, bits: Any, cells: Any,
         cells[one] = _cell(size, _part(one, kept, begin), _part(one, kept, begin))
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _part(i: Any, kept: Any, begin: Any) -> Any:
     return begin + i if i < kept else np.int64(OPEN)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def _cell(count: Any, one: Any, other: Any) -> Any:
     return np.uint64(count) << np.uint64(32) | np.uint64(one & 0xFFFF) << np.uint64(16) | np.uint64(other & 0xFFFF)
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def fill(
     f_low: Any, f_up: Any, f_lo: Any, g_low: Any, g_up: Any, g_lo: Any, missing: Any, lo: Any, hi: Any, bits: Any,
     share: Any, table: Any,
@@ -160,7 +160,7 @@ def read(cells: npt.NDArray[np.uint64], bits: int) -> dict[int, int]:
     return found
 
 
-@numba.njit(**_OPTIONS)
+@compiled
 def draw(tickets: Any, steps: Any, words: Any, lines: Any, line_of: Any, settled: Any, opened: Any, noise: Any) -> None:
     """Draw some tables, (rows, n); an open step is divided as settled, where it is.
 

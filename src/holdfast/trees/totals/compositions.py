@@ -7,10 +7,10 @@ is exact.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arrays import compiled
 from holdfast.randomness import Stream
 
 #: Words kept ready beyond one per choice; a choice needs a second word with probability below 2**-20.
@@ -19,7 +19,7 @@ SPARE_WORDS = 64
 BATCH_WORDS = 1 << 22
 
 
-@numba.njit(cache=True)
+@compiled
 def _fill(totals, parts, words, out):  # type: ignore[no-untyped-def]
     """Fill out[r] with a uniform composition of totals[r]; return the words used, or -1 if they ran out."""
     used = 0

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import linalg
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from holdfast.arrays import Floats, Ints, compiled
 
 #: Products that one sum A·diag(τ)·Aᵀ may take, and entries that its factor may have.
 MOST_PRODUCTS, MOST_ENTRIES = 20_000_000, 20_000_000
@@ -83,7 +80,7 @@ def _products(columns: sparse.csc_array) -> tuple[Ints, Ints, Ints, Ints, Floats
     return start.astype(np.int64), found % r, product_start, cells[order], coefficients[order]
 
 
-@numba.njit(cache=True)
+@compiled
 def _pairs(start: Any, rows: Any, values: Any) -> Any:  # pragma: no cover (compiled)
     total = 0
     for i in range(start.size - 1):
@@ -109,7 +106,7 @@ def _factor_rows(r: int, start: Ints, column: Ints) -> tuple[Ints, Ints] | None:
     return begins, _row_columns(r, start, column, parents, begins)
 
 
-@numba.njit(cache=True)
+@compiled
 def _row_counts(r: int, start: Any, column: Any) -> Any:  # pragma: no cover (compiled)
     """Entries of each row of the factor left of the diagonal, and the elimination tree."""
     parents, seen = np.full(r, -1, np.int64), np.full(r, -1, np.int64)
@@ -127,7 +124,7 @@ def _row_counts(r: int, start: Any, column: Any) -> Any:  # pragma: no cover (co
     return counts, parents
 
 
-@numba.njit(cache=True)
+@compiled
 def _row_columns(r: int, start: Any, column: Any, parents: Any, begins: Any) -> Any:  # pragma: no cover (compiled)
     result, seen = np.empty(begins[-1], np.int64), np.full(r, -1, np.int64)
     for k in range(r):
@@ -144,7 +141,7 @@ def _row_columns(r: int, start: Any, column: Any, parents: Any, begins: Any) -> 
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def factorise(a: Pattern, tau: Any, work: Any, used: Any, factor: Any, places: Any) -> None:  # pragma: no cover
     """Fill `factor` (and the rows of its entries, `places`) with the Cholesky factor of A·diag(tau)·Aᵀ.
 
@@ -174,7 +171,7 @@ def factorise(a: Pattern, tau: Any, work: Any, used: Any, factor: Any, places: A
         places[a.place_start[k]] = k
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def solve(a: Pattern, factor: Any, places: Any, right: Any) -> None:  # pragma: no cover (compiled)
     """Replace `right` by (A·diag(tau)·Aᵀ)⁻¹ right."""
     r = right.size
@@ -191,7 +188,7 @@ def solve(a: Pattern, factor: Any, places: Any, right: Any) -> None:  # pragma: 
         right[j] = total / factor[begin]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def correct(a: Pattern, tau: Any, factor: Any, places: Any, values: Any, right: Any) -> None:  # pragma: no cover
     """Subtract diag(tau)·Aᵀ(A·diag(tau)·Aᵀ)⁻¹A·values from values; `right` is scratch, an entry per row."""
     right[:] = 0.0

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import Floats
 from holdfast.given.evidence import LEAST_TAU, Evidence
 from holdfast.given.near.gibbs.cholesky import Pattern, pattern_of
 from holdfast.given.near.gibbs.steps import WORDS, advance, advance_coupled
@@ -23,8 +24,6 @@ from holdfast.noise.convergence import RunLength, run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 from holdfast.workers import BATCH_WORDS, in_steps, in_threads
-
-Floats = npt.NDArray[np.float64]
 
 #: Largest number of outputs that rows connect: chains are measured within some minutes there.
 MOST_OUTPUTS = 5_000

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
+from holdfast.arrays import compiled
 from holdfast.given.near.gibbs.cholesky import Pattern, correct, factorise
 from holdfast.noise.draws.normals import normal
 
@@ -26,7 +26,7 @@ WORDS = 3
 MOST_TRIES = 100_000
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _variance(size: float, bits: np.uint64, more: np.uint64) -> float:  # pragma: no cover (compiled)
     root = normal(bits)
     half = 0.5 * root * root
@@ -35,7 +35,7 @@ def _variance(size: float, bits: np.uint64, more: np.uint64) -> float:  # pragma
     return larger if uniform * (larger + size) < larger else size * size / larger
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _noise(a: Pattern, scales: Any, tau: Any, rooms: Any, places: Any, state: Any) -> None:
     # pragma: no cover (compiled)
     """Write the noise that has these variances (in units of scale²); `state` comes in as standard normal numbers."""
@@ -49,7 +49,7 @@ def _noise(a: Pattern, scales: Any, tau: Any, rooms: Any, places: Any, state: An
     correct(a, tau, factor, places[r:], state, right)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def advance(a: Pattern, scales: Any, states: Any, words: Any) -> None:  # pragma: no cover (compiled)
     """Take words.shape[1] steps with every row of states, (count, n), words (count, steps, 3n)."""
     count, n = states.shape
@@ -66,7 +66,7 @@ def advance(a: Pattern, scales: Any, states: Any, words: Any) -> None:  # pragma
             _noise(a, scales, tau, rooms, places, state)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def next_word(seed: Any) -> np.uint64:  # pragma: no cover (compiled)
     """The next word of SplitMix64, good enough to measure run lengths with; draws never use it."""
     seed[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -76,13 +76,13 @@ def next_word(seed: Any) -> np.uint64:  # pragma: no cover (compiled)
     return z ^ (z >> np.uint64(31))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _gain(tau: float, here: float, there: float) -> float:  # pragma: no cover (compiled)
     """The log of the ratio of the densities of a variance at sizes `there` and `here`."""
     return (there - here) * (1.0 - (there + here) / (2.0 * tau))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def advance_coupled(
     a: Pattern, scales: Any, first: Any, second: Any, words: Any
 ) -> None:  # pragma: no cover (compiled)

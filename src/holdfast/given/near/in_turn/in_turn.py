@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.given.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.given.giving_up import first_kept, last_tries
 from holdfast.given.near.in_turn.offers import SEED, Layout, MixtureChain, Rejection
-from holdfast.given.near.in_turn.steps import Ints
 from holdfast.given.near.public_tables import roomy_table
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.convergence import advanced, meeting_times, needed_steps, run_length

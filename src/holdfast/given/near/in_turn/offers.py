@@ -14,19 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
-from holdfast.given.near.in_turn.steps import (
-    WORDS,
-    Floats,
-    Ints,
-    Plan,
-    log_total,
-    offer,
-    prepare,
-    room_for,
-    weigh_mixture,
-)
+from holdfast.given.near.in_turn.steps import WORDS, Plan, log_total, offer, prepare, room_for, weigh_mixture
 from holdfast.given.problem import Problem
 from holdfast.noise.convergence import advanced
 from holdfast.randomness import Stream, seeded

@@ -11,13 +11,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
+from holdfast.arrays import Floats, Ints, Words, compiled
 
 #: Terms below e to the power of minus this are left out of the law of a cell.
 DEPTH = 40.0
@@ -38,14 +34,14 @@ class Plan(NamedTuple):
     variances: Floats
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def room_for(combination: Floats) -> Plan:  # pragma: no cover (compiled)
     """A plan that is not filled in yet: cells in the order they stand in."""
     m, r = combination.shape
     return Plan(np.arange(m), np.empty((m, r)), np.empty(m))
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def prepare(
     combination: Floats, free: Floats, solved: Floats, sort: bool, plan: Plan
 ) -> None:  # pragma: no cover (compiled)
@@ -96,12 +92,12 @@ def prepare(
                 held[j] = max(0.0, held[j] - width * total * total)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _uniform(word: np.uint64) -> float:  # pragma: no cover (compiled)
     return (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def log_total(mean: float, variance: float) -> float:  # pragma: no cover (compiled)
     """The logarithm of Σ e^{−(u−mean)²/2·variance} over all whole numbers u."""
     if variance > WIDE:
@@ -117,7 +113,7 @@ def log_total(mean: float, variance: float) -> float:  # pragma: no cover (compi
     return math.log(total) - off * off / (2 * variance)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def whole_normal(
     mean: float, variance: float, first: np.uint64, second: np.uint64, terms: Floats
 ) -> float:  # pragma: no cover (compiled)
@@ -144,7 +140,7 @@ def whole_normal(
     return rest + stride * (middle + place - reach)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def added(total: float, lost: float, term: float) -> tuple[float, float]:  # pragma: no cover (compiled)
     """A sum with one more term, and all that rounding has lost of it (Neumaier 1974)."""
     found = total + term
@@ -153,7 +149,7 @@ def added(total: float, lost: float, term: float) -> tuple[float, float]:  # pra
     return found, lost + ((term - found) + total)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def in_turn(
     combination: Floats, plan: Plan, words: Words, drawn: bool, state: Floats
 ) -> float:  # pragma: no cover (compiled)
@@ -179,7 +175,7 @@ def in_turn(
     return log_chance + lost
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def offer(
     combination: Floats, plan: Plan, halves: Floats, words: Words, states: Floats, log_weights: Floats
 ) -> None:  # pragma: no cover (compiled)
@@ -191,7 +187,7 @@ def offer(
         log_weights[c] = total + lost
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def weigh_mixture(
     combination: Floats, scales: Floats, sort: bool, words: Words, drawn: bool, states: Floats, log_weights: Floats
 ) -> None:  # pragma: no cover (compiled)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import Floats
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.given.evidence import LEAST_TAU, Evidence
@@ -29,8 +30,6 @@ from holdfast.noise.convergence import worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 from holdfast.workers import BATCH_WORDS, in_steps, in_threads
-
-Floats = npt.NDArray[np.float64]
 
 #: Most dimensions that rows connect: chains are measured within some minutes there.
 MOST_DIMENSIONS = 300

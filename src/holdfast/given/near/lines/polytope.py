@@ -14,11 +14,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.exact.solver import quiet_solver
 from holdfast.given.problem import Problem, Truth
 from holdfast.randomness import seeded
-
-Floats = npt.NDArray[np.float64]
 
 #: A slack below this, relative to the figures, counts as none.
 TOLERANCE = 1e-7

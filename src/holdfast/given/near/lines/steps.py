@@ -14,15 +14,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats, Ints, compiled
 from holdfast.given.near.gibbs.steps import next_word
 from holdfast.noise.draws.normals import log_tail, quantile_of_log_tail, quantile_of_tail
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Laws whose middles differ by less than this share of the width of their middle halves, divided by the number of free
 #: coordinates, are coupled maximally: then all of them succeed together with some luck.
@@ -46,7 +42,7 @@ class Lines(NamedTuple):
     high: Floats
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pieces(a: Lines, w: Any, k: int, room: Any) -> tuple[int, float]:  # pragma: no cover (compiled)
     """Describe the law on line k: room[0] places, [1] energies, [2] slopes after them, [3] masses; their number, log Z.
 
@@ -109,7 +105,7 @@ def _pieces(a: Lines, w: Any, k: int, room: Any) -> tuple[int, float]:  # pragma
     return count, math.log(total) if total > 0.0 else -np.inf
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _piece_mass(first: float, last: float, slope: float, width: float) -> float:  # pragma: no cover (compiled)
     """∫ e^{−energy} over a piece on which the energy goes from first to last."""
     if abs(slope) * width < 1e-9:
@@ -119,7 +115,7 @@ def _piece_mass(first: float, last: float, slope: float, width: float) -> float:
     return math.exp(-last) * math.expm1(last - first) / slope
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_mass(low: float, high: float) -> float:  # pragma: no cover (compiled)
     """log P(low < Z < high)."""
     if low > 0.0:
@@ -131,7 +127,7 @@ def _log_mass(low: float, high: float) -> float:  # pragma: no cover (compiled)
     return first + math.log(-math.expm1(last - first)) if last < first else -np.inf
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _standard(low: float, high: float, share: float) -> float:  # pragma: no cover (compiled)
     """The place between low and high below which a standard normal law cut to them has this share."""
     if low > 0.0:
@@ -150,7 +146,7 @@ def _standard(low: float, high: float, share: float) -> float:  # pragma: no cov
     return min(max(found, low), high)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _quantile(a: Lines, room: Any, count: int, share: float) -> float:  # pragma: no cover (compiled)
     """The t below which the law on a line has this share."""
     if a.square:
@@ -182,7 +178,7 @@ def _quantile(a: Lines, room: Any, count: int, share: float) -> float:  # pragma
     return min(max(found, first), last)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _log_density(a: Lines, room: Any, count: int, log_total: float, t: float) -> float:  # pragma: no cover (compiled)
     if a.square:
         place = (t - room[1, 0]) / room[1, 1]
@@ -201,7 +197,7 @@ def _log_density(a: Lines, room: Any, count: int, log_total: float, t: float) ->
     return -energy - log_total
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _move(a: Lines, w: Any, free: Any, k: int, t: float) -> None:  # pragma: no cover (compiled)
     for p in range(a.start[k], a.start[k + 1]):
         w[a.place[p]] += t * a.value[p]
@@ -209,7 +205,7 @@ def _move(a: Lines, w: Any, free: Any, k: int, t: float) -> None:  # pragma: no 
         free[a.free_place[p]] += t * a.free_value[p]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _spread_out(a: Lines, free: Any, w: Any) -> None:  # pragma: no cover (compiled)
     """w = B·c from the free coordinates: equal ones give equal doubles."""
     w[:] = 0.0
@@ -218,12 +214,12 @@ def _spread_out(a: Lines, free: Any, w: Any) -> None:  # pragma: no cover (compi
             w[a.place[p]] += free[k] * a.value[p]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _uniform(word: np.uint64) -> float:  # pragma: no cover (compiled)
     return (np.float64(word >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def advance(a: Lines, states: Any, words: Any) -> None:  # pragma: no cover (compiled)
     """Take words.shape[1] steps with every row of free coordinates; words (count, steps, directions)."""
     directions, dimension = a.start.size - 1, states.shape[1]
@@ -237,7 +233,7 @@ def advance(a: Lines, states: Any, words: Any) -> None:  # pragma: no cover (com
                 _move(a, w, states[c], k, _quantile(a, room, count, _uniform(words[c, t, j])))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _longest(a: Lines) -> int:  # pragma: no cover (compiled)
     found = 1
     for k in range(a.start.size - 1):
@@ -245,7 +241,7 @@ def _longest(a: Lines) -> int:  # pragma: no cover (compiled)
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def advance_coupled(a: Lines, first: Any, second: Any, words: Any) -> None:  # pragma: no cover (compiled)
     """Take one step with every pair of rows, coupled; words (count, directions + 1), the last one a seed."""
     directions, dimension = a.start.size - 1, first.shape[1]
@@ -293,7 +289,7 @@ def advance_coupled(a: Lines, first: Any, second: Any, words: Any) -> None:  # p
             _move(a, other, yours, k, s)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _close(a: Lines, room: Any, count: int, more: Any, number: int, apart: float, near: float) -> bool:
     # pragma: no cover (compiled)
     """Whether two laws of one free coordinate, its values `apart` now, are near each other."""

@@ -12,8 +12,9 @@ from typing import Any
 import highspy
 import numpy as np
 
+from holdfast.arrays import Floats, Ints
 from holdfast.exact.solver import quiet_solver
-from holdfast.given.near.listed.steps import Floats, Ints, Short, times_chosen, within_norm, within_squares
+from holdfast.given.near.listed.steps import Short, times_chosen, within_norm, within_squares
 from holdfast.randomness import seeded
 
 #: Most vectors in a list, numbers that they take, and nodes of the search for them.

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from holdfast.arrays import Floats, Ints, compiled
+
 Short = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 #: By how much intervals are widened, so that rounding never cuts a branch that should stay.
 WIDER = 1e-6
@@ -23,7 +22,7 @@ WIDER = 1e-6
 WIDEST = 2.0**30
 
 
-@numba.njit(cache=True)
+@compiled
 def times_chosen(basis: Ints, widths: Floats, count: int, prime: int) -> Ints:  # pragma: no cover (compiled)
     """How often each row is chosen, when so often d rows are that are independent modulo a prime, the least used first.
 
@@ -60,7 +59,7 @@ def times_chosen(basis: Ints, widths: Floats, count: int, prime: int) -> Ints:  
     return times
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _form_interval(
     forms: Floats, limits: Floats, steps: Ints, depth: int
 ) -> tuple[int, int]:  # pragma: no cover (compiled)
@@ -78,7 +77,7 @@ def _form_interval(
     return math.ceil(first - WIDER), math.floor(last + WIDER)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def within_norm(
     basis: Ints, rates: Floats, radius: float, cuts: Floats, limits: Floats, found: Short, most_visits: int
 ) -> int:  # pragma: no cover (compiled)
@@ -120,7 +119,7 @@ def within_norm(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def within_squares(factor: Floats, radius: float, found: Short, most_visits: int) -> int:  # pragma: no cover (compiled)
     """Fill in all whole t with |factor·t|² ≤ radius, factor lower triangular; return how many, −1 without room."""
     dimension = factor.shape[0]

@@ -12,16 +12,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats, Ints, Words, compiled
 from holdfast.given.near.two_way.typical import Typical
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
-
 
 #: Share of a law beyond each window.
 TAIL = 1e-13
@@ -118,7 +112,7 @@ def prepared(weights: Floats, which: Ints, sizes: Windows, sums: Ints | None = N
     return Table(weights, below, which, sizes.widths, min(sizes.core, weights.shape[2] // 2), sums)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill(weights: Floats, below: Floats) -> None:  # pragma: no cover (compiled)
     rows, classes, span = weights.shape
     reach, depth = span // 2, below.shape[2] // 2
@@ -133,7 +127,7 @@ def _fill(weights: Floats, below: Floats) -> None:  # pragma: no cover (compiled
             below[r, k] /= below[r, k].max()
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _convolve(
     shares: Floats, first: int, source: Floats, low: int, target: Floats, new_low: int
 ) -> None:  # pragma: no cover (compiled)
@@ -148,7 +142,7 @@ def _convolve(
                 into[s] += share * out_of[s]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _messages(table: Table, r: int, needed: Ints, shares: Floats, sums: Floats) -> float:  # pragma: no cover (compiled)
     """Fill in the laws of the cells of row r and the messages over its columns; return P_r(needed)."""
     columns = needed.size
@@ -175,7 +169,7 @@ def _messages(table: Table, r: int, needed: Ints, shares: Floats, sums: Floats) 
     return sums[0, width]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _draw_row(
     words: Words, place: int, core: int, shares: Floats, sums: Floats, row: Ints
 ) -> None:  # pragma: no cover (compiled)
@@ -196,7 +190,7 @@ def _draw_row(
         left -= found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def propose(
     table: Table, limits: Floats, words: Words, noise: Ints
 ) -> tuple[int, float]:  # pragma: no cover (compiled)

@@ -10,12 +10,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from holdfast.arrays import Floats
 from holdfast.given.near.two_way.rows_in_turn import TAIL, Table, Windows
-
-Floats = npt.NDArray[np.float64]
 
 #: Up to this y, log(1 − y) ≥ −y − y².
 LARGEST_Y = 0.68

@@ -14,24 +14,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats, Ints, Words, compiled
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.given.evidence import Evidence
-from holdfast.given.near.two_way.rows_in_turn import (
-    TAIL,
-    Floats,
-    Ints,
-    Table,
-    Windows,
-    Words,
-    largest,
-    prepared,
-    propose,
-)
+from holdfast.given.near.two_way.rows_in_turn import TAIL, Table, Windows, largest, prepared, propose
 from holdfast.given.near.two_way.share import log_least_share, missing_share
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_quantiles, simulated_spread
@@ -135,7 +125,7 @@ class Proposals:
         return noise
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _accepted(
     table: Table, limits: Floats, words: Words, noise: npt.NDArray[np.int64], done: int
 ) -> int:  # pragma: no cover (compiled)

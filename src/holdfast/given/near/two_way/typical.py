@@ -11,12 +11,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from holdfast.arrays import Floats, Ints, compiled
 
 #: Newton steps for the tilts, the largest of one, and the imbalance of a margin, in deviations, at which they end.
 STEPS, LONGEST, BALANCED = 200, 2.0, 1e-3
@@ -35,7 +32,7 @@ class Typical(NamedTuple):
     tilts: Floats
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _one_side(slope: float, first: float, last: float) -> tuple[float, float, float]:  # pragma: no cover (compiled)
     """Log of Σ e^{slope·u} over u = first … last, which may be far, and the mean and variance of u; slope < 0 if so."""
     count = last - first + 1
@@ -55,7 +52,7 @@ def _one_side(slope: float, first: float, last: float) -> tuple[float, float, fl
     return log_sum, first + mean, max(variance, 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _cell(
     rate: float, square: bool, low: float, high: float, tilt: float
 ) -> tuple[float, float, float]:  # pragma: no cover (compiled)
@@ -82,7 +79,7 @@ def _cell(
     return max(above, below) + math.log1p(math.exp(-abs(above - below))), mean, variance
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _moments(
     rates: Floats, square: bool, low: Floats, high: Floats, tilts: Floats, means: Floats, variances: Floats
 ) -> float:  # pragma: no cover (compiled)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import Ints
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.given.problem import Problem
-
-Ints = npt.NDArray[np.int64]
 
 #: Moves that are enough: sums and differences of moves are added up to this number.
 ENOUGH = 1_500

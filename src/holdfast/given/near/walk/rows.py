@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.given.near.two_way.rows_in_turn import Floats, Ints, Table, Windows, Words, prepared, propose
+from holdfast.arrays import Floats, Ints, Words, compiled
+from holdfast.given.near.two_way.rows_in_turn import Table, Windows, prepared, propose
 from holdfast.given.near.two_way.typical import Typical
 from holdfast.randomness import Stream
 
@@ -26,7 +26,7 @@ FAR = 2**40
 BATCH_WORDS = 1 << 20
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _cell_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (compiled)
     """Mean and variance of every cell when columns are independent and each has its sum."""
     rows, columns, span = table.weights.shape
@@ -88,7 +88,7 @@ def tilted(weights: Floats, sizes: Windows, steepest: float, sums: Ints, first: 
     return table, Typical(cells, spread, np.sqrt(spread * np.clip(held, 0.0, 1.0)), tilts)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _offer(table: Table, words: Words, offers: Floats) -> None:  # pragma: no cover (compiled)
     """Fill in one proposed table for each row of words: its cells, and the log of its weight at the end."""
     rows, columns = table.weights.shape[0], table.which.size

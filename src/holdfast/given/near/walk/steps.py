@@ -12,13 +12,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
+from holdfast.arrays import Floats, Ints, Words, compiled
 
 #: Terms below this share of the largest are left out: a draw along a line is that near to its law for each term.
 CUT = 1e-16
@@ -39,7 +35,7 @@ class Moves(NamedTuple):
     soft: float  # what each unit beyond a bound adds to −log weight
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _energy(moves: Moves, state: Ints, k: int, t: int) -> float:  # pragma: no cover (compiled)
     energy = 0.0
     for e in range(moves.starts[k], moves.starts[k + 1]):
@@ -54,7 +50,7 @@ def _energy(moves: Moves, state: Ints, k: int, t: int) -> float:  # pragma: no c
     return energy
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _mode(moves: Moves, state: Ints, k: int) -> int:  # pragma: no cover (compiled)
     """The t of least energy: it lies between the places where single terms stop falling, and the energy is convex."""
     first, last = FAR, -FAR
@@ -76,7 +72,7 @@ def _mode(moves: Moves, state: Ints, k: int) -> int:  # pragma: no cover (compil
     return first
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def line(moves: Moves, state: Ints, k: int) -> tuple[int, Floats]:  # pragma: no cover (compiled)
     """The law of t on the line of move k: its first value, and probabilities."""
     mode = _mode(moves, state, k)
@@ -107,12 +103,12 @@ def line(moves: Moves, state: Ints, k: int) -> tuple[int, Floats]:  # pragma: no
     return mode - counts[0], law
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _uniform(word: np.uint64) -> float:  # pragma: no cover (compiled)
     return (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _pick(law: Floats, uniform: float) -> int:  # pragma: no cover (compiled)
     total, found = 0.0, 0
     for t in range(law.size):
@@ -123,13 +119,13 @@ def _pick(law: Floats, uniform: float) -> int:  # pragma: no cover (compiled)
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _go(moves: Moves, state: Ints, k: int, t: int) -> None:  # pragma: no cover (compiled)
     for e in range(moves.starts[k], moves.starts[k + 1]):
         state[moves.places[e]] += t * moves.values[e]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def walk(moves: Moves, states: Ints, words: Words) -> None:  # pragma: no cover (compiled)
     """Take words.shape[1] moves from every state, two words each."""
     count = np.uint64(moves.starts.size - 1)
@@ -140,7 +136,7 @@ def walk(moves: Moves, states: Ints, words: Words) -> None:  # pragma: no cover 
             _go(moves, states[c], k, start + _pick(law, _uniform(words[c, m, 1])))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _shift(moves: Moves, ahead: Ints, behind: Ints, k: int) -> int:  # pragma: no cover (compiled)
     """The number s for which behind + s·v is nearest to ahead, by the weights of its coordinates."""
     inner = norm = 0.0
@@ -151,7 +147,7 @@ def _shift(moves: Moves, ahead: Ints, behind: Ints, k: int) -> int:  # pragma: n
     return int(np.rint(inner / norm))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def walk_coupled(moves: Moves, ahead: Ints, behind: Ints, words: Words) -> None:  # pragma: no cover (compiled)
     """Take words.shape[1] coupled moves from every pair, four words each."""
     count = np.uint64(moves.starts.size - 1)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.given.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.given.near.public_tables import public_tables
@@ -27,7 +28,7 @@ from holdfast.given.near.two_way.typical import Typical, rounded, typical
 from holdfast.given.near.walk.moves import found_moves
 from holdfast.given.near.walk.rows import FAR as FREE
 from holdfast.given.near.walk.rows import RowChain, tightened, tilted
-from holdfast.given.near.walk.steps import CUT, FAR, Floats, Ints, Moves, walk, walk_coupled
+from holdfast.given.near.walk.steps import CUT, FAR, Moves, walk, walk_coupled
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.convergence import PILOTS, advanced, worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
