@@ -14,6 +14,7 @@ import pytest
 import holdfast as hf
 from holdfast.noise import Independent, IntegerLaplace
 from holdfast.trees.prices import exchanges
+from holdfast.trees.prices.alike_leaves import AlikeLeaves
 from holdfast.trees.prices.gains import Gains
 from holdfast.trees.prices.leaf_bounds import LeafBounds
 from holdfast.trees.prices.nonnegativity import prices
@@ -338,8 +339,8 @@ def test_alike_leaves_stand_for_all_pairs(seed):
             if bounds.top[i] == bounds.top[j]:
                 meeting = UncutLeaf(found, i).meeting(j) if bounds.top[i] >= 0 else common(parents, i, j)
                 best = max(best, float(exchanges._Pair(found, Fraction(1), i, j, meeting).total(uncut)))
-    assert len(bounds.alike_leaves.pairs(10**6)) < bounds.changeable.sum() * (bounds.changeable.sum() - 1)
-    assert bounds.alike_leaves.pairs(3) is None
+    assert len(AlikeLeaves(bounds).pairs(10**6)) < bounds.changeable.sum() * (bounds.changeable.sum() - 1)
+    assert AlikeLeaves(bounds).pairs(3) is None
     assert float(exchanges.exchanged(found, Fraction(1))) == pytest.approx(best, abs=1e-12)
 
 

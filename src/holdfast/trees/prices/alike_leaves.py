@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arrays import Ints
-
-if TYPE_CHECKING:
-    from holdfast.trees.prices.leaf_bounds import LeafBounds
-
+from holdfast.trees.prices.leaf_bounds import LeafBounds, numbered
 
 #: The roots' common parent, where leaves of different trees meet.
 NOWHERE = -1
@@ -97,21 +92,3 @@ class AlikeLeaves:
                     break
                 below, above = above, int(b.parents[above])
         return found
-
-
-def numbered(values: npt.NDArray[Any]) -> Ints:
-    """Number values 0, 1, … so that equal ones have equal numbers."""
-    if values.size == 0 or bool((values == values[0]).all()):
-        return np.zeros(values.size, np.int64)
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
-def alike(rows: npt.NDArray[Any]) -> tuple[Ints, Ints]:
-    """Return the place of one row of each kind, and each row's kind."""
-    wide = np.ascontiguousarray(rows)
-    if wide.shape[1] == 1:
-        keys: npt.NDArray[Any] = wide[:, 0]
-    else:
-        keys = wide.view(np.dtype((np.void, wide.dtype.itemsize * wide.shape[1])))[:, 0]
-    _, first, member = np.unique(keys, return_index=True, return_inverse=True)
-    return first.astype(np.int64), member.astype(np.int64)

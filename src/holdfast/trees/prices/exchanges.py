@@ -7,7 +7,7 @@ from fractions import Fraction
 from flint import arb
 
 from holdfast.noise.precision import ball
-from holdfast.trees.prices.alike_leaves import NOWHERE
+from holdfast.trees.prices.alike_leaves import NOWHERE, AlikeLeaves
 from holdfast.trees.prices.nonnegativity import Prices
 from holdfast.trees.prices.uncut_leaf import UncutLeaf, largest_exchange
 
@@ -22,7 +22,7 @@ def exchanged(prices: Prices, steps: Fraction) -> arb | None:
 
     Guarantee: docs/theory/nonnegativity.md, Propositions 6 to 8. None where too many kinds of pairs would compete.
     """
-    pairs = prices.bounds.alike_leaves.pairs(MOST_PAIRS)
+    pairs = AlikeLeaves(prices.bounds).pairs(MOST_PAIRS)
     if pairs is None:
         return None
     best = arb(0)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from holdfast.arrays import Bools, Floats, Ints, compiled
 from holdfast.domains.breadth_first import breadth_first
-from holdfast.trees.prices.alike_leaves import AlikeLeaves, alike, numbered
 
 #: Entries of the largest table that is made of leaf counts below outputs, or of candidates and their ancestors.
 MOST_ENTRIES = 1 << 23
@@ -121,11 +120,6 @@ class LeafBounds:
         return leaves[np.unique(self.leaf_class[leaves], return_index=True)[1]]
 
     @cached_property
-    def alike_leaves(self) -> AlikeLeaves:
-        """Its leaves up to the symmetries of the hierarchy."""
-        return AlikeLeaves(self)
-
-    @cached_property
     def counted(self) -> tuple[Ints, npt.NDArray[np.int32]] | None:
         """The row of each inner output in a table of distinct counts of the leaves below it, by class; and the table.
 
@@ -158,6 +152,24 @@ class LeafBounds:
             nodes = nodes[self.top[nodes] == self.top[output]]
         present, counts = np.unique(np.concatenate(found), return_counts=True)
         return present, counts.astype(np.int64)
+
+
+def numbered(values: npt.NDArray[Any]) -> Ints:
+    """Number values 0, 1, … so that equal ones have equal numbers."""
+    if values.size == 0 or bool((values == values[0]).all()):
+        return np.zeros(values.size, np.int64)
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def alike(rows: npt.NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return the place of one row of each kind, and each row's kind."""
+    wide = np.ascontiguousarray(rows)
+    if wide.shape[1] == 1:
+        keys: npt.NDArray[Any] = wide[:, 0]
+    else:
+        keys = wide.view(np.dtype((np.void, wide.dtype.itemsize * wide.shape[1])))[:, 0]
+    _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+    return first.astype(np.int64), member.astype(np.int64)
 
 
 @compiled

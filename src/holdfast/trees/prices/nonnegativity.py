@@ -28,8 +28,7 @@ from flint import arb
 from holdfast.arrays import Bools, Floats, Ints, compiled
 from holdfast.noise import Independent
 from holdfast.noise.precision import ball, working_precision
-from holdfast.trees.prices.alike_leaves import alike
-from holdfast.trees.prices.leaf_bounds import MOST_ENTRIES, LeafBounds
+from holdfast.trees.prices.leaf_bounds import MOST_ENTRIES, LeafBounds, alike
 
 #: Bits of the final evaluation, beside those that large losses use up.
 BITS = 192

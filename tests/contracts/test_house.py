@@ -1,0 +1,67 @@
+"""The figures of the house, and the page of limits that is made from the source."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "script" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_limits_is_up_to_date():
+    limits = script("limits")
+    assert limits.PAGE.read_text(encoding="utf-8") == limits.page(), "run script/limits.py"
+
+
+def test_nothing_new_exceeds_a_limit_of_the_house():
+    house = script("house")
+    found = {
+        line.partition(": ")[0] if not line.startswith("circle") else line for line in house.objections(house.modules())
+    }
+    assert found <= LEFT, found - LEFT
+
+
+def test_circles_are_found():
+    house = script("house")
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"e"}, "f": {"d"}}
+    assert house.circles(graph) == [["a", "b", "c"], ["e"]]
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("def f(" + ", ".join(f"a{i}" for i in range(13)) + "): ...", "13 parameters"),
+        ("def f():\n" + "    x = 1\n" * 81, "82 lines"),
+        ("class C:\n" + "    x = 1\n" * 251, "252 lines"),
+    ],
+)
+def test_long_things_are_named(source, named, tmp_path):
+    house = script("house")
+    (tmp_path / "long.py").write_text(source)
+    assert any(named in line for line in house.long_things(house.modules(tmp_path)))
+
+
+#: What still exceeds a limit; nothing may be added.
+LEFT = {
+    "holdfast/auditing",
+    "holdfast.trees.messages.steps",
+    "holdfast.trees.messages.messages.Messages",
+    "circle: holdfast.release.job.caveats – holdfast.release.job.job – holdfast.release.job.protecting"
+    " – holdfast.release.job.unprotected",
+    "holdfast.mechanism.mechanism",
+    "holdfast.release.certificate.certificate",
+    "holdfast.disclosure.programs._Block",
+    "holdfast.mechanism.mechanism.Mechanism",
+    "holdfast.trees.nearest.curves.curves",
+    "holdfast.trees.nearest.integer.whole_least_squares",
+    "holdfast.trees.nearest.real.least_squares",
+}
