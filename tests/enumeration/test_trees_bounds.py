@@ -374,3 +374,15 @@ def test_absurd_losses_keep_the_general_bound():
     assert noise.given(held).guarantee.epsilon == pytest.approx(2 * noise.guarantee.epsilon)
     large = hf.laplace(hf.counts(tree), scale=1 / 300)
     assert large.given(held).guarantee.epsilon < 2 * large.guarantee.epsilon
+
+
+def test_the_dearest_leaf_is_found_where_continuous_noise_is_very_large():
+    """Beside a leaf with a narrow box another one may be dearer; figures that decide this must not cancel."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    noise = hf.laplace(hf.counts(tree), scale=10**9, integer=False)
+
+    def claimed(*widths):
+        boxes = hf.between(0, widths[0], at=[1]) & hf.between(0, widths[1], at=[2])
+        return noise.given(hf.consistent(tree) & boxes).guarantee.epsilon
+
+    assert claimed(1, 2) == max(claimed(1, 1), claimed(2, 2))

@@ -152,13 +152,14 @@ def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_]
     if system is None or query.cells is None:
         return None
     zero = np.asarray(system.upper <= 0, dtype=bool) & np.asarray(system.upper < LARGEST, dtype=bool)
-    rows = [sparse.csr_array(query.columns.tocsr()[np.flatnonzero(zero)])] if zero.any() else []
+    # A figure that is at most 0 is 0 where every record raises it; where records lower it, it may be anything below.
+    rows = [(sparse.csr_array(query.columns.tocsr()[np.flatnonzero(zero)]), False)] if zero.any() else []
     for part in system.parts:
         if part.kind in ("fixed", "equals") and part.rows is not None:
             zeros = part.rows.chosen(np.asarray(part.rows.b == 0, dtype=bool))
-            rows.append(sparse.csr_array(stacked([zeros], query.n).A @ query.columns))
+            rows.append((sparse.csr_array(stacked([zeros], query.n).A @ query.columns), True))
     impossible = np.zeros(query.cells, dtype=bool)
-    for block in rows:
+    for block, exactly in rows:
         block.eliminate_zeros()
         count = np.diff(block.indptr)
         filled = np.flatnonzero(count > 0)
@@ -167,7 +168,7 @@ def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_]
         least = np.minimum.reduceat(block.data, block.indptr[filled])
         most = np.maximum.reduceat(block.data, block.indptr[filled])
         one_sign = np.zeros(count.size, dtype=bool)
-        one_sign[filled] = (least > 0) | (most < 0)
+        one_sign[filled] = (least > 0) | ((most < 0) & exactly)
         impossible[block.indices[np.repeat(one_sign, count)]] = True
     return ~impossible if impossible.any() else None
 
