@@ -206,7 +206,8 @@ def test_all_sums_that_need_amounts_fixed_beforehand_say_so():
     for found in (compose(noise, delta=1e-6), compose(noise, epsilon=2), compose(noise), compose(noise).at_delta(1e-6)):
         assert AMOUNTS_BEFOREHAND in found.caveats
     found = compose([says(epsilon=3.0), says(rho=0.05)], delta=1e-290)
-    assert found.because.endswith(RENYI_CURVES) and AMOUNTS_BEFOREHAND in found.caveats
+    assert found.because.endswith(RENYI_CURVES)
+    assert AMOUNTS_BEFOREHAND in found.caveats
     # Plain sums hold however amounts are chosen, and so does what follows from the sum of ρ or of μ² alone.
     assert AMOUNTS_BEFOREHAND not in compose([says(rho=0.1)] * 3, delta=1e-6).caveats
     assert AMOUNTS_BEFOREHAND not in compose([says(mu=0.1)] * 3, delta=1e-6).caveats
