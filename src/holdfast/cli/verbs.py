@@ -156,7 +156,7 @@ def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
                     "budget": account.allowed,
                     "remaining": account.left,
                     "trouble": account.trouble,
-                    "beside": list(ledger.beside(name, unit)),
+                    "beside": [*account.assumed, *ledger.beside(name, unit)],
                 }
             )
     if json:
