@@ -19,7 +19,7 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Constraint, invariant
 from holdfast.constraints.pinned import Disclosure, disclosure
 from holdfast.constraints.pinned_figures import Contradiction, Known
-from holdfast.release.figure_rows import Joint, joint_cells, matches, outputs_of, read_all, single
+from holdfast.release.figure_rows import Joint, in_names_of, joint_cells, matches, outputs_of, read_all, single
 from holdfast.release.public_words import Figures, exact_values, named_columns, published, system_of, treatment
 from holdfast.release.unprotected import BEFORE, DETERMINED, Unprotected, in_words, listed
 
@@ -97,19 +97,21 @@ def given_away(
     result = []
     for number, table in enumerate(job.tables):
         exact = [] if answers is None or not table.holding.exact else [_own(table, answers[number])]
-        others = [figures for figures in own if figures["table"] != table.name]
-        beside, before = read_all(table, others), read_all(table, alike)
+        beside_it = [figures for figures in own if figures["table"] != table.name]
+        called = in_names_of(table, [*beside_it, *alike])
+        others, past = called[: len(beside_it)], called[len(beside_it) :]
+        beside, before = read_all(table, others), read_all(table, past)
         told = dict.fromkeys((*notes, *beside.notes, *before.notes))
         found = _ranges(table, exact, list(beside.known), list(before.known), tuple(told))
-        found = replace(found, before=_published_before(table, alike), sums=np.union1d(beside.outputs, before.outputs))
-        result.append(_with_joint_cells(found, exact, [*beside.known, *before.known], [*others, *alike]))
+        found = replace(found, before=_published_before(table, past), sums=np.union1d(beside.outputs, before.outputs))
+        result.append(_with_joint_cells(found, exact, [*beside.known, *before.known], called))
     return result
 
 
 def published_before(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
     """Return only what earlier releases published exactly and this one protects, which takes no time."""
     alike = [each for each in earlier if each["treatment"] == treatment(job)]
-    return [GivenAway(table, None, before=_published_before(table, alike)) for table in job.tables]
+    return [GivenAway(table, None, before=_published_before(table, in_names_of(table, alike))) for table in job.tables]
 
 
 def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[str, Ints], ...]:

@@ -15,9 +15,9 @@ from holdfast.release.public_words import Figures
 from holdfast.release.unprotected import FIXED
 
 HOW = (
-    "For every column: how many records must change together before any of its values can become any other, while "
-    "every exact figure stays, and how strongly such changes are hidden. What fewer records cannot change, a "
-    "statement about fewer records does not protect."
+    "For every column: how many records (or persons, where they are the unit) must change together before any of its "
+    "values can become any other, while every exact figure stays, and how strongly such changes are hidden. What fewer "
+    "cannot change, a statement about fewer does not protect."
 )
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 
