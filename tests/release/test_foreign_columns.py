@@ -8,10 +8,10 @@ import pytest
 import jobs
 import released
 from holdfast.arguments import Refused
-from holdfast.release.disclosure import given_away, refuse_disclosure
+from holdfast.release.disclosure import given_away, refuse_disclosure, so_far
 from holdfast.release.ledger import Ledger
 from holdfast.release.public_words import published, treatment
-from holdfast.release.run import release
+from holdfast.release.run import could_release, release
 from holdfast.release.tabulate import tabulate
 from holdfast.release.verify import verify
 
@@ -226,3 +226,91 @@ def test_persons_with_clipped_records_are_other_records(tmp_path):
     (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset))
     assert found.rows.size == 0
     assert "other rules" in found.notes[0]
+
+
+def test_a_column_of_the_records_is_the_same_under_another_name(tmp_path):
+    release(released.job(tmp_path, "contingency", *FINE, more="accept_disclosure: true"))
+    other_name = [
+        ("output: out", "output: second"),
+        ("histogram: age", "histogram: gender"),
+        ("values: {sex:", "columns: {gender: sex}, values: {gender:"),
+    ]
+    with pytest.raises(Refused, match=r"determine 2 other figures.*gender \(all 2 figures\)"):
+        release(released.job(tmp_path, "histogram", *other_name))
+    other_column = [
+        ("output: out", "output: third"),
+        ("histogram: age", "histogram: age"),
+        ("values: {sex: [F, M], age: [child, adult, old]", "columns: {age: sex}, values: {age: [F, M]"),
+    ]
+    job = released.job(tmp_path, "histogram", *other_column)
+    (found,) = given_away(job, Ledger(job.spec.ledger_file).figures(job.dataset))
+    assert set(found.rows.tolist()) == {0, 1}  # what is called age here is the sex of the records
+
+
+#: Zones N1, N2, S1, S2, S3 in other boroughs than those of the domain.
+WARDS = "{name},zone\nEast,N1\nEast,S1\nWest,N2\nWest,S2\nWest,S3\n"
+
+
+@pytest.mark.parametrize("name", ["ward", "borough"])
+@pytest.mark.parametrize("own", [False, True])
+def test_two_ways_to_group_the_same_leaves(tmp_path, name, own):
+    """North = N1 + N2 and N1 were exact: N2 is a difference, and S1 = East − N1 once the wards are exact too."""
+    places = "{{hierarchy: [{}, zone], root: city}}\nhold: [consistent, {{exact: {}}}]\nmethod: given\n"
+    first = places.format("borough", "[borough, [North, N1]]")
+    second = places.format(name, f"[{name}]")
+    (tmp_path / "wards.csv").write_text(WARDS.format(name=name))
+    rng = np.random.default_rng(5)
+    zones = rng.integers(20, 90, 5)
+    head = "data: {{source: trips.csv, name: trips, domain: {}}}\nprivacy: {{epsilon: 1, neighbours: replace-one}}\n"
+    early = jobs.job(tmp_path, head.format("zones.csv") + f"table: {first}")
+    later = jobs.job(tmp_path, head.format("wards.csv") + f"table: {second}")
+    figures = published(early, [early.tables[0].query.answer(zones)])
+    kept = [{**each, "release": "'First'"} for each in figures]
+    counts = zones[[0, 2, 1, 3, 4]]  # the zones in the order of the wards
+    answers = [later.tables[0].query.answer(counts)] if own else None
+    (found,) = given_away(later, kept, answers)
+    known = {*found.rows.tolist(), *(row for _, rows in found.before for row in rows.tolist())}
+    labels = {str(later.tables[0].query.labels[i]).rpartition(" / ")[2] for i in known}
+    assert labels == ({"N1", "N2", "S1"} if own else {"N1", "N2", "city"})
+    assert all(found.ranges.low[i] == later.tables[0].query.answer(counts)[i] for i in found.rows.tolist())
+
+
+def test_what_release_refuses_whatever_the_data_are_is_foretold(tmp_path):
+    tables = """
+tables:
+  - {name: first, cube: [sex, age, state], numbers: real, hold: [{exact: [[sex, age]]}], method: onto}
+  - {name: second, histogram: sex}
+"""
+    change = ("\ntable: {histogram: age}\n", tables)
+    job = released.job(tmp_path, "histogram", change)
+    said = so_far(job, [])
+    assert "second: whatever the data are, exact figures determine sex (all 2 figures)." in said
+    assert any("Release will refuse" in words for words in said)
+    with pytest.raises(Refused, match=r"determine sex \(all 2 figures\) of the table 'second', whatever the data are"):
+        could_release(job)
+    accepted = released.job(tmp_path, "histogram", change, more="accept_disclosure: true")
+    assert not any("refuse" in words for words in so_far(accepted, []))
+    could_release(accepted)
+
+
+def test_what_the_own_figures_determine_whatever_the_data_are_is_foretold(tmp_path):
+    lonely = jobs.job(
+        tmp_path,
+        jobs.tree(
+            data="name: trips",
+            privacy="epsilon: 1, neighbours: replace-one",
+            rest="hold: [consistent, {exact: [borough]}]\nmethod: given",
+        ),
+        zones_csv="borough,zone\nNorth,N1\nSouth,S1\nSouth,S2\n",
+    )
+    assert any("determine zone (city / North / N1)" in words for words in so_far(lonely, []))
+    usual = jobs.job(
+        tmp_path,
+        jobs.tree(
+            data="name: trips",
+            privacy="epsilon: 1, neighbours: replace-one",
+            rest="hold: [consistent, {exact: [borough]}]\nmethod: given",
+        ),
+    )
+    assert not any("determine" in words and "whatever" in words for words in so_far(usual, []))
+    could_release(usual)
