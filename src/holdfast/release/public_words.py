@@ -97,7 +97,7 @@ def renamed(figures: Figures, names: Mapping[str, str]) -> Figures:
     """Call the columns of figures by other names."""
     if not names:
         return figures
-    listed = {
+    listed: dict[str, Any] = {
         key: [{**each, "columns": [names.get(name, name) for name in each["columns"]]} for each in figures[key]]
         for key in ("groups", "implied", "domain")
         if key in figures
