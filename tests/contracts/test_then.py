@@ -26,7 +26,7 @@ def test_statements_and_values_pass_through():
     assert mechanism.guarantee.losses == base.guarantee.losses
     assert not mechanism.guarantee.exact
     assert mechanism.guarantee.because.endswith(
-        "then the total, a function of the released values alone (post-processing)"
+        "then the total, a function of the released values alone (post-processing, THEORY §3)"
     )
     made = mechanism.release(CELLS, hf.seeded(7))
     assert made.values == total(base.release(CELLS, hf.seeded(7)).values)
@@ -43,7 +43,7 @@ def test_functions_follow_each_other_and_the_noise_can_be_calibrated():
     assert made.values in (True, False)
     assert "then the total" in made.guarantee.because
     assert made.guarantee.because.endswith(
-        "whether it is ten, a function of the released values alone (post-processing)"
+        "whether it is ten, a function of the released values alone (post-processing, THEORY §3)"
     )
     assert mechanism.calibrated(epsilon=F(1, 4)).guarantee.epsilon == pytest.approx(0.25)
 

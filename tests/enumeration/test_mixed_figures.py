@@ -184,3 +184,13 @@ def test_a_composition_is_a_statement():
     assert composed == hf.Guarantee.from_json(composed.to_json())
     assert composed.guarantees == (composed,)
     assert math.isclose(composed.at_delta(1e-6).epsilon, 2.0)
+
+
+def test_a_mixture_says_what_its_parts_assume_of_all_data():
+    bounded = hf.laplace(QUERY, epsilon=1).given(hf.between(0, 10))
+    assert bounded.guarantee.assumes
+    free = hf.laplace(QUERY, epsilon=F(1, 2))
+    assert hf.mixture([bounded, free], HALF).guarantee.assumes == bounded.guarantee.assumes
+    figures = hf.mixture([bounded.given(hf.invariant([[1, 1, 1]])), free.given(hf.invariant([[1, 1, 0]]))], HALF)
+    assert all(each.assumes == bounded.guarantee.assumes for each in figures.guarantees)
+    assert hf.compose([figures, free]).assumes == bounded.guarantee.assumes

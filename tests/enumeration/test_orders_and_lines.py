@@ -12,8 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, fmpq
 
 import holdfast as hf
+from holdfast.given.prices import slacks
 
 #: Outputs this many scales away from every truth weigh below e^-24 of it.
 REACH = 24
@@ -270,6 +272,37 @@ def test_certified_suprema_are_never_below_the_loss(seed):
 def test_certified_suprema_are_never_below_the_loss_in_many_cases(block):
     for seed in range(100 + 20 * block, 120 + 20 * block):
         check_slacks(seed)
+
+
+@pytest.mark.parametrize("entry", [20_000, 2**41])
+def test_rows_with_large_entries_are_not_searched(entry):
+    """Values beyond the end that stands for none would be lost, and long rows take for ever: twice ε stays."""
+    steep = hf.at_least([[entry, 1], [1, 1]], [0, 0])
+    assert claimed(steep, [1, 1], "add-remove", 1).epsilon == 2
+
+
+def test_listed_points_and_what_is_left_out_hold_all_weight():
+    """Σ over the points of two exact totals, in balls: between the listed weight and that with what is left out."""
+    for scales in ([1, 1, 1], [Fraction(1, 3), 2, Fraction(5, 7)], [2, 3, math.inf]):
+        mechanism = hf.laplace(hf.histogram(3), scale=scales).given(hf.invariant([[1, 2, 3]]) & hf.nonnegative())
+        system = mechanism.condition.system
+        points = slacks._Points.of(mechanism.base, system, slacks._slopes(system))
+        rates = [fmpq(0) if math.isinf(s) else 1 / fmpq(*Fraction(s).as_integer_ratio()) for s in scales]
+        total = arb(0)
+        for y, z in itertools.product(range(-90, 91), repeat=2):
+            noise = (-2 * y - 3 * z, y, z)
+            total += (-arb(sum(rate * abs(u) for rate, u in zip(rates, noise, strict=True)))).exp()
+        listed = points.weights.sum()
+        assert listed * (1 - 1e-9) < total < (listed + points.left_out) * (1 + 1e-9)
+        assert points.left_out < 0.02 * listed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_largest_window_is_that_of_all_windows(seed):
+    rng = np.random.default_rng([23, seed])
+    masses, length = rng.random(int(rng.integers(1, 30))) ** 4, int(rng.integers(1, 35))
+    every = [math.fsum(masses[start : start + length]) for start in range(masses.size)]
+    assert slacks._largest_window(masses, length) == pytest.approx(max(every), rel=1e-14)
 
 
 MARGINS = hf.margins((2, 2), keep=[(0,), (1,)])

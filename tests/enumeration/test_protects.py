@@ -77,3 +77,11 @@ def test_noise_made_for_exact_figures_says_it_too():
     (row,) = made.protects.rows
     assert row.records == 2
     assert row.epsilon >= made.about(1).epsilon
+
+
+def test_a_figure_that_records_only_lower_is_not_empty_because_it_is_at_most_zero():
+    """Every record lowers output 0, so "at most 0" is true of all data: its cell can hold records, and one changes."""
+    query = hf.workload([[-1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    kept = hf.invariant([[-1, 1, 1]]) & hf.between(None, 0, at=[0])
+    mechanism = hf.laplace(query, scale=1, neighbours="replace-one").given(kept)
+    assert [row.records for row in mechanism.protects.rows] == [1, 1, 1]

@@ -93,7 +93,7 @@ def check(mechanism, tree, rates, low, high, exact=(), within=0.0):
     found = laws(tree, rates, low, high, truths, exact)
     for statement in mechanism.guarantees:
         assert statement.status == "proved"
-        assert "H1" in statement.because
+        assert "H1" in statement.because or "one line" in statement.because
         worst = worst_loss(tree, found, truths, exact, statement.neighbours)
         assert worst <= statement.epsilon + within + 1e-9
         if statement.exact:
@@ -189,8 +189,8 @@ def test_bounds_on_inner_nodes_count_only_where_the_leaves_do_not_imply_them():
     price = noise.given(boxes).guarantee.epsilon
     assert price < 2
     assert noise.given(boxes & hf.between(-1, 18, at=[0])).guarantee.epsilon == price
-    assert noise.given(boxes & hf.between(0, 17, at=[0])).guarantee.epsilon == 2.0
-    assert noise.given(boxes & hf.between(1, None, at=[0])).guarantee.epsilon == 2.0
+    assert 1.27 < noise.given(boxes & hf.between(0, 17, at=[0])).guarantee.epsilon < 1.4  # a certified supremum
+    assert price < noise.given(boxes & hf.between(1, None, at=[0])).guarantee.epsilon <= 2.0
     exact = hf.invariant(hf.exact_nodes(tree, [0]))  # no noise, so no bound
     assert noise.given(boxes & hf.between(1, 17, at=[0]) & exact).guarantee.epsilon < 2
 
@@ -371,6 +371,18 @@ def test_absurd_losses_keep_the_general_bound():
     noise = hf.laplace(hf.counts(tree), scale=1e-5)
     assert noise.guarantee.epsilon > nonnegativity.LARGEST_LOSS
     held = hf.consistent(tree) & hf.nonnegative()
-    assert noise.given(held).guarantee.epsilon == pytest.approx(2 * noise.guarantee.epsilon)
+    assert noise.guarantee.epsilon <= noise.given(held).guarantee.epsilon <= 2 * noise.guarantee.epsilon
     large = hf.laplace(hf.counts(tree), scale=1 / 300)
     assert large.given(held).guarantee.epsilon < 2 * large.guarantee.epsilon
+
+
+def test_the_dearest_leaf_is_found_where_continuous_noise_is_very_large():
+    """Beside a leaf with a narrow box another one may be dearer; figures that decide this must not cancel."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    noise = hf.laplace(hf.counts(tree), scale=10**9, integer=False)
+
+    def claimed(*widths):
+        boxes = hf.between(0, widths[0], at=[1]) & hf.between(0, widths[1], at=[2])
+        return noise.given(hf.consistent(tree) & boxes).guarantee.epsilon
+
+    assert claimed(1, 2) == max(claimed(1, 1), claimed(2, 2))

@@ -82,7 +82,7 @@ def test_laplace_prices_hold_for_records_of_several_steps(seed):
     worst = max((float(np.abs(found[x] - found[y]).max()) for x, y in neighbours(truths, steps, adds)), default=0.0)
     assert worst <= statement.epsilon + 1e-5
     assert statement.epsilon <= 2 * noise.guarantee.epsilon
-    assert "H1" in statement.because
+    assert "H1" in statement.because or "one line" in statement.because
 
 
 def test_a_fine_grid_does_not_double_the_loss():

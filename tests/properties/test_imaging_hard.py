@@ -142,7 +142,7 @@ def _task(A, b, G, h, y=(0, 0), low=None, high=None, weights=None, norm="l2"):
     if low is not None:
         must = must & hf.between(low, high)
     moved = hf.laplace(hf.histogram(len(y)), scale=1).onto(must, norm=norm, weights=weights)
-    problem = moved.moves[0].problem
+    problem = replace(moved.moves[0].problem, system=must.system(len(y)))  # with its hidden equalities hidden
     return Task.of(problem, np.array(y), problem.right_hand_sides())
 
 

@@ -9,11 +9,11 @@ import jobs
 import released
 from holdfast.arguments import Refused
 from holdfast.release.certificate.verify import verify
-from holdfast.release.disclosure.disclosure import given_away, refuse_disclosure
+from holdfast.release.disclosure.disclosure import given_away, refuse_disclosure, so_far
 from holdfast.release.disclosure.public_words import published, treatment
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.run import release
+from holdfast.release.run import could_release, release
 
 VALUES = "{sex: [F, M], age: [child, old], state: [X, Y], rest: [a, b]}"
 #: The margin of sex and age, exact in a table that has the state too.
@@ -226,3 +226,85 @@ def test_persons_with_clipped_records_are_other_records(tmp_path):
     (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset))
     assert found.rows.size == 0
     assert "other rules" in found.notes[0]
+
+
+def test_a_column_of_the_records_is_the_same_under_another_name(tmp_path):
+    release(released.job(tmp_path, "contingency", *FINE, more="accept_disclosure: true"))
+    other_name = [
+        ("output: out", "output: second"),
+        ("histogram: age", "histogram: gender"),
+        ("values: {sex:", "columns: {gender: sex}, values: {gender:"),
+    ]
+    with pytest.raises(Refused, match=r"determine 2 other figures.*gender \(all 2 figures\)"):
+        release(released.job(tmp_path, "histogram", *other_name))
+    other_column = [
+        ("output: out", "output: third"),
+        ("histogram: age", "histogram: age"),
+        ("values: {sex: [F, M], age: [child, adult, old]", "columns: {age: sex}, values: {age: [F, M]"),
+    ]
+    job = released.job(tmp_path, "histogram", *other_column)
+    (found,) = given_away(job, Ledger(job.spec.ledger_file).figures(job.dataset))
+    assert set(found.rows.tolist()) == {0, 1}  # what is called age here is the sex of the records
+
+
+@pytest.mark.parametrize(("name", "east", "west"), [("ward", "East", "West"), ("borough", "South", "North")])
+@pytest.mark.parametrize("own", [False, True])
+def test_two_ways_to_group_the_same_leaves(tmp_path, name, east, west, own):
+    """North = N1 + N2 was exact. Once N1 is too, N2 is a difference, though it lies in another ward."""
+    wards = f"{name},zone\n{east},N1\n{east},S1\n{west},N2\n{west},S2\n{west},S3\n"
+    places = "table: {{hierarchy: [{}, zone], root: city}}\nhold: [consistent, {{exact: {}}}]\nmethod: given\n"
+    head = "data: {{source: trips.csv, name: trips, domain: {}}}\nprivacy: {{epsilon: 1, neighbours: replace-one}}\n"
+    early = jobs.job(tmp_path, head.format("zones.csv") + places.format("borough", "[borough]"))
+    later = jobs.job(
+        tmp_path, head.format("wards.csv") + places.format(name, f"[{name}, [{east}, N1]]"), wards_csv=wards
+    )
+    zones = np.random.default_rng(5).integers(20, 90, 5)
+    figures = published(early, [early.tables[0].query.answer(zones)])
+    truth = later.tables[0].query.answer(zones[[0, 2, 1, 3, 4]])  # in the order of the wards
+    (found,) = given_away(later, [{**each, "release": "'First'"} for each in figures], [truth] if own else None)
+    labels = {str(later.tables[0].query.labels[i]).rpartition(" / ")[2] for i in found.rows.tolist()}
+    assert labels == ({"N2", "S1"} if own else {"city"})
+    assert not found.before
+    assert not found.notes
+    assert all(found.ranges.low[i] == truth[i] for i in found.rows.tolist())
+
+
+def test_what_release_refuses_whatever_the_data_are_is_foretold(tmp_path):
+    tables = """
+tables:
+  - {name: first, cube: [sex, age, state], numbers: real, hold: [{exact: [[sex, age]]}], method: onto}
+  - {name: second, histogram: sex}
+"""
+    change = ("\ntable: {histogram: age}\n", tables)
+    job = released.job(tmp_path, "histogram", change)
+    said = so_far(job, [])
+    assert "second: whatever the data are, exact figures determine sex (all 2 figures)." in said
+    assert any("Release will refuse" in words for words in said)
+    with pytest.raises(Refused, match=r"determine sex \(all 2 figures\) of the table 'second', whatever the data are"):
+        could_release(job)
+    accepted = released.job(tmp_path, "histogram", change, more="accept_disclosure: true")
+    assert not any("refuse" in words for words in so_far(accepted, []))
+    could_release(accepted)
+
+
+def test_what_the_own_figures_determine_whatever_the_data_are_is_foretold(tmp_path):
+    lonely = jobs.job(
+        tmp_path,
+        jobs.tree(
+            data="name: trips",
+            privacy="epsilon: 1, neighbours: replace-one",
+            rest="hold: [consistent, {exact: [borough]}]\nmethod: given",
+        ),
+        zones_csv="borough,zone\nNorth,N1\nSouth,S1\nSouth,S2\n",
+    )
+    assert any("determine zone (city / North / N1)" in words for words in so_far(lonely, []))
+    usual = jobs.job(
+        tmp_path,
+        jobs.tree(
+            data="name: trips",
+            privacy="epsilon: 1, neighbours: replace-one",
+            rest="hold: [consistent, {exact: [borough]}]\nmethod: given",
+        ),
+    )
+    assert not any("determine" in words and "whatever" in words for words in so_far(usual, []))
+    could_release(usual)

@@ -465,3 +465,17 @@ def test_a_charge_that_cannot_be_read_is_no_charge_of_nothing(tmp_path, content)
 def test_a_folder_is_no_ledger(tmp_path):
     with pytest.raises(Refused, match="is a folder: name a file"):
         Ledger(tmp_path)
+
+
+def test_a_budget_at_a_delta_says_what_its_sum_takes_for_granted(ledger):
+    for _ in range(2):
+        charge(ledger, concentrated(0.01), budget=Budget.of(epsilon=4, delta=1e-6))
+    (assumed,) = ledger.account(*DATA).assumed
+    assert "not chosen in view of the results" in assumed
+    assert assumed[1:] in ledger.account(*DATA).words
+
+
+def test_a_budget_of_sums_takes_nothing_for_granted(ledger):
+    for _ in range(2):
+        charge(ledger, concentrated(0.01), budget=Budget.of(rho=1))
+    assert ledger.account(*DATA).assumed == ()

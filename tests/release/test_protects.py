@@ -89,3 +89,31 @@ def test_assumptions_are_said_and_read_back(tmp_path):
 def test_the_schemas_know_the_new_keys():
     assert "records" in spec_schema()["$defs"]["PrivacySpec"]["properties"]
     assert "protects" in schema()["$defs"]["TableCertificate"]["properties"]
+
+
+PERSONS = "unit: {{column: who, max_records: 3}}, neighbours: add-remove, epsilon: 2{}"
+
+
+def test_persons_change_with_all_their_records(tmp_path):
+    """Exact [sex]: two persons leave and two come before a sex can become another, with up to three records each."""
+    rest = "hold: [{exact: [sex]}]\nmethod: given"
+    made = job(tmp_path, cube(privacy=PERSONS.format(""), rest=rest))
+    rows = {row.column: row for row in made.tables[0].protects.rows}
+    assert made.guarantee.records == 12
+    assert (rows["sex"].records, rows["age"].records) == (4, 2)
+    assert rows["sex"].epsilon == pytest.approx(2)
+    assert rows["age"].statement.records == 6
+    assert rows["age"].epsilon == pytest.approx(1)
+    assert str(rows["sex"]).startswith("sex: 4 persons with up to 3 records each added or removed, epsilon 2")
+    assert not any("outside" in words and "total" in words for words in made.caveats)
+
+
+@pytest.mark.parametrize(
+    ("persons", "left"), [(1, "sex, age stay outside"), (2, "sex stays outside"), (3, "sex stays")]
+)
+def test_fewer_persons_leave_columns_outside_though_one_has_many_records(tmp_path, persons, left):
+    rest = "hold: [{exact: [sex]}]\nmethod: given"
+    made = job(tmp_path, cube(privacy=PERSONS.format(f", records: {persons}"), rest=rest))
+    (said,) = [words for words in made.caveats if "outside:" in words]
+    assert left in said
+    assert "4 persons with up to 3 records each" in said

@@ -62,7 +62,9 @@ class Tape:
 
 @pytest.fixture
 def clocks(monkeypatch):
-    """One time and one identity for all runs: they are public, and differ between any two."""
+    """One time, one identity and one coin for ties in all runs: they are public, and differ between any two."""
+    coins = Mechanism._ties
+    monkeypatch.setattr(Mechanism, "_ties", lambda *words: None if coins(*words) is None else np.zeros(1, np.uint64))
     monkeypatch.setattr(run.secrets, "token_hex", lambda size: "0" * 2 * size)
     monkeypatch.setattr(run, "now", lambda: "2026-01-02T03:04:05+00:00")
 

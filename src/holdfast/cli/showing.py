@@ -107,9 +107,13 @@ def plan(found: Any) -> None:
 def _protects(table: Any, *, several: bool) -> Table:
     """Records that must change together, column by column."""
     where = f" ({table.name})" if several else ""
-    title = f"\nRecords that must change together before a value can become another, with all exact figures kept{where}"
+    whom = f"{table.protects.rows[0].whom}s"
+    title = (
+        f"\n{whom.capitalize()} that must change together before a value can become another, with all exact figures "
+        f"kept{where}"
+    )
     shown = Table(title=escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("column", "records", "hidden with", "one record alone"):
+    for name in ("column", whom, "hidden with", f"one {whom[:-1]} alone"):
         shown.add_column(name)
     for row in table.protects.rows:
         shown.add_row(*(escape(words) for words in row.in_columns))

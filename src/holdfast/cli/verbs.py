@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import Refused, one_of, positive
 from holdfast.cli import showing
 from holdfast.release.job.job import Job
 from holdfast.release.spec.spec import read_spec
@@ -87,6 +87,7 @@ def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
     """Try to refute what a spec promises; return whether nothing was refuted."""
     from holdfast.release.audit import audit as audited
 
+    positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
     with showing.working(quiet or json) as step:
         found = audited(job, seconds, step)
@@ -156,7 +157,7 @@ def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
                     "budget": account.allowed,
                     "remaining": account.left,
                     "trouble": account.trouble,
-                    "beside": list(ledger.beside(name, unit)),
+                    "beside": [*account.assumed, *ledger.beside(name, unit)],
                 }
             )
     if json:

@@ -153,7 +153,8 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
         return [base.continuous_gaussian(loss, because=EQUALITIES["gaussian"], **words)]
     words["exact"] = False
     found = (price(base, system, differences, **words) for price in PRICES)
-    price = next((statement for statement in found if statement is not None), None)
+    is_priced = kind != "laplace" or not _lowered(base.query, system)
+    price = next((statement for statement in found if statement is not None), None) if is_priced else None
     if price is not None and not _bounds_on_cells(base.query, system):
         price = replace(price, caveats=(*price.caveats, THESE_RECORDS_ONLY))
     if kind == "laplace":
@@ -163,6 +164,18 @@ def _revised(base: Additive, system: System, differences: Differences, **words: 
     if not integer:
         return [base.continuous_gaussian(loss, because=FREE, **words)]
     return [] if price is None else [price]
+
+
+def _lowered(query: Query, system: System) -> bool:
+    """Whether a record can lower an output that is bounded from below: then the bound is no fact about every dataset.
+
+    Prices are those of possible tables; without that fact only twice the loss is proved (THEORY §2, H1).
+    """
+    bounded = np.isfinite(system.real_bounds()[0])
+    if query.cells is None or not bounded.any():
+        return False
+    rows = query.columns.tocsr()[np.flatnonzero(bounded)]
+    return bool(rows.nnz) and bool(rows.data.min() < 0)
 
 
 def _bounds_on_cells(query: Query, system: System) -> bool:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from holdfast.arguments import Refused, probability, whole
-from holdfast.privacy.guarantee import SCOPES, Guarantee
+from holdfast.privacy.guarantee import LOSS_LAW, SCOPES, Guarantee
 from holdfast.privacy.losses.adding import LEAST_DELTA, by_response, total_loss
 from holdfast.privacy.losses.conversion import pure_rho
 from holdfast.privacy.losses.gaussian import not_negative
@@ -43,7 +43,11 @@ THESE_RECORDS_ONLY = (
 DELTAS = ("delta", "numerical_delta")
 #: The sum of the loss laws (docs/theory/composition.md).
 LOSS_LAWS = "addition of the loss laws (Dong–Roth–Su 2022, Zhu–Dong–Wang 2022), rounded upwards"
-#: Sums of loss laws are for amounts that were fixed beforehand (Rogers, Roth, Ullman and Vadhan 2016).
+#: The sum of Rényi curves of unlike statements, at the order that is best for what is asked.
+RENYI_CURVES = "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"
+#: Ways to add that are for amounts fixed beforehand (Rogers, Roth, Ullman and Vadhan 2016): the sum of loss laws, also
+#: of integer Gaussian noise alone, and the best of many Rényi orders.
+FIXED_AMOUNTS = (LOSS_LAWS, LOSS_LAW, RENYI_CURVES)
 AMOUNTS_BEFOREHAND = (
     "the sum at a delta assumes that how much each release may spend was not chosen in view of the results of others; "
     "what is asked may be"
@@ -276,7 +280,7 @@ def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float)
         alone = (at.epsilon or 0.0 for at in (_alone(rest, left) if loose else ()))
         best = min([curve.epsilon(left), *alone])
         total = outward(sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(best)))
-        choices.append((total, limit, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
+        choices.append((total, limit, RENYI_CURVES))
     if not choices:
         raise Refused(f"delta must exceed the sum of the parts' own deltas, found {limit!r}")
     return _chosen(numbers, *min(choices))
@@ -326,7 +330,7 @@ def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: flo
         curve = summed_curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
         total = outward(sum((Fraction(part.delta) for part in loose), Fraction(curve.delta(left))))
         if total < 1:
-            choices.append((total, wanted, "addition of Rényi curves (Mironov 2017, Prop 1; CKS20 Prop 12)"))
+            choices.append((total, wanted, RENYI_CURVES))
     # What is found so far says how small a δ to look for.
     laws = total_loss(parts, max(min((delta for delta, _, _ in choices), default=1.0), LEAST_DELTA))
     if laws is not None:
@@ -347,7 +351,8 @@ def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
     scope = max((part.scope for part in parts), key=SCOPES.index)
     if scope == "subspace" and len(parts) > 1:
         caveats.append(CHOSEN_BEFOREHAND)
-    if numbers["because"].endswith(LOSS_LAWS):
+    # Losses that were joined will be converted at a δ sooner or later.
+    if len(parts) > 1 and (numbers.get("losses") or numbers["because"].endswith(FIXED_AMOUNTS)):
         caveats.append(AMOUNTS_BEFOREHAND)
     numerical = outward(sum((Fraction(part.numerical_delta) for part in parts), Fraction(0)))
     return Guarantee(

@@ -137,7 +137,7 @@ def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
     query = base.query
     if not system.has_inequalities or query.cells is None or not query.integer:
         return False
-    if query.cells > FEW_CELLS or relation.records > FEW_RECORDS:
+    if query.cells > FEW_CELLS or relation.records > FEW_RECORDS or query.grid is not None:
         return False
     A = query.consistency().astype(np.int64)
     own = Rows(A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("sum {}", np.arange(A.shape[0])))

@@ -54,6 +54,7 @@ def mixed(statements: Sequence[Guarantee]) -> Guarantee:
         unprotected=tuple(words for part in parts for words in part.unprotected),
         numerical_delta=0.0 if epsilon is None else max(part.numerical_delta for part in parts),
         caveats=tuple(words for part in parts for words in part.caveats),
+        assumes=tuple(words for part in parts for words in part.assumes),
         orders="integer" if rho is not None and any(part.orders == "integer" for part in parts) else "all",
     )
 

@@ -33,10 +33,15 @@ MOST_OUTPUTS = 64
 
 @dataclass(frozen=True)
 class Protected:
-    """One column: how many records must change together, and the statement about so many; None where there is none."""
+    """One column: how many records must change together, and the statement about so many; None where there is none.
+
+    `kept` beyond 1: so many records of a person are kept at most, and `records` counts persons; the statement is about
+    all of their records.
+    """
 
     together: Together
     statement: Guarantee | None
+    kept: int = 1
 
     @property
     def column(self) -> str:
@@ -58,12 +63,17 @@ class Protected:
         """The row in words: column, records, how strongly such changes are hidden, what one record alone changes."""
         together = self.together
         hidden = "not stated" if self.statement is None else amount(self.statement)
-        needs = f"{'' if together.exact else 'at most '}{counted(together.records or 0, together.kind)}"
+        needs = f"{'' if together.exact else 'at most '}{counted(together.records or 0, together.kind, self.kept)}"
         if together.records is None:
             return self.column, _needed(self), "-", "nothing"
-        alone = _alone(together) or ["everything"]
-        tidy = alone[0].removeprefix("one record alone changes ").removesuffix(" of it")
-        return self.column, needs + _rest(together), hidden, "; ".join([tidy, *_fixed(together)])
+        alone = _alone(self) or ["everything"]
+        tidy = alone[0].removeprefix(f"one {self.whom} alone changes ").removesuffix(" of it")
+        return self.column, needs + _rest(self), hidden, "; ".join([tidy, *_fixed(self)])
+
+    @property
+    def whom(self) -> str:
+        """What is counted: records or persons."""
+        return "record" if self.kept == 1 else "person"
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
@@ -72,15 +82,16 @@ class Protected:
         return self.together.as_mapping() | said | {"in_words": str(self)}
 
     def __str__(self) -> str:
-        return f"{self.column}: {'; '.join([_needed(self), *_alone(self.together), *_fixed(self.together)])}"
+        return f"{self.column}: {'; '.join([_needed(self), *_alone(self), *_fixed(self)])}"
 
 
 @dataclass(frozen=True)
 class Protection:
-    """The table of all columns. `kind` is the relation in which records are counted."""
+    """The table of all columns. `kind` is the relation in which records are counted, or persons of `kept` records."""
 
     kind: str
     rows: tuple[Protected, ...]
+    kept: int = 1
 
     @property
     def records(self) -> int | None:
@@ -101,7 +112,7 @@ class Protection:
         """The columns of which some values need more records than a statement about these neighbours covers."""
         times = 2 if self.kind == ADD_REMOVE and not neighbours.adds else 1
         covered = neighbours.records * times
-        return tuple(row.column for row in self.rows if row.records is not None and row.records > covered)
+        return tuple(row.column for row in self.rows if row.records is not None and row.records * self.kept > covered)
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
@@ -152,13 +163,14 @@ def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_]
     if system is None or query.cells is None:
         return None
     zero = np.asarray(system.upper <= 0, dtype=bool) & np.asarray(system.upper < LARGEST, dtype=bool)
-    rows = [sparse.csr_array(query.columns.tocsr()[np.flatnonzero(zero)])] if zero.any() else []
+    # A figure that is at most 0 is 0 where every record raises it; where records lower it, it may be anything below.
+    rows = [(sparse.csr_array(query.columns.tocsr()[np.flatnonzero(zero)]), False)] if zero.any() else []
     for part in system.parts:
         if part.kind in ("fixed", "equals") and part.rows is not None:
             zeros = part.rows.chosen(np.asarray(part.rows.b == 0, dtype=bool))
-            rows.append(sparse.csr_array(stacked([zeros], query.n).A @ query.columns))
+            rows.append((sparse.csr_array(stacked([zeros], query.n).A @ query.columns), True))
     impossible = np.zeros(query.cells, dtype=bool)
-    for block in rows:
+    for block, exactly in rows:
         block.eliminate_zeros()
         count = np.diff(block.indptr)
         filled = np.flatnonzero(count > 0)
@@ -167,7 +179,7 @@ def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_]
         least = np.minimum.reduceat(block.data, block.indptr[filled])
         most = np.maximum.reduceat(block.data, block.indptr[filled])
         one_sign = np.zeros(count.size, dtype=bool)
-        one_sign[filled] = (least > 0) | (most < 0)
+        one_sign[filled] = (least > 0) | ((most < 0) & exactly)
         impossible[block.indices[np.repeat(one_sign, count)]] = True
     return ~impossible if impossible.any() else None
 
@@ -214,49 +226,53 @@ def _of_output(query: Query, i: int) -> Column:
 def _needed(row: Protected) -> str:
     together = row.together
     if together.records is None:
-        return "no number of records changes it" if not together.undecided else _undecided(together)
+        return f"no number of {row.whom}s changes it" if not together.undecided else _undecided(row)
     some = "" if together.exact else "at most "
     strength = "" if row.statement is None else f", {amount(row.statement)}"
-    return f"{some}{counted(together.records, together.kind)}{strength}{_rest(together)}"
+    return f"{some}{counted(together.records, together.kind, row.kept)}{strength}{_rest(row)}"
 
 
-def _rest(together: Together) -> str:
-    return f" ({_undecided(together)})" if together.undecided else ""
+def _rest(row: Protected) -> str:
+    return f" ({_undecided(row)})" if row.together.undecided else ""
 
 
-def _undecided(together: Together) -> str:
+def _undecided(row: Protected) -> str:
+    together = row.together
     pairs = "pair" if together.undecided == 1 else "pairs"
-    beyond = counted(together.beyond, together.kind)
+    beyond = counted(together.beyond, together.kind, row.kept)
     return f"{together.undecided:,} {pairs} of values need more than {beyond}, or never change"
 
 
-def _alone(together: Together) -> list[str]:
-    """What one record changes by itself, where that is not everything."""
-    alone = together.alone
+def _alone(row: Protected) -> list[str]:
+    """What one record or person changes alone, where that is not everything."""
+    together, alone = row.together, row.together.alone
     if together.records is None or together.records <= together.one:
         return []
     if alone is None:
-        return ["one record alone changes nothing of it"]
+        return [f"one {row.whom} alone changes nothing of it"]
     first, last = alone.example, together.steps[-1].example
     return [
-        f"one record alone changes {alone.pairs:,} of {together.pairs:,} pairs of values, such as {first[0]} and "
+        f"one {row.whom} alone changes {alone.pairs:,} of {together.pairs:,} pairs of values, such as {first[0]} and "
         f"{first[1]}, but not {last[0]} and {last[1]}"
     ]
 
 
-def _fixed(together: Together) -> list[str]:
+def _fixed(row: Protected) -> list[str]:
+    together = row.together
     if not together.fixed_pairs or together.records is None:
         return []
     shown = ", ".join(f"{a} and {b}" for a, b in together.fixed)
     more = (
         f" and {together.fixed_pairs - len(together.fixed)} more" if together.fixed_pairs > len(together.fixed) else ""
     )
-    return [f"no number of records changes {shown}{more} into each other"]
+    return [f"no number of {row.whom}s changes {shown}{more} into each other"]
 
 
-def counted(records: int, kind: str) -> str:
-    """Write a number of records as the relation counts them."""
+def counted(records: int, kind: str, kept: int = 1) -> str:
+    """Write a number of records as the relation counts them, or of persons of whom so many records are kept."""
     verb = "added or removed" if kind == ADD_REMOVE else "replaced"
+    if kept > 1:
+        return f"{records} person{'s' * (records != 1)} with up to {kept} records each {verb}"
     return f"{records} record{'s' * (records != 1)} {verb}"
 
 

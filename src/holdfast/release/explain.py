@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.privacy.words import figure
-from holdfast.release.disclosure.disclosure import published_before, so_far
-from holdfast.release.disclosure.public_words import Figures
+from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.job.job import Job, Table
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.protecting import in_words, outside_words
@@ -15,9 +14,9 @@ from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 
 HOW = (
-    "For every column: how many records must change together before any of its values can become any other, while "
-    "every exact figure stays, and how strongly such changes are hidden. What fewer records cannot change, a "
-    "statement about fewer records does not protect."
+    "For every column: how many records (or persons, where they are the unit) must change together before any of its "
+    "values can become any other, while every exact figure stays, and how strongly such changes are hidden. What fewer "
+    "cannot change, a statement about fewer does not protect."
 )
 HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 
@@ -28,13 +27,13 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     Of the data only figures are read that earlier releases have published exactly, as the ledger keeps them.
     """
     book = Ledger(job.spec.ledger_file) if ledger is None else ledger
-    before = book.figures(job.dataset)
+    told = so_far(job, book.figures(job.dataset))
     found = {
         "What is asked for": [_asked(job), protected(job)],
         "What the release promises": [str(job.guarantee)],
         **_protects(job),
         "What holds in every table": [_held(table) for table in job.tables],
-        "What is given away": [*_given_away(job, before), *so_far(job, before)],
+        "What is given away": [*_given_away(job, told), *told],
         "How the records are treated": [_sentence(words) for words in job.caveats if words not in outside_words(job)],
         "How the noise is drawn": [_drawn(table) for table in job.tables],
     }
@@ -90,11 +89,10 @@ def _held(table: Table) -> str:
     return f"{table.name} ({table.kind}, {table.query.n} figures): {', '.join(words) or 'nothing is required'}."
 
 
-def _given_away(job: Job, earlier: Sequence[Figures]) -> list[str]:
-    """Say everything that is not protected, and what follows from it."""
+def _given_away(job: Job, told: Sequence[str]) -> list[str]:
+    """Say everything that is not protected, and what follows from it; `told` is what figures published before tell."""
     if not job.unprotected:
-        again = any(found.before for found in published_before(job, earlier))
-        return [f"Nothing is published exactly{' by this release.' if again else ': every figure is protected.'}"]
+        return [f"Nothing is published exactly{' by this release.' if told else ': every figure is protected.'}"]
     sentences = [f"{words}." for words in job.unprotected]
     if any(each.why == FIXED for table in job.tables for each in table.unprotected):
         sentences.append(

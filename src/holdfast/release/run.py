@@ -28,7 +28,7 @@ from holdfast.privacy import Guarantee
 from holdfast.release.certificate.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
 from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import certificate_of, statements_of, table_certificate
-from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure
+from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.explain import protected
 from holdfast.release.ledger.accounts import Budget
@@ -112,8 +112,9 @@ class Run:
 
 def could_release(job: Job, output: str | Path | None = None, ledger: Ledger | None = None) -> None:
     """Refuse what `release` would refuse before it reads a record; nothing is charged, and nothing is left behind."""
-    with Run.of(job, output, ledger).workplace():
-        pass
+    run = Run.of(job, output, ledger)
+    with run.workplace():
+        refuse_foretold(job, run.ledger.figures(job.dataset))
 
 
 def release(

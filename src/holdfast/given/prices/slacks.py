@@ -17,12 +17,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import flint
 import numpy as np
 import numpy.typing as npt
+from flint import arb
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Ints
 from holdfast.constraints import System
+from holdfast.given.prices.bounds import PRECISION
+from holdfast.noise.precision import ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 
 Slacks = tuple[int, ...]
@@ -41,9 +45,14 @@ TOGETHER = 1 << 17
 LEAST_WEIGHT = 1e-9
 #: About so much is cut off, relative to the same.
 CUT_OFF = 5e-4
-#: Relative rounding of sums of so many positive doubles, and of their exponentials, with room to spare.
+#: Relative rounding of sums of MOST_PLACES positive doubles, each right to 50 units in its last place: a third of this
+#: (docs/theory/orders-and-lines.md, §5).
 ROUNDING = 1e-9
-#: No end of a slack.
+#: Weights below this are taken for it, where doubles end.
+LEAST_DOUBLE = 1e-290
+#: Rows at the points that are looked at take no larger values.
+LARGEST_VALUE = 1 << 16
+#: No end of a slack: far beyond the largest value.
 NEVER = 1 << 40
 
 
@@ -123,21 +132,27 @@ class _Points:
         if not 0 < basis.shape[1] <= MOST_DIRECTIONS:
             return None
         which = np.zeros(system.n, dtype=np.int64) if base.law.which is None else base.law.which
-        rates = np.array([float(rate) for rate in base.inverse_scales])[which]
+        rates = [base.inverse_scales[int(law)] for law in which]
         chosen = _independent(basis, rates)
         if chosen is None:
             return None
-        # Noise with |u_i| > width_i at a chosen output i weighs at most 2α^(width+1)/(1−α)·∏ of the others' coth(1/2λ).
-        slow = rates[chosen]
-        coth = 1 / np.tanh(slow / 2)
-        widths = np.ceil(np.log(len(chosen) * np.prod(coth) / CUT_OFF) / slow).astype(np.int64)
-        if np.prod(2.0 * widths + 1) > MOST_PLACES:
+        slow = np.array([float(rates[i]) for i in chosen])
+        widths = np.ceil(np.log(len(chosen) * np.prod(1 / np.tanh(slow / 2)) / CUT_OFF) / slow)
+        if np.prod(2 * widths + 1) > MOST_PLACES:
             return None
-        alpha = np.exp(-slow)
-        left_out = float((2 * alpha ** (widths + 1) / (1 - alpha) * np.prod(coth) / coth).sum()) * (1 + ROUNDING)
+        widths = widths.astype(np.int64)
+        inverse, common = _inverse([[Fraction(int(x)) for x in row] for row in basis[chosen]])
+        steps = [size // common for size in _sizes(inverse, widths.tolist())]
+        largest = _sizes(basis.tolist(), steps)  # how large the entries of the points can be, and then the rows there
+        if common > LARGEST_VALUE or max(largest + _sizes(slopes.tolist(), largest)) > LARGEST_VALUE:
+            return None
+        tables = _weights(rates, largest)
+        left_out = _beyond([rates[i] for i in chosen], widths.tolist())
         values, heavy = [], []
-        for noise in _within(basis, chosen, widths):
-            weights = np.exp(-(np.abs(noise) @ rates))
+        for noise in _within(basis, inverse, common, widths):
+            weights = np.ones(len(noise))
+            for place, table in enumerate(tables):
+                weights *= table[np.abs(noise[:, place])]
             keep = weights > LEAST_WEIGHT
             left_out += float(weights[~keep].sum()) * (1 + ROUNDING)
             values.append(slopes @ noise[keep].T)
@@ -193,26 +208,68 @@ class _Points:
                 continue
             inside = (values >= first) & (values <= last)
             masses = np.bincount(values[inside] - first, self.weights[allowed][inside], minlength=last - first + 1)
-            sums = np.convolve(masses, np.ones(min(by, masses.size)))
-            total += float(sums.max())
+            total += _largest_window(masses.astype(np.float64), by)
         self.gains[key] = total
         return total
 
 
-def _independent(basis: Ints, rates: npt.NDArray[np.float64]) -> list[int] | None:
+def _largest_window(masses: npt.NDArray[np.float64], length: int) -> float:
+    """The largest sum of so many masses in a row; every sum is made of positive terms, none is subtracted."""
+    if length >= masses.size:
+        return float(masses.sum())
+    blocks = np.append(masses, np.zeros(-masses.size % length + length)).reshape(-1, length)
+    heads = np.cumsum(blocks, axis=1).ravel()
+    tails = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
+    # A window from t on: the rest of its block, and the part of the next block before t + length.
+    start = np.arange(masses.size)
+    aligned = start % length == 0
+    return float((tails[start] + np.where(aligned, 0.0, heads[start + length - 1])).max())
+
+
+def _independent(basis: Ints, rates: list[Fraction]) -> list[int] | None:
     """Measured outputs that tell the points of the lattice apart, those with the least noise first."""
     chosen: list[int] = []
-    for i in np.argsort(-rates, kind="stable").tolist():
-        if rates[i] > 0 and np.linalg.matrix_rank(basis[[*chosen, i]].astype(float)) > len(chosen):
+    for i in sorted(range(len(rates)), key=lambda i: -rates[i]):
+        if rates[i] > 0 and flint.fmpz_mat(basis[[*chosen, i]].tolist()).rank() > len(chosen):
             chosen.append(i)
         if len(chosen) == basis.shape[1]:
             return chosen
     return None
 
 
-def _within(basis: Ints, chosen: list[int], widths: Ints) -> Iterator[Ints]:
+def _sizes(rows: list[list[int]], sizes: list[int]) -> list[int]:
+    """The largest value of each row at entries of at most these sizes."""
+    return [sum(abs(entry) * size for entry, size in zip(row, sizes, strict=True)) for row in rows]
+
+
+def _weights(rates: list[Fraction], largest: list[int]) -> list[npt.NDArray[np.float64]]:
+    """The weights e^{−k/λ} of noise 0, …, k at each output, right to a unit in the last place, or LEAST_DOUBLE."""
+    kept: dict[tuple[Fraction, int], npt.NDArray[np.float64]] = {}
+    with working_precision(PRECISION):
+        for rate, most in zip(rates, largest, strict=True):
+            if (rate, most) not in kept:
+                powers = ((-ball(rate) * k).exp() for k in range(most + 1))
+                kept[rate, most] = np.array([max(float(power), LEAST_DOUBLE) for power in powers])
+    return [kept[rate, most] for rate, most in zip(rates, largest, strict=True)]
+
+
+def _beyond(rates: list[Fraction], widths: list[int]) -> float:
+    """The weight of noise that is larger than its width at a chosen output, rounded up.
+
+    Guarantee: at most Σ_i 2α_i^(width_i+1)/(1−α_i)·∏_{l≠i} coth(1/2λ_l).
+    """
+    with working_precision(PRECISION):
+        total = arb(0)
+        for i, (rate, width) in enumerate(zip(rates, widths, strict=True)):
+            term = 2 * (-ball(rate) * (width + 1)).exp() / (1 - (-ball(rate)).exp())
+            for other in (*rates[:i], *rates[i + 1 :]):
+                term *= 1 / (ball(other) / 2).tanh()
+            total += term
+        return float(total.upper()) * (1 + ROUNDING)
+
+
+def _within(basis: Ints, inverse: list[list[int]], common: int, widths: Ints) -> Iterator[Ints]:
     """The points of the lattice (count, n) whose chosen entries are at most so large, in parts."""
-    inverse, common = _inverse([[Fraction(int(x)) for x in row] for row in basis[chosen]])
     shape = tuple((2 * widths + 1).tolist())
     for start in range(0, math.prod(shape), TOGETHER):
         numbers = np.arange(start, min(start + TOGETHER, math.prod(shape)))

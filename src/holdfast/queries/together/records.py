@@ -39,8 +39,10 @@ def records_together(
     closed = _of_cube(query, found, mask, relation)
     if closed is not None and all(each.name in closed for each in columns):
         least = min((k for k in closed.values() if k is not None), default=0)
-        # Where margins are asked, one more than the least suffices, and fewer may (what-can-change, Proposition 3).
-        bounds = {} if query.identity else {k: k == least for k in closed.values() if k is not None}
+        # Where margins are asked, one more than the least suffices, and fewer may (what-can-change, Proposition 3),
+        # unless the least is one record: alone it cannot change a column of a kept margin.
+        alone = least == (2 if relation.adds else 1)
+        bounds = {} if query.identity or alone else {k: k == least for k in closed.values() if k is not None}
         return tuple(_same_for_all(each, relation, closed[each.name], bounds) for each in columns)
     kinds = _kinds(query, found)
     used = np.unique(kinds[kinds >= 0], return_index=True)[1]

@@ -20,7 +20,15 @@ from holdfast.arrays import Ints
 from holdfast.constraints import Constraint, invariant
 from holdfast.disclosure.figures import Contradiction, Known
 from holdfast.disclosure.pinned import Disclosure, disclosure
-from holdfast.release.disclosure.figure_rows import Joint, joint_cells, matches, outputs_of, read_all, single
+from holdfast.release.disclosure.figure_rows import (
+    Joint,
+    in_names_of,
+    joint_cells,
+    matches,
+    outputs_of,
+    read_all,
+    single,
+)
 from holdfast.release.disclosure.public_words import (
     Figures,
     exact_values,
@@ -29,7 +37,7 @@ from holdfast.release.disclosure.public_words import (
     system_of,
     treatment,
 )
-from holdfast.release.job.unprotected import BEFORE, DETERMINED, Unprotected, in_words, listed
+from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, Unprotected, in_words, listed
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job, Table
@@ -48,6 +56,8 @@ LOOKS = (
 #: Why figures are determined whatever the data are.
 SUMMED = "figures that other tables or earlier releases publish exactly, or sums of them"
 CONTRADICT = "earlier exact figures that contradict newer ones, as when records were corrected, are left aside"
+#: What plan and explain say where release would refuse for reasons that are known before.
+FORETOLD = "Release will refuse that"
 REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the spec to disclose these too"
 
 
@@ -104,19 +114,15 @@ def given_away(
     result = []
     for number, table in enumerate(job.tables):
         exact = [] if answers is None or not table.holding.exact else [_own(table, answers[number])]
-        others = [figures for figures in own if figures["table"] != table.name]
-        beside, before = read_all(table, others), read_all(table, alike)
+        beside_it = [figures for figures in own if figures["table"] != table.name]
+        called = in_names_of(table, [*beside_it, *alike])
+        others, past = called[: len(beside_it)], called[len(beside_it) :]
+        beside, before = read_all(table, others), read_all(table, past)
         told = dict.fromkeys((*notes, *beside.notes, *before.notes))
         found = _ranges(table, exact, list(beside.known), list(before.known), tuple(told))
-        found = replace(found, before=_published_before(table, alike), sums=np.union1d(beside.outputs, before.outputs))
-        result.append(_with_joint_cells(found, exact, [*beside.known, *before.known], [*others, *alike]))
+        found = replace(found, before=_published_before(table, past), sums=np.union1d(beside.outputs, before.outputs))
+        result.append(_with_joint_cells(found, exact, [*beside.known, *before.known], called))
     return result
-
-
-def published_before(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
-    """Return only what earlier releases published exactly and this one protects, which takes no time."""
-    alike = [each for each in earlier if each["treatment"] == treatment(job)]
-    return [GivenAway(table, None, before=_published_before(table, alike)) for table in job.tables]
 
 
 def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[str, Ints], ...]:
@@ -262,6 +268,55 @@ def _structural(table: Table) -> list[Known]:
     return [] if rules is None else [Known(table.query, rules.system(table.query.n), np.zeros(0, dtype=np.int64))]
 
 
+def foretold(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
+    """Return under `sums` what is determined whatever the data are, so that it is known before they are read.
+
+    Figures that other tables or earlier releases publish exactly, sums of them, and what no number of records alters
+    while the table's own exact figures stay.
+    """
+    own = published(job, [np.zeros(table.query.n, dtype=np.int64) for table in job.tables])
+    alike = [each for each in earlier if each["treatment"] == treatment(job)]
+    result = []
+    for table in job.tables:
+        others = [each for each in own if each["table"] != table.name]
+        called = in_names_of(table, [*others, *alike])
+        exact = _exact_outputs(table)
+        fixed = [each for each in table.unprotected if each.why == FIXED and exact is not None]
+        runs = [np.arange(first, last + 1) for each in fixed for first, last in each.rows]
+        rows = np.concatenate([read_all(table, called).outputs, *runs]).astype(np.int64)
+        before = _published_before(table, called[len(others) :])
+        seen = [np.zeros(0, dtype=np.int64) if exact is None else exact, *(found for _, found in before)]
+        result.append(GivenAway(table, None, before=before, sums=np.setdiff1d(rows, np.concatenate(seen))))
+    return result
+
+
+def _exact_outputs(table: Table) -> Ints | None:
+    """The outputs that are exact figures of the table or sums of them; None where an empty table is not allowed."""
+    if not table.holding.exact:
+        return np.zeros(0, dtype=np.int64)
+    own = [*_structural(table), _own(table, np.zeros(table.query.n, dtype=np.int64))]
+    try:
+        found = _disclosed(table, own, own, TRIAL)
+    except Refused:
+        return None
+    return np.flatnonzero(found.published) if isinstance(found, Disclosure) else None
+
+
+def refuse_foretold(job: Job, earlier: Sequence[Figures]) -> None:
+    """Refuse what `refuse_disclosure` will refuse whatever the data are; earlier figures may turn out corrected."""
+    exact = any(table.holding.exact for table in job.tables)
+    for known in foretold(job, [] if exact else earlier):
+        if known.sums.size and not job.spec.accept_disclosure:
+            raise Refused(
+                f"the exact figures determine {_named(known.table, known.sums)} of the table {known.table.name!r}, "
+                f"whatever the data are: {REMEDY}; nothing was read, charged or drawn"
+            )
+
+
+def _named(table: Table, rows: Ints) -> str:
+    return ", ".join(map(str, listed(table, rows, SUMMED)))
+
+
 def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
     """Refuse figures that exact ones determine, unless the spec accepts it; no figure is printed.
 
@@ -311,7 +366,15 @@ def in_sentences(found: GivenAway) -> list[str]:
 
 def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
     """Say what is known before the job's own figures are: what earlier ones give away, and what release will ask."""
-    sentences = [words for found in given_away(job, earlier) for words in in_sentences(found)]
+    known = given_away(job, earlier)
+    sentences = [words for found in known for words in in_sentences(found)]
+    sure = [found for found in foretold(job, []) if found.sums.size]
+    sentences += [
+        f"{found.table.name}: whatever the data are, exact figures determine {_named(found.table, found.sums)}."
+        for found in sure
+    ]
+    if not job.spec.accept_disclosure and (sure or any(found.rows.size for found in known)):
+        sentences.append(f"{FORETOLD}: {REMEDY}.")
     if any(table.holding.exact for table in job.tables):
         accepted = "The spec accepts that the exact figures may determine others, which the certificate will list."
         sentences.append(accepted if job.spec.accept_disclosure else LOOKS)

@@ -16,6 +16,8 @@ from holdfast.queries import histogram, workload
 from holdfast.release.disclosure.foreign import (
     all_groups,
     domain_of,
+    grouped_alike,
+    groupings,
     joined,
     linked,
     places,
@@ -23,7 +25,15 @@ from holdfast.release.disclosure.foreign import (
     tells_all,
     values_of,
 )
-from holdfast.release.disclosure.public_words import Figures, Group, Relation, named_columns, relations
+from holdfast.release.disclosure.public_words import (
+    MOST_LEAVES,
+    Figures,
+    Group,
+    Relation,
+    named_columns,
+    relations,
+    renamed,
+)
 from holdfast.release.table.public import Texts
 
 if TYPE_CHECKING:
@@ -54,6 +64,31 @@ class Readings:
     known: tuple[Known, ...]
     outputs: Ints
     notes: tuple[str, ...]
+
+
+def in_names_of(table: Table, several: Iterable[Figures]) -> list[Figures]:
+    """Call the columns of figures, which are those of the records, as a table calls them.
+
+    A level that puts the leaves below other nodes than the table's level of this name, or than one of figures before
+    it, is another column.
+    """
+    spec_names = table.layout.spec.data.columns
+    own = {spec_names.get(name, name): name for name in named_columns(table)}
+    tree = table.layout.tree
+    known = {} if tree is None or tree.n_leaves > MOST_LEAVES else groupings(relations(table))
+    found = []
+    for figures in several:
+        used = {name for columns, _ in domain_of(figures) or () for name in columns}
+        used |= {name for group in all_groups(figures) for name in group["columns"]}
+        taken = {name for name in used if name not in own and name in own.values()}
+        names = {name: f"{name} of the records" for name in taken} | {name: own[name] for name in used & set(own)}
+        called = renamed(figures, {name: new for name, new in names.items() if name != new})
+        other = {}
+        for name, grouping in groupings(domain_of(called) or ()).items():
+            if not grouped_alike(known.setdefault(name, grouping), grouping):
+                other[name] = f"{name} of {sorted(grouping[1].items())}"
+        found.append(renamed(called, other))
+    return found
 
 
 def read_all(table: Table, several: Iterable[Figures]) -> Readings:
@@ -191,7 +226,8 @@ def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
     chosen = linked(groups, columns)
     if not chosen or tells_all(chosen, set(columns)):
         return None
-    parts = [part for group, domain in chosen for part in _used(domain or [], group["columns"])]
+    tying = _tying(chosen, columns)
+    parts = [part for group, domain in chosen for part in _used(domain or [], group["columns"], tying)]
     relation = joined([*own, *parts], MOST_JOINED) if small else None
     if relation is None:
         return TOO_WIDE
@@ -216,12 +252,22 @@ def _names(domain: list[Relation], own: list[Relation]) -> dict[str, str]:
     return found
 
 
-def _used(domain: Sequence[Relation], columns: Sequence[str]) -> list[Relation]:
-    """A domain as far as these columns go."""
+def _tying(chosen: Sequence[tuple[Group, list[Relation] | None]], own: Sequence[str]) -> set[str]:
+    """The table's columns, and those that tie groups with different columns, such as leaves of two hierarchies."""
+    inside: dict[str, set[tuple[str, ...]]] = {}
+    for group, domain in chosen:
+        for columns, _ in domain or ():
+            for name in columns if set(columns) & set(group["columns"]) else ():
+                inside.setdefault(name, set()).add(columns)
+    return {*own, *(name for name, several in inside.items() if len(several) > 1)}
+
+
+def _used(domain: Sequence[Relation], columns: Sequence[str], tying: set[str]) -> list[Relation]:
+    """A domain as far as these columns go, with those that tie them to others."""
     found = []
     for own, rows in domain:
-        kept = [k for k, name in enumerate(own) if name in columns]
-        if kept:
+        kept = [k for k, name in enumerate(own) if name in columns or name in tying]
+        if any(own[k] in columns for k in kept):
             distinct = dict.fromkeys(tuple(row[k] for k in kept) for row in rows)
             found.append((tuple(own[k] for k in kept), list(distinct)))
     return found

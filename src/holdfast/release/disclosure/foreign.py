@@ -72,12 +72,22 @@ def _how_many(domain: Sequence[Relation], columns: Sequence[str], keep: Sequence
     return wanted
 
 
+def related(group: Group, domain: Sequence[Relation] | None) -> set[str]:
+    """The columns of a group, and those that the domain ties to them, such as the leaves below nodes of a hierarchy."""
+    own = set(group["columns"])
+    return own.union(*(columns for columns, _ in domain or () if own & set(columns)))
+
+
 def tells_all(groups: Sequence[tuple[Group, Sequence[Relation] | None]], own: set[str]) -> bool:
-    """Whether sums over foreign columns tell everything: each group is complete, and none share a foreign column."""
+    """Whether sums over foreign columns tell everything: each group is complete, and none share a foreign column.
+
+    Columns that the domain ties to foreign ones are looked at too: none may be the table's.
+    """
     seen: set[str] = set()
     for group, domain in groups:
-        foreign = set(group["columns"]) - own
-        if domain is None or foreign & seen:
+        tied = related(group, domain)
+        foreign = tied - own
+        if domain is None or foreign & seen or not tied & own <= set(group["columns"]):
             return False
         keep = [name for name in group["columns"] if name in own]
         combinations = {tuple(values[group["columns"].index(name)] for name in keep) for values in group["values"]}
@@ -94,14 +104,29 @@ def linked(groups: Sequence[tuple[Group, Any]], own: Iterable[str]) -> list[tupl
     while grown:
         grown = False
         for each in list(waiting):
-            columns = set(each[0]["columns"])
+            columns = related(*each)
             if columns & reached:
                 waiting.remove(each)
                 reached |= columns
                 grown = True
-                if columns - set(own):
+                if set(each[0]["columns"]) - set(own):
                     found.append(each)
     return found
+
+
+def groupings(domain: Iterable[Relation]) -> dict[str, tuple[str, dict[str, str]]]:
+    """The levels of hierarchies whose leaves have different names: the leaf's column, and the node of every leaf."""
+    found = {}
+    for columns, rows in domain:
+        if len({row[-1] for row in rows}) == len(rows):
+            for k, name in enumerate(columns[:-1]):
+                found[name] = (columns[-1], {row[-1]: row[k] for row in rows})
+    return found
+
+
+def grouped_alike(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, str]]) -> bool:
+    """Whether two levels of one name put the leaves that they share below nodes of the same names."""
+    return one[0] != other[0] or all(other[1].get(leaf, node) == node for leaf, node in one[1].items())
 
 
 def joined(parts: Sequence[Relation], most: int) -> Relation | None:

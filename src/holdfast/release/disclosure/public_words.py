@@ -8,7 +8,7 @@ figure without the column.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,8 @@ Figures = dict[str, Any]
 Group = dict[str, Any]
 #: A part of a domain: columns, and the combinations of their values that there are.
 Relation = tuple[tuple[str, ...], list[tuple[str, ...]]]
+#: Hierarchies of up to so many leaves keep with their figures which leaves each node has.
+MOST_LEAVES = 5_000
 
 
 def treatment(job: Job) -> str:
@@ -57,11 +59,12 @@ def _in_words(table: Table, values: Ints, treated: str) -> Figures:
     groups = _groups(table, A.indptr, A.indices, values)
     outputs, counts = _implied(table, values)
     implied = _groups(table, np.arange(outputs.size + 1), outputs, counts)
-    used = {name for group in (*groups, *implied) for name in group["columns"]}
+    used = with_leaves(table, {name for group in (*groups, *implied) for name in group["columns"]})
     domain = [
         {"columns": list(columns), "values": [list(row) for row in rows]} for columns, rows in relations(table, used)
     ]
-    return {"table": table.name, "treatment": treated, "groups": groups, "implied": implied, "domain": domain}
+    found = {"table": table.name, "treatment": treated, "groups": groups, "implied": implied, "domain": domain}
+    return renamed(found, table.layout.spec.data.columns)
 
 
 def exact_values(table: Table, truth: npt.NDArray[Any]) -> Ints:
@@ -80,6 +83,26 @@ def named_columns(table: Table) -> list[str]:
     """The columns of the records that address the table's cells."""
     left_out = ("level", table.layout.asked.root)
     return [name for name in table.columns if name not in left_out]
+
+
+def with_leaves(table: Table, used: set[str]) -> set[str]:
+    """The columns, and the lowest level of a hierarchy with not too many leaves if they have one of its levels."""
+    tree = table.layout.tree
+    if tree is None or tree.n_leaves > MOST_LEAVES or not used & set(tree.levels):
+        return used
+    return used | {tree.levels[-1]}
+
+
+def renamed(figures: Figures, names: Mapping[str, str]) -> Figures:
+    """Call the columns of figures by other names."""
+    if not names:
+        return figures
+    listed: dict[str, Any] = {
+        key: [{**each, "columns": [names.get(name, name) for name in each["columns"]]} for each in figures[key]]
+        for key in ("groups", "implied", "domain")
+        if key in figures
+    }
+    return {**figures, **listed}
 
 
 def relations(table: Table, used: set[str] | None = None) -> list[Relation]:

@@ -106,9 +106,12 @@ def protection_of(table: Table) -> Protection | None:
     together = table.choice.together
     if not together:
         return None
-    statements = {k: table.mechanism.about(k) for k in sorted({each.records for each in together if each.records})}
-    rows = tuple(Protected(each, statements.get(each.records or 0)) for each in together)
-    return Protection(together[0].kind, rows)
+    unit = table.layout.spec.privacy.unit
+    kept = 1 if unit is None else unit.max_records
+    numbers = sorted({each.records for each in together if each.records})
+    statements = {k: table.mechanism.about(k * kept) for k in numbers}
+    rows = tuple(Protected(each, statements.get(each.records or 0), kept) for each in together)
+    return Protection(together[0].kind, rows, kept)
 
 
 def outside_words(job: Job) -> list[str]:
@@ -123,11 +126,12 @@ def outside_words(job: Job) -> list[str]:
             sentences.append(
                 f"{table.name}: the total is about {job.guarantee.neighbours}, and {', '.join(left)} stay"
                 f"{'s' * (len(left) == 1)} outside: some of the values change only with up to "
-                f"{counted(most_needed, table.protects.kind)} together, which costs more"
+                f"{counted(most_needed, table.protects.kind, table.protects.kept)} together, which costs more"
             )
         unknown = [row.column for row in table.protects.rows if row.together.undecided]
         if unknown:
-            sentences.append(f"{table.name}: it is not known how many records change all of {', '.join(unknown)}")
+            whom = f"{table.protects.rows[0].whom}s"
+            sentences.append(f"{table.name}: it is not known how many {whom} change all of {', '.join(unknown)}")
     if len(tables) > 1 and _joint([(t.layout, t.holding) for t in job.tables], tables[0].protects.kind) is None:  # type: ignore[union-attr]
         sentences.append(EACH_ALONE)
     return sentences

@@ -62,6 +62,8 @@ class Unprotected:
             return f"{self.level} (all {self.of:,} figures)"
         if self.names:
             return f"{self.level} ({', '.join(self.names)})" if self.names != (self.level,) else self.level
+        if self.figures == self.of:
+            return self.level
         return f"{self.level} ({self.figures:,} of {self.of:,} figures)"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from holdfast.arguments import Refused, positive, probability
 from holdfast.privacy import Guarantee, compose, for_records, inward
+from holdfast.privacy.composition import AMOUNTS_BEFOREHAND
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours
@@ -186,7 +187,15 @@ class Account:
             return f"{spent}; no budget is set for it."
         name = "ρ" if self.budget.epsilon is None else "ε"
         left = f"{name} = {_shown(Fraction(self.remaining or 0.0))} is left"
-        return f"{spent}; its budget is {self.budget}, of which {left}."
+        assumed = "".join(f" {words[0].upper()}{words[1:]}." for words in self.assumed)
+        return f"{spent}; its budget is {self.budget}, of which {left}.{assumed}"
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the sum takes for granted about how releases were chosen, where a budget at a δ rests on it."""
+        if self.budget is None or self.budget.delta is None or not self.spent:
+            return ()
+        return tuple(words for words in self.spent[0].caveats if words == AMOUNTS_BEFOREHAND)
 
     def refusal(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None = None) -> str | None:
         """Return the sentence that refuses one more release, given by its tables, or None if the budget admits it.

@@ -387,6 +387,7 @@ def _continuous_figures(
             slope = loss[v] - 2 * rates[v]
             gained = steps[v] if slope == 0 else np.expm1(steps[v] * slope) / slope
             all_of_it = -np.expm1(-loss[v] * width[v])
-            lost = (np.exp(-loss[v] * (width[v] - steps[v])) - np.exp(-loss[v] * width[v])) / all_of_it
+            # What is lost is e^{−ε(w−a)} − e^{−εw}, divided by 1 − e^{−εw}; written so that small losses do not cancel.
+            lost = np.exp(-loss[v] * (width[v] - steps[v])) * -np.expm1(-loss[v] * steps[v]) / all_of_it
             price[v] = min(steps[v] * loss[v], np.log1p(loss[v] * gained / all_of_it - lost))
     return price, np.zeros(parents.size)

@@ -113,17 +113,29 @@ def prepared(weights: Floats, which: Ints, sizes: Windows, sums: Ints | None = N
 
 
 @compiled
+def nonzero(values: Floats) -> tuple[int, int]:  # pragma: no cover (compiled)
+    """The first and the last place that is not 0; the last one before the first where all are."""
+    first, last = 0, values.size - 1
+    while first <= last and values[first] == 0:
+        first += 1
+    while last >= first and values[last] == 0:
+        last -= 1
+    return first, last
+
+
+@compiled
 def _fill(weights: Floats, below: Floats) -> None:  # pragma: no cover (compiled)
     rows, classes, span = weights.shape
     reach, depth = span // 2, below.shape[2] // 2
     for r in range(rows - 1, -1, -1):
         for k in range(classes):
+            lowest, highest = nonzero(below[r + 1, k])
             for u in range(-reach, reach + 1):
                 weight = weights[r, k, u + reach]
                 if weight > 0:
-                    first, last = max(-depth, -depth + u), min(depth, depth + u)
+                    first, last = max(0, lowest + u), min(2 * depth, highest + u)
                     for c in range(first, last + 1):
-                        below[r, k, c + depth] += weight * below[r + 1, k, c - u + depth]
+                        below[r, k, c] += weight * below[r + 1, k, c - u]
             below[r, k] /= below[r, k].max()
 
 

@@ -113,12 +113,12 @@ def typical(rates: Floats, square: bool, low: Ints, high: Ints, far: int) -> Typ
     now = value(steps)
     for _ in range(STEPS):
         slope = np.concatenate([means.sum(axis=1), means.sum(axis=0)])
-        curve = np.block([[np.diag(variances.sum(axis=1)), variances], [variances.T, np.diag(variances.sum(axis=0))]])
-        spread = np.sqrt(np.maximum(curve.diagonal(), 1e-12))
+        curve = np.concatenate([variances.sum(axis=1), variances.sum(axis=0)])
+        spread = np.sqrt(np.maximum(curve, 1e-12))
         if np.abs(slope / spread).max() < BALANCED:
             break
         # One direction changes nothing: all rows up, all columns down; cells that cannot move have no curve.
-        towards = -np.linalg.solve(curve + np.diag(1e-9 * spread**2 + 1e-12), slope)
+        towards = -_solved(variances, curve + 1e-9 * spread**2 + 1e-12, slope)
         towards *= min(1.0, LONGEST / max(1e-300, np.abs(towards).max()))
         length, before = 1.0, now
         while not (now := value(steps + length * towards)) <= before + 1e-4 * length * float(slope @ towards):
@@ -132,13 +132,30 @@ def typical(rates: Floats, square: bool, low: Ints, high: Ints, far: int) -> Typ
     return Typical(means, variances, conditional_deviations(variances), steps[:rows] - steps[:rows].mean())
 
 
-def conditional_deviations(variances: Floats) -> Floats:
-    """Deviations of cells given all margins, were they normal with these variances."""
+def _solved(variances: Floats, diagonal: Floats, right: Floats) -> Floats:
+    """Solve for the matrix with this diagonal and the variances beside it: what belongs to columns is eliminated."""
     rows = len(variances)
-    curve = np.block([[np.diag(variances.sum(axis=1)), variances], [variances.T, np.diag(variances.sum(axis=0))]])
-    inverse = np.linalg.pinv(curve, hermitian=True, rcond=1e-12)
-    own = inverse.diagonal()
-    held = variances * (own[:rows, None] + own[None, rows:] + 2 * inverse[:rows, rows:])
+    shares = variances / diagonal[rows:]
+    left = np.linalg.solve(np.diag(diagonal[:rows]) - shares @ variances.T, right[:rows] - shares @ right[rows:])
+    return np.concatenate([left, (right[rows:] - variances.T @ left) / diagonal[rows:]])
+
+
+def conditional_deviations(variances: Floats) -> Floats:
+    """Deviations of cells given all margins, were they normal with these variances.
+
+    Each is that of its cell less what its row and column tell, by any generalised inverse of their covariance: that of
+    the rows alone, columns eliminated, is small.
+    """
+    across, down = variances.sum(axis=1), variances.sum(axis=0)
+    inverse = np.where(down > 0, 1 / np.where(down > 0, down, 1.0), 0.0)
+    shares = variances * inverse
+    unit = np.where(across > 0, 1 / np.sqrt(np.where(across > 0, across, 1.0)), 0.0)
+    sizes, axes = np.linalg.eigh(np.eye(len(across)) - unit[:, None] * (shares @ variances.T) * unit)
+    open_axes = unit[:, None] * axes[:, sizes > 1e-12]  # rows that hang together through columns leave one direction
+    own = (open_axes / sizes[sizes > 1e-12]) @ open_axes.T
+    crossed = own @ shares
+    columns = inverse + np.einsum("ij,ij->j", shares, crossed)
+    held = variances * (own.diagonal()[:, None] + columns[None, :] - 2 * crossed)
     return np.asarray(np.sqrt(variances * np.clip(1 - held, 0.0, 1.0)))
 
 

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arrays import Floats, Ints, Words, compiled
-from holdfast.given.near.two_way.rows_in_turn import Table, Windows, prepared, propose
+from holdfast.given.near.two_way.rows_in_turn import Table, Windows, nonzero, prepared, propose
 from holdfast.given.near.two_way.typical import Typical
 from holdfast.randomness import Stream
+from holdfast.workers import in_threads
 
 #: Rounds in which the tilts of the rows are improved.
 ROUNDS = 12
@@ -38,16 +39,18 @@ def _cell_moments(table: Table) -> tuple[Floats, Floats]:  # pragma: no cover (c
         for r in range(rows):
             total = first = second = 0.0
             following = np.zeros(2 * depth + 1)
+            lowest, highest = nonzero(above)
+            least, most = nonzero(table.below[r + 1, j])
             for u in range(-reach, reach + 1):
                 weight = table.weights[r, j, u + reach]
                 if weight > 0:
                     # a + u + b is the column's sum for the sums a of the rows above and b of those below
-                    begin, end = max(-depth, -depth - u), min(depth, depth - u)
-                    inner, rest = 0.0, table.sums[j] - u + depth
+                    begin, end = max(lowest, -u), min(highest, 2 * depth - u)
                     for a in range(begin, end + 1):
-                        if 0 <= rest - a <= 2 * depth:
-                            inner += above[a + depth] * table.below[r + 1, j, rest - a]
-                        following[a + u + depth] += weight * above[a + depth]
+                        following[a + u] += weight * above[a]
+                    inner, rest = 0.0, table.sums[j] - u + 2 * depth
+                    for a in range(max(begin, rest - most), min(end, rest - least) + 1):
+                        inner += above[a] * table.below[r + 1, j, rest - a]
                     total += weight * inner
                     first += u * weight * inner
                     second += u * u * weight * inner
@@ -133,7 +136,8 @@ class RowChain:
         step = max(1, BATCH_WORDS // each)
         for start in range(0, count, step):
             part = found[start : start + step]
-            _offer(self.table, stream.words(each * len(part)).reshape(len(part), each), part)
+            words = stream.words(each * len(part)).reshape(len(part), each)
+            in_threads(lambda rows, words=words, part=part: _offer(self.table, words[rows], part[rows]), len(part))  # type: ignore[misc]
         found[:, :-1] += self.centre.ravel()
         return found
 
