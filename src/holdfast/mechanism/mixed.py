@@ -6,7 +6,7 @@ Imaging goes through a mixture: moving its values onto a constraint is the mixtu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -19,8 +19,9 @@ from flint import arb
 
 from holdfast.arguments import Refused, positive, whole
 from holdfast.constraints import Constraint, System
-from holdfast.mechanism.mechanism import DATA_DEPENDENT, NOT_SECRET, Mechanism, chosen_stream
-from holdfast.mechanism.processed import Processed, then
+from holdfast.mechanism.checking import chosen_stream, drawn_from
+from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
+from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.release import Release
 from holdfast.noise.draws.comparison import Comparison
 from holdfast.noise.precision import ball
@@ -53,7 +54,7 @@ class Shares:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mixture:
+class Mixture(Promising):
     """One of several mechanisms, chosen with fixed public probabilities. Made by `mixture`."""
 
     parts: tuple[Mechanism, ...]
@@ -72,38 +73,22 @@ class Mixture:
         """Belief update: every part is moved onto the constraint, as `Mechanism.onto` says."""
         return replace(self, parts=tuple(part.onto(constraint, **how) for part in self.parts))
 
-    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
-        """Post-processing: release function(values) instead of the values, as `Mechanism.then` says."""
-        return then(self, function, name)
-
     def given(self, *_constraint: Any, **_how: Any) -> NoReturn:
         """Belief revision would weigh the parts by the data; refused."""
         raise Refused("given() on a mixture would weigh its parts by the data: condition each part, then mix them")
 
     @cached_property
-    def _promise(self) -> Promise:
-        """Every statement that holds (TV Thm 16, part 2; with exact figures SDP §2.3)."""
+    def promise(self) -> Promise:
+        """Every statement that holds (TV Thm 16, part 2; with exact figures SDP §2.3).
+
+        Where parts publish exact figures: for data that share those of *all* parts, since it is not known beforehand
+        which are published; and for all neighbours about what none of the figures fixes, where all parts say so.
+        """
         for part in self.parts:
             _ = part.guarantee  # refused with its own reason
         if self.held is None or not self.held.invariants.count:
             return Promise((mixed([_for_all(part) for part in self.parts]),))
         return Promise.of([*self._sharing(self.held), *self._subspace(self.held)], NO_MOVE)
-
-    @property
-    def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds, best first.
-
-        Where parts publish exact figures: for data that share those of *all* parts, since it is not known beforehand
-        which are published; and for all neighbours about what none of the figures fixes, where all parts say so.
-        """
-        return self._promise.statements
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The best statement that holds; refused where none does."""
-        if self._promise.refusal:
-            raise Refused(self._promise.refusal)
-        return self._promise.statements[0]
 
     @cached_property
     def held(self) -> System | None:
@@ -167,15 +152,12 @@ class Mixture:
         """Release one table by one part. `rng=None` draws from the secure stream; refused when no statement holds."""
         statements = (self.guarantee, *self.guarantees[1:])
         for part in self.parts:
-            part._truth(truth)  # refused whatever the coin says
+            part.checked(truth)  # refused whatever the coin says
         stream = chosen_stream(rng)
         chosen = self.parts[int(self._coin.draw(1, stream)[0])]
         made = chosen.release(truth, stream)
-        if stream.reproducible:
-            statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
-        return Release(
-            made.values, statements, self.query, self.method, self._spread, made.measurements, ties=made.ties
-        )
+        shown = (made.values, drawn_from(stream, statements), self.query, self.method)
+        return Release(*shown, self._spread, made.measurements, ties=made.ties)
 
     @cached_property
     def _coin(self) -> Comparison:
@@ -193,7 +175,7 @@ class Mixture:
 
     def _spread(self) -> Spread | None:
         """Errors over coin and noise: variances average; a quantile is at most the farthest one of the parts."""
-        parts = [part._unit_spread() for part in self.parts]
+        parts = [part.unit_spread() for part in self.parts]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None

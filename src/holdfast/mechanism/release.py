@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, probability, reals
 from holdfast.domains.frame import frame_of
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
-from holdfast.onto import Evidence
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 
