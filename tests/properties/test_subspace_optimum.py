@@ -67,7 +67,7 @@ def test_a_solver_of_semidefinite_programs_finds_no_less(case, kind):
     problem.solve(solver=cvxpy.CLARABEL)
     evidence = hf.extend(query, constraint, neighbours=kind, rho=0.5).evidence
     assert evidence.lower_bound <= problem.value * (1 + 1e-6)
-    assert evidence.error == pytest.approx(problem.value, rel=1e-3)
+    assert evidence.objective == pytest.approx(problem.value, rel=1e-3)
 
 
 @pytest.mark.parametrize("most", [60, 100_000])
@@ -87,7 +87,7 @@ def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
     evidence = hf.extend(query, constraint, neighbours="replace-one", rho=0.5).evidence
     assert evidence.relative_gap < 1e-3
     assert evidence.lower_bound <= problem.value * (1 + 1e-6)
-    assert evidence.error == pytest.approx(problem.value, rel=1e-3)
+    assert evidence.objective == pytest.approx(problem.value, rel=1e-3)
 
 
 def test_pairs_left_out_come_back(monkeypatch):

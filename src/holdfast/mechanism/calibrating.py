@@ -95,11 +95,11 @@ def _rescaled(mechanism: Made, aim: _Aim, loss: Fraction) -> Made:
     def at(factor: Fraction) -> Made:
         return mechanism.over(first.rescaled(factor))
 
-    is_known = at(Fraction(1)).source.is_known
+    is_known = bool(at(Fraction(1)).source.evidence)
 
     def met(factor: Fraction) -> float:
         rescaled = at(factor)
-        if (is_known and not rescaled.source.is_known) or rescaled.promise.refusal == TOO_FAR:
+        if (is_known and not rescaled.source.evidence) or rescaled.promise.refusal == TOO_FAR:
             return math.inf
         return aim.of(rescaled.promise)
 

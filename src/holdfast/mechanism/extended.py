@@ -53,8 +53,6 @@ class OnSubspace:
     constraint: Constraint
     system: System
     form: SubspaceLaw
-    is_known: bool = True
-    measures_all: bool = True
     depends_on_data: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,10 +98,6 @@ class OnSubspace:
                 "noise made for its constraint promises what its guarantees say, and nothing about other changes"
             )
         return for_all_changes(self.promise().statements, differences.neighbours, **words)
-
-    def noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw the truth with its noise."""
-        return self.noise(truth, size, stream) + truth
 
     @property
     def scale(self) -> float:
@@ -226,7 +220,7 @@ def _whole(
             "use law='laplace', or integer=False"
         )
     # Walks are only measured; and draws that only come near a law promise no rho.
-    is_near = given.source.is_known and all(each.proved for each in given.source.evidence)
+    is_near = bool(given.source.evidence) and all(each.proved for each in given.source.evidence)
     if law not in GAUSSIAN:
         if not is_near:
             raise Refused(

@@ -100,14 +100,7 @@ class Mechanism(Promising):
         """
         joint = self._asked_besides(constraint)
         move = moving.move_onto(
-            self.base,
-            joint,
-            new_invariants=constraint.has_invariants,
-            whole_so_far=self.moves[-1].problem.integer if self.moves else self.base.law.integer,
-            norm=norm,
-            weights=weights,
-            integer=integer,
-            method=method,
+            self.base, self.moves, joint, norm, weights, integer, method, new_invariants=constraint.has_invariants
         )
         return replace(self, moves=(*self.moves, move))
 
@@ -206,8 +199,7 @@ class Mechanism(Promising):
         if self._depends_on_data:
             raise Refused(DATA_DEPENDENT)
         stream = checking.chosen_stream(rng)
-        noise = self._drawn.noise(None, count, stream)
-        return self._moved(noise, np.zeros(self.query.n, dtype=np.int64), stream)
+        return self._moved(self._noise(None, count, stream), np.zeros(self.query.n, dtype=np.int64), stream)
 
     def standard_error(self) -> npt.NDArray[np.float64]:
         """Standard error of every output, before any data is touched; refused where it depends on the data."""
@@ -280,20 +272,21 @@ class Mechanism(Promising):
         """Errors in the units of the query, where they are known before data is seen."""
         return None if self._spread is None else self._spread.times(float(self.base.unit))
 
-    @property
-    def _drawn(self) -> Source:
-        """What is drawn; refused where it leaves outputs open and no move determines them."""
-        if not self.source.measures_all and not self.moves:
-            raise Refused(UNMEASURED)
-        return self.source
-
     def _moved(self, values: npt.NDArray[Any], truth: npt.NDArray[Any], stream: Stream) -> npt.NDArray[Any]:
         ties = moving.coins(self.moves, len(values), stream)
         return self.query.in_units(moving.moved(self.moves, values, truth, ties))
 
+    def _noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
+        if self.held is None and None in self.base.law.laws:
+            raise Refused(UNMEASURED)
+        return self.source.noise(truth, size, stream)
+
     def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
         """The truth with its noise, conditioned but not moved."""
-        return self._drawn.noisy(truth, size, stream)
+        values = self._noise(truth, size, stream)
+        # An unmeasured output that a move determines starts from 0 and not from its true value.
+        values += truth if self.source.system is not None else truth * np.isfinite(self.base.law.variances)
+        return values
 
 
 def _tau(value: Any) -> float | None:

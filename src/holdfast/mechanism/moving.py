@@ -49,16 +49,17 @@ class Move:
 
 def move_onto(
     base: Additive,
+    before: tuple[Move, ...],
     joint: Constraint,
-    *,
-    new_invariants: bool,
-    whole_so_far: bool,
     norm: str,
     weights: Any,
     integer: bool | None,
     method: str | None,
+    *,
+    new_invariants: bool,
 ) -> Move:
     """Read what `onto` is asked for; `joint` is all that was asked so far, this included."""
+    whole_so_far = before[-1].problem.integer if before else base.law.integer
     one_of("norm", norm, NORMS)
     if method is not None:
         one_of("method", method, [update.name_of(way) for way in update.ways()])

@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from holdfast import given as revision
@@ -48,29 +47,18 @@ class Source(Protocol):
         """The names of the ways in use; refused where none is known."""
 
     @property
-    def is_known(self) -> bool:
-        """Whether a way to draw is known."""
-
-    @property
-    def measures_all(self) -> bool:
-        """Whether every output has noise of its own, or is determined by what the noise obeys."""
-
-    @property
     def depends_on_data(self) -> bool:
         """Whether the law of the noise depends on the confidential truth."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """How near draws come to their law, for each share of the outputs; nothing where no way to draw is known."""
+        """How near draws come to their law, one for each share of the outputs; none where no way to draw is known."""
 
     def over(self, base: Additive) -> Source:
         """The same for rescaled noise."""
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw noise, (size, n); the truth may be None where the law does not depend on it."""
-
-    def noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw the truth with its noise, (size, n)."""
+        """Draw noise, (size, n), 0 where an output is not measured; no truth where the law does not depend on it."""
 
     def spread(self) -> Spread | None:
         """Errors in units of the grid, where they are known before data is seen."""
@@ -100,7 +88,6 @@ class Plain:
     constraint: None = None
     system: None = None
     names: tuple[str, ...] = ()
-    is_known: bool = True
     depends_on_data: bool = False
     evidence: tuple[Evidence, ...] = (Evidence(),)
 
@@ -108,29 +95,18 @@ class Plain:
         law = self.base.law
         return f"{'integer' if law.integer else 'continuous'} {law.kind.capitalize()} noise on {self.base.query!r}"
 
-    @property
-    def measures_all(self) -> bool:
-        """Whether every output has noise."""
-        return None not in self.base.law.laws
-
     def over(self, base: Additive) -> Plain:
         """The same for rescaled noise."""
         return Plain(base)
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw noise; 0 at outputs that are not measured, which only a move can then determine."""
+        """Draw noise; outputs that are not measured only a move can then determine."""
         del truth
         return self.base.law.measured_draw(size, stream)
 
-    def noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw the truth with its noise; an unmeasured output starts from 0 and not from its true value."""
-        values = self.noise(truth, size, stream)
-        values += np.where(np.isinf(self.base.law.variances), np.zeros_like(truth), truth)
-        return values
-
     def spread(self) -> Spread | None:
         """Errors of independent noise."""
-        if not self.measures_all:
+        if None in self.base.law.laws:
             raise Refused(UNMEASURED)
         return independent_spread(self.base.law)
 
@@ -153,7 +129,6 @@ class Conditioned:
     method: str | None = None
     tau: float | None = None
     law: None = None
-    measures_all: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
         # What was computed on the way (plans, tables of balls) is not part of the mechanism.
@@ -189,34 +164,23 @@ class Conditioned:
         """The names of the ways in use."""
         return self.plan.names
 
-    @cached_property
-    def is_known(self) -> bool:
-        """Whether a way to draw is known."""
-        try:
-            return bool(self.plan.shares)
-        except Refused:
-            return False
-
     @property
     def depends_on_data(self) -> bool:
         """Whether bounds or a union make the law depend on the truth."""
         return self.plan.problem.depends_on_data
 
-    @property
+    @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
-        """How near draws come to their law, for each share of the outputs; nothing where no way to draw is known."""
-        return self.plan.evidence if self.is_known else ()
+        """How near draws come to their law, one for each share of the outputs; none where no way to draw is known."""
+        try:
+            return self.plan.evidence
+        except Refused:
+            return ()
 
     def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
         """Draw noise with which the truth keeps what must hold."""
-        return self.plan.draw(truth, size, stream)
-
-    def noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
-        """Draw the truth with its noise."""
         revision.forget(self.system)
-        values = self.noise(truth, size, stream)
-        values += truth
-        return values
+        return self.plan.draw(truth, size, stream)
 
     def spread(self) -> Spread | None:
         """Errors where they are known before data is seen."""
