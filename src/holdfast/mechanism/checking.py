@@ -39,7 +39,7 @@ def a_constraint(value: Any) -> Constraint:
         raise Refused("exact figures become a constraint by invariant(): write invariant(exact_nodes(...))")
     if not isinstance(value, Constraint):
         raise Refused(
-            f"a constraint is expected, made by consistent(), nonnegative() and the like; found {type(value).__name__}"
+            f"a constraint is expected, made by invariant(), consistent() and the like; found {type(value).__name__}"
         )
     return value
 

@@ -127,6 +127,8 @@ class Mechanism(Promising):
     @cached_property
     def promise(self) -> Promise:
         """Every statement that holds, or the sentence why none does."""
+        if self._leaves_open:
+            return Promise((), UNMEASURED)
         return self._promised().assuming(assumptions(self.query, self.held))
 
     def _promised(self, neighbours: Neighbours | None = None) -> Promise:
@@ -276,8 +278,13 @@ class Mechanism(Promising):
         ties = moving.coins(self.moves, len(values), stream)
         return self.query.in_units(moving.moved(self.moves, values, truth, ties))
 
+    @property
+    def _leaves_open(self) -> bool:
+        """Whether outputs are neither measured nor determined by anything: such noise has no law."""
+        return self.held is None and None in self.base.law.laws
+
     def _noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        if self.held is None and None in self.base.law.laws:
+        if self._leaves_open:
             raise Refused(UNMEASURED)
         return self.source.noise(truth, size, stream)
 

@@ -186,11 +186,21 @@ class Conditioned:
         """Errors where they are known before data is seen."""
         return self.plan.spread()
 
+    def _refuse_lawless(self) -> None:
+        """Noise that is not measured everywhere may have no law at all: nothing is said of what cannot be drawn."""
+        if None in self.base.law.laws:
+            _ = self.plan
+
     def promise(self, neighbours: Neighbours | None = None) -> Promise:
         """Every statement about the conditional law, as near as it is drawn."""
+        try:
+            self._refuse_lawless()
+        except Refused as refusal:
+            return Promise((), str(refusal))
         return revision.promise(of_neighbours(self.base, neighbours), self.system, self.evidence)
 
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
         """The statement about some of the changes that keep every equality."""
+        self._refuse_lawless()
         chosen = _differences(self.base, differences)
         return revision.statement_for(self.base, self.system, chosen, self.evidence, **words)
