@@ -169,7 +169,7 @@ def test_levels_of_nodes_that_are_alike(nodes, kind, weighted):
     weights = np.array([5.0, 1.0, 1.0, 3.0])[ALIKE.depth] if weighted else None
     known = hf.extend(query, constraint, neighbours=kind, rho=0.5, weights=weights)
     assert type(known.source.form.spaces).__name__ == "TreeLevels"
-    dense = optimal(Geometry.of(query, known.system, known.base.neighbours), known.base.neighbours, weights)
+    dense = optimal(Geometry.of(query, known.held, known.base.neighbours), known.base.neighbours, weights)
     assert known.evidence.objective == pytest.approx(dense.evidence.objective, rel=1e-3)
     assert known.evidence.relative_gap < 1e-5
     assert known.evidence.lower_bound <= dense.evidence.objective * (1 + 1e-9)

@@ -28,7 +28,7 @@ from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import assumptions
 from holdfast.privacy.protection import Protection, columns_of, protection
 from holdfast.privacy.rounding import inward
-from holdfast.queries import Moves, Neighbours, Query
+from holdfast.queries import Neighbours, Query
 from holdfast.queries.together.together import Column
 from holdfast.randomness import Stream
 
@@ -127,8 +127,6 @@ class Mechanism(Promising):
     @cached_property
     def promise(self) -> Promise:
         """Every statement that holds, or the sentence why none does."""
-        if self._leaves_open:
-            return Promise((), UNMEASURED)
         return self._promised().assuming(assumptions(self.query, self.held))
 
     def _promised(self, neighbours: Neighbours | None = None) -> Promise:
@@ -180,14 +178,13 @@ class Mechanism(Promising):
         return protection(self.query, self.held, self.base.neighbours.kind, columns, self.about)
 
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
-        """What it promises for some of the changes that keep all equalities in `held`."""
+        """What it promises for some of the changes that keep all equalities in `held`, however its noise was made."""
+        self._refuse_open()
         words.setdefault("assumes", assumptions(self.query, self.held))
         statement = self.source.statement_for(differences, **words)
         return update.passed(statement) if self.moves else statement
 
-    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
-        """What it promises for changes that keep all its equalities, however its noise was made."""
-        return self.statement_for(moves, **words)
+    statement_about = statement_for
 
     @property
     def method(self) -> str:
@@ -278,14 +275,13 @@ class Mechanism(Promising):
         ties = moving.coins(self.moves, len(values), stream)
         return self.query.in_units(moving.moved(self.moves, values, truth, ties))
 
-    @property
-    def _leaves_open(self) -> bool:
-        """Whether outputs are neither measured nor determined by anything: such noise has no law."""
-        return self.held is None and None in self.base.law.laws
+    def _refuse_open(self) -> None:
+        """Refuse outputs that are neither measured nor determined by anything: such noise has no law."""
+        if self.held is None and None in self.base.law.laws:
+            raise Refused(UNMEASURED)
 
     def _noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        if self._leaves_open:
-            raise Refused(UNMEASURED)
+        self._refuse_open()
         return self.source.noise(truth, size, stream)
 
     def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:

@@ -194,9 +194,7 @@ class Mixture(Promising):
 
 def _about(part: Mechanism, differences: Differences, words: dict[str, Any]) -> Guarantee:
     """A part's statement about some changes, or about all neighbours where all of them keep the figures."""
-    if isinstance(differences, Moves):
-        return part.statement_about(differences, **words)
-    if words.get("scope") == "all" and part.guarantee.scope == "all":
+    if not isinstance(differences, Moves) and words.get("scope") == "all" and part.guarantee.scope == "all":
         return replace(part.guarantee, unprotected=words["unprotected"])
     return part.statement_for(differences, **words)
 
