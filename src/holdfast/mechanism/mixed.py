@@ -6,16 +6,16 @@ Imaging goes through a mixture: moving its values onto a constraint is the mixtu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
+from math import lcm
 from operator import and_
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb
 
 from holdfast.arguments import Refused, positive, whole
 from holdfast.constraints import Constraint, System
@@ -24,33 +24,13 @@ from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.release import Release
 from holdfast.noise.draws.comparison import Comparison
-from holdfast.noise.precision import ball
+from holdfast.noise.draws.finite import FiniteLaw
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Differences, Guarantee, Promise
 from holdfast.privacy.invariants import NO_MOVE, published, sharing
 from holdfast.privacy.mixing import mixed
 from holdfast.queries import Moves, Query
 from holdfast.randomness import Stream
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Cumulative probabilities of the parts."""
-
-    weights: tuple[Fraction, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of parts."""
-        return len(self.weights)
-
-    def at(self, k: int) -> arb:
-        """Enclose the probability of the first k parts."""
-        return ball(sum(self.weights[:k], Fraction(0)))
-
-    def run(self) -> Iterator[arb]:
-        """Enclose the cumulative probabilities in turn, without the last."""
-        return (self.at(k) for k in range(1, self.size))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,7 +141,8 @@ class Mixture(Promising):
 
     @cached_property
     def _coin(self) -> Comparison:
-        return Comparison.of(Shares(self.weights))
+        common = lcm(*(weight.denominator for weight in self.weights))
+        return Comparison.of(FiniteLaw([Fraction(0)] * len(self.parts), [int(w * common) for w in self.weights]))
 
     def _drawn(self, size: int, rng: Stream | None, draw: Any) -> npt.NDArray[Any]:
         stream = chosen_stream(rng)
