@@ -82,8 +82,8 @@ class OnSubspace:
         The law was made for the neighbours of `base`: for others a statement about all of them grows by group privacy.
         """
         if neighbours is None:
-            return self._promised(self.base)
-        best = next((each for each in self.promise().statements if each.scope == "all" and not each.void), None)
+            return self._own
+        best = next((each for each in self._own.statements if each.scope == "all" and not each.void), None)
         if best is None:
             return self._promised(of_neighbours(self.base, neighbours))
         return Promise((for_records(best, max(best.records, neighbours.records)),))
@@ -97,7 +97,7 @@ class OnSubspace:
             raise Refused(
                 "noise made for its constraint promises what its guarantees say, and nothing about other changes"
             )
-        return for_all_changes(self.promise().statements, differences.neighbours, **words)
+        return for_all_changes(self._own.statements, differences.neighbours, **words)
 
     @property
     def scale(self) -> float:
@@ -105,6 +105,10 @@ class OnSubspace:
         scale = self.base.law.scale_values[0]
         assert scale is not None
         return math.sqrt(scale) if self.form.kind == "gaussian" else float(scale)
+
+    @cached_property
+    def _own(self) -> Promise:
+        return self._promised(self.base)
 
     def _promised(self, base: Additive) -> Promise:
         return promise(base, self.form, self.system)
