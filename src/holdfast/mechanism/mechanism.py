@@ -82,7 +82,8 @@ class Mechanism(Promising):
         if asked is None and isinstance(self.source, Conditioned):
             asked = self.source.tau
         revision.refuse_tau(method, asked)
-        return Mechanism(Conditioned(self.base, joint, checking.written_out(joint, self.base), method, asked))
+        system = checking.written_out(joint, self.base)
+        return replace(self, source=Conditioned(self.base, joint, system, method, asked))
 
     def onto(
         self,
@@ -122,7 +123,7 @@ class Mechanism(Promising):
 
     def over(self, base: Additive) -> Mechanism:
         """The same mechanism with other scales of its noise, or another target."""
-        return Mechanism(self.source.over(base), tuple(move.over(base) for move in self.moves))
+        return replace(self, source=self.source.over(base), moves=tuple(move.over(base) for move in self.moves))
 
     @cached_property
     def promise(self) -> Promise:
@@ -259,12 +260,10 @@ class Mechanism(Promising):
     @cached_property
     def _spread(self) -> Spread | None:
         """Errors in units of the grid, where they are known before data is seen."""
-        if self._depends_on_data:
+        if self._depends_on_data or len(self.moves) > 1 or (self.moves and self.source.system is not None):
             return None
         if not self.moves:
             return self.source.spread()
-        if self.source.system is not None or len(self.moves) > 1:
-            return None
         return self.moves[0].way.spread(self.moves[0].problem, self.base.law)
 
     def unit_spread(self) -> Spread | None:
