@@ -180,7 +180,6 @@ class Mechanism(Promising):
 
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
         """What it promises for some of the changes that keep all equalities in `held`, however its noise was made."""
-        self._refuse_open()
         words.setdefault("assumes", assumptions(self.query, self.held))
         statement = self.source.statement_for(differences, **words)
         return update.passed(statement) if self.moves else statement
@@ -274,13 +273,9 @@ class Mechanism(Promising):
         ties = moving.coins(self.moves, len(values), stream)
         return self.query.in_units(moving.moved(self.moves, values, truth, ties))
 
-    def _refuse_open(self) -> None:
-        """Refuse outputs that are neither measured nor determined by anything: such noise has no law."""
+    def _noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
         if self.held is None and None in self.base.law.laws:
             raise Refused(UNMEASURED)
-
-    def _noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
-        self._refuse_open()
         return self.source.noise(truth, size, stream)
 
     def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:

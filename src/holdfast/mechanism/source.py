@@ -111,9 +111,7 @@ class Plain:
         return independent_spread(self.base.law)
 
     def promise(self, neighbours: Neighbours | None = None) -> Promise:
-        """The one statement about all neighbours; none where outputs are not measured, and only a move can say more."""
-        if None in self.base.law.laws:
-            return Promise((), UNMEASURED, is_base=True)
+        """The one statement about all neighbours, about what is measured."""
         return Promise((of_neighbours(self.base, neighbours).statement(),), is_base=True)
 
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
