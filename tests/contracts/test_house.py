@@ -1,5 +1,6 @@
 """The figures of the house, and the page of limits that is made from the source."""
 
+import ast
 import importlib.util
 import sys
 from pathlib import Path
@@ -28,6 +29,23 @@ def test_nothing_new_exceeds_a_limit_of_the_house():
         line.partition(": ")[0] if not line.startswith("circle") else line for line in house.objections(house.modules())
     }
     assert found <= LEFT, found - LEFT
+
+
+def test_no_clock_decides_a_result():
+    """Only what is shown while one waits, what a plan measures and how long an audit tries look at a clock."""
+    house = script("house")
+    named = {module.name for module in house.modules() if {"time", "timeit"} & {name for name in clocks(module.tree)}}
+    assert named <= {"holdfast.progress", "holdfast.release.plan", "holdfast.auditing.sampling"}
+    limited = [module.name for module in house.modules() if '"time_limit"' in module.text]
+    assert not limited
+
+
+def clocks(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
 
 
 def test_circles_are_found():
@@ -59,7 +77,6 @@ LEFT = {
     " – holdfast.release.job.unprotected",
     "holdfast.mechanism.mechanism",
     "holdfast.release.certificate.certificate",
-    "holdfast.disclosure.programs._Block",
     "holdfast.mechanism.mechanism.Mechanism",
     "holdfast.trees.nearest.curves.curves",
     "holdfast.trees.nearest.integer.whole_least_squares",

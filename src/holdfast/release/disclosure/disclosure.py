@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from holdfast.release.job.job import Job, Table
 
 
-#: Seconds that programs may take for one table.
-SECONDS = 60.0
-#: Sets of earlier figures that are tried one by one where not all agree, and the seconds programs may take for each.
+#: What programs may try for one table: steps of the solver that take about a minute on an ordinary machine.
+EFFORT = 60.0
+#: Sets of earlier figures that are tried one by one where not all agree, and what programs may try for each.
 TRIES, TRIAL = 60, 1.0
 #: Outputs that a sentence names, and how far a figure may vary to be called narrow.
 NAMED, NARROW = 12, 2
@@ -84,7 +84,7 @@ class GivenAway:
 
     @property
     def open(self) -> Ints:
-        """The outputs that may be determined: the time did not suffice to tell."""
+        """The outputs that may be determined: the effort did not suffice to tell."""
         return np.zeros(0, dtype=np.int64) if self.ranges is None else self.ranges.undecided
 
     @property
@@ -155,7 +155,7 @@ def _ranges(
     own = [*_structural(table), *exact]
     known = [*own, *beside]
     try:
-        found = _disclosed(table, [*known, *before], own, SECONDS)
+        found = _disclosed(table, [*known, *before], own, EFFORT)
     except Refused as refusal:
         if not before:
             raise
@@ -169,7 +169,7 @@ def _ranges(
     for still in (kept, []):
         if not any(each.figures.size for each in (*known, *still)):
             return GivenAway(table, None, aside)
-        found = _disclosed(table, [*known, *still], own, SECONDS)
+        found = _disclosed(table, [*known, *still], own, EFFORT)
         if isinstance(found, Disclosure):
             return GivenAway(table, found, aside)
     raise found
@@ -187,7 +187,7 @@ def _with_joint_cells(found: GivenAway, exact: list[Known], others: list[Known],
     own = [joint.lifted(each) for each in (*_structural(found.table), *exact)]
     known = [*own, *(joint.lifted(each) for each in others), *joint.figures]
     try:
-        more = _disclosed(found.table, known, own, SECONDS, joint)
+        more = _disclosed(found.table, known, own, EFFORT, joint)
     except Refused as refusal:
         return replace(found, notes=(*found.notes, f"figures about other columns are summed alone: {refusal}"))
     if isinstance(more, Contradiction):
@@ -204,29 +204,29 @@ def _with_joint_cells(found: GivenAway, exact: list[Known], others: list[Known],
 
 
 def _disclosed(
-    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None = None
+    table: Table, known: list[Known], own: list[Known], effort: float, joint: Joint | None = None
 ) -> Disclosure | Contradiction:
     """Return the ranges, or the refusal of figures that contradict each other; only those of `own` are published."""
     if any(each.system.branches for each in known):
-        return _on_any_side(table, known, own, seconds, joint)
+        return _on_any_side(table, known, own, effort, joint)
     plain = [replace(each, system=replace(each.system, branches=())) for each in own]
     try:
-        return disclosure(known, table.query if joint is None else joint.query, seconds, plain)
+        return disclosure(known, table.query if joint is None else joint.query, effort, plain)
     except Contradiction as refusal:
         return refusal
 
 
 def _on_any_side(
-    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None
+    table: Table, known: list[Known], own: list[Known], effort: float, joint: Joint | None
 ) -> Disclosure | Contradiction:
     """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
     either = next(each for each in known if each.system.branches)
     others = [each for each in known if each is not either]
     plain = replace(either, system=replace(either.system, branches=()))
-    outside = _disclosed(table, [*others, plain], own, seconds, joint)
+    outside = _disclosed(table, [*others, plain], own, effort, joint)
     if isinstance(outside, Contradiction):
         return outside
-    each = seconds / len(either.system.branches)
+    each = effort / len(either.system.branches)
     sides = [
         _disclosed(table, [*others, replace(either, system=side)], own, each, joint) for side in either.system.branches
     ]
@@ -336,7 +336,7 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
         if each.open.size:
             raise Refused(
                 f"whether the exact figures determine {each.open.size} other figures of the table {each.table.name!r} "
-                f"could not be told in {SECONDS:.0f} seconds: {REMEDY}; nothing was charged or drawn"
+                f"could not be told within the limits of the search: {REMEDY}; nothing was charged or drawn"
             )
 
 
