@@ -79,7 +79,7 @@ class Run:
         """Give a folder to write to, after everything public that can be refused was."""
         if self.job.spec.distributed is not None:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
-            raise self.job.spec.error(("distributed",), sentence)
+            raise self.job.spec.at["distributed"].refuse(sentence)
         with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
             self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
             _rehearse(self, place)

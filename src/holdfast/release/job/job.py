@@ -182,8 +182,9 @@ class Job:
     @classmethod
     def from_spec(cls, spec: Spec) -> Job:
         """Read the public domain, choose methods and calibrate; refuse a job for which no statement holds."""
-        files = PublicFiles(spec)
-        tables = [(laid, holding(laid)) for laid in (layout(spec, n, files) for n in range(len(spec.tables)))]
+        files = PublicFiles(spec.data, spec.at["data"])
+        listed = zip(spec.tables, spec.places_of_tables, strict=True)
+        tables = [(laid, holding(laid)) for laid in (layout(spec, asked, at, files) for asked, at in listed)]
         together = needed(tables, spec.privacy.neighbours)
         choices = []
         for (laid, found), columns in zip(tables, together, strict=True):
@@ -217,7 +218,7 @@ class Job:
         if data.name is not None:
             return data.name
         if data.source is None:
-            raise self.spec.error(("data",), "a dataset without a source needs data.name, its name in the ledger")
+            raise self.spec.at["data"].refuse("a dataset without a source needs data.name, its name in the ledger")
         return str(self.spec.resolve(data.source))
 
     @property
@@ -253,23 +254,23 @@ def _refuse_undivided(spec: Spec, table: Table) -> None:
         return
     if not table.mechanism.base.law.integer:
         sentence = "agents make whole numbers, and the noise of this table is real: write numbers: whole in the table"
-        raise spec.error(("distributed",), sentence)
+        raise spec.at["distributed"].refuse(sentence)
     if table.holding.account["linear"] or table.holding.account["either"]:
         sentence = "no agent can test equals, at_least or either on its own records: leave these rules out"
-        raise spec.error(("distributed",), sentence)
+        raise spec.at["distributed"].refuse(sentence)
     try:
         shared_noise(table.mechanism, table.division)
         _ = table.counted
     except Refused as refusal:
-        raise spec.error(
-            ("distributed",), f"agents cannot make this table by method: {table.method} ({refusal})"
+        raise spec.at["distributed"].refuse(
+            f"agents cannot make this table by method: {table.method} ({refusal})"
         ) from None
     if table.holding.exact and not spec.accept_disclosure:
         sentence = (
             "no agent sees which other figures the exact ones determine before they are published: write "
             "accept_disclosure: true, and gather will list them"
         )
-        raise spec.error(("distributed",), sentence)
+        raise spec.at["distributed"].refuse(sentence)
 
 
 def _refuse_unused(spec: Spec) -> None:
@@ -281,19 +282,19 @@ def _refuse_unused(spec: Spec) -> None:
     for column in spec.data.columns:
         if column not in used:
             sentence = f"neither a table nor privacy.unit has a column {column!r}"
-            raise spec.error(("data", "columns", column), sentence, column, used)
+            raise spec.at["data"]["columns"][column].refuse(sentence, column, used)
 
 
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec, asked = laid.spec, laid.asked
     shares = None
     if asked.shares is not None:
-        place = laid.place("shares")
+        at = laid.at["shares"]
         if len(laid.levels) == 1:
-            raise spec.error(place, "shares divide the budget over levels or margins, and this table has only one")
-        shares = {laid.level(name, (*place, name)): Fraction(value) for name, value in asked.shares.items()}
+            raise at.refuse("shares divide the budget over levels or margins, and this table has only one")
+        shares = {laid.level(name, at[name]): Fraction(value) for name, value in asked.shares.items()}
         if not any(shares.values()):
-            raise spec.error(place, "every share is 0, so nothing would be measured: give one level or margin more")
+            raise at.refuse("every share is 0, so nothing would be measured: give one level or margin more")
     whole = asked.numbers == "whole"
     return Problem(
         laid.query, found.equal, found.unequal, _neighbours(spec, found, together), shares, whole, spec.privacy.scope
@@ -358,7 +359,7 @@ def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:
         first = _together([table.counted for table in tables], delta)
     except Refused as refusal:
         sentence = f"the tables together promise nothing that can be stated ({refusal}): release them in separate jobs"
-        raise spec.error(("tables",), sentence) from None
+        raise spec.at["tables"].refuse(sentence) from None
     others = []
     for scope in SCOPES:
         parts = [_of_scope(table, scope) for table in tables]
