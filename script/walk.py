@@ -1,6 +1,6 @@
 """Walk through the house as data does: which files a statement goes through, and to which of them it comes back.
 
-Run: .venv/bin/python script/walk.py STATEMENT [ROOM]     (such as "import holdfast as hf; hf.laplace(...).release(...)")
+Run: .venv/bin/python script/walk.py STATEMENT [ROOM]     (such as "import holdfast as hf; hf.laplace(...)")
 A step is a call from one file of src/holdfast to another, each pair of files counted once; a return is a step to a file
 that the walk had seen before the file it leaves. With a room (such as `release`) only steps inside it are counted. What
 runs before a line `# walk` is not watched.

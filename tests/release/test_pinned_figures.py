@@ -126,7 +126,7 @@ def test_figures_that_are_too_many_to_look_at_are_told(tmp_path, monkeypatch):
 
 def test_figures_are_kept_in_public_words(tmp_path):
     job = tree_job(tmp_path, "[city, [South, S2]]")
-    answers = [table.query.answer(cells) for table, cells in zip(job.tables, tabulate(job), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(job.tables, tabulate(job), strict=True)]
     (kept,) = published(job, answers)
     groups = {tuple(group["columns"]): (group["values"], group["counts"]) for group in kept["groups"]}
     assert groups == {(): ([[]], [270]), ("borough", "zone"): ([["South", "S2"]], [200])}
@@ -145,7 +145,7 @@ def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
     release(tree_job(tmp_path, "[North]", name="first"))
     other = dict(released.RECORDS) | {("N1", "North", "F", "child", "X"): 500}
     later = tree_job(tmp_path, "[[North, N1]]", name="second", records=other)
-    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
     (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset), answers)
     assert "contradict" in found.notes[0]
     assert found.rows.size == 0
@@ -155,7 +155,7 @@ def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
 def test_figures_that_cannot_be_looked_at_are_not_called_contradictions(tmp_path):
     release(tree_job(tmp_path, "[North]", name="first"))
     later = tree_job(tmp_path, "[[North, N1]]", name="second")
-    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
     earlier = Ledger(later.spec.ledger_file).figures(later.dataset)
     for group in earlier[0]["groups"]:
         group["counts"] = [2**61 for _ in group["counts"]]
@@ -173,10 +173,10 @@ def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
     # South contradicts the first release; North still stands: with South it determines the city, and with N1 it
     # determines N2. No single table publishes both summands of the city, so that its noise protects nothing.
     later = tree_job(tmp_path, "[South, [North, N1]]", name="third", records=corrected)
-    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
     (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset), answers)
     assert "contradict" in found.notes[0]
-    assert [str(later.tables[0].query.labels[i]) for i in found.rows] == ["city", "city / North / N2"]
+    assert [str(later.tables[0].layout.query.labels[i]) for i in found.rows] == ["city", "city / North / N2"]
     with pytest.raises(Refused, match="determine 2 other figures "):
         release(later)
 

@@ -22,7 +22,8 @@ from holdfast.disclosure.figures import Known
 from holdfast.release.table.public import Texts
 
 if TYPE_CHECKING:
-    from holdfast.release.job.job import Job, Table
+    from holdfast.release.job.job import Job
+    from holdfast.release.job.table import Table
 
 #: One table's figures in plain values: its name, how its records were treated, groups of figures with one set of
 #: columns each, groups of nodes of a hierarchy that these determine, and its domain.
@@ -75,14 +76,14 @@ def exact_values(table: Table, truth: npt.NDArray[Any]) -> Ints:
 
 def system_of(table: Table) -> Any:
     """Everything that must hold in a table."""
-    assert table.constraint is not None
-    return table.constraint.system(table.query.n)
+    assert table.holding.all is not None
+    return table.holding.all.system(table.layout.query.n)
 
 
 def named_columns(table: Table) -> list[str]:
     """The columns of the records that address the table's cells."""
     left_out = ("level", table.layout.asked.root)
-    return [name for name in table.columns if name not in left_out]
+    return [name for name in table.layout.columns if name not in left_out]
 
 
 def with_leaves(table: Table, used: set[str]) -> set[str]:
@@ -114,12 +115,13 @@ def relations(table: Table, used: set[str] | None = None) -> list[Relation]:
     names = named_columns(table)
     parts: list[tuple[tuple[str, ...], list[Texts]]]
     if tree is None:
-        parts = [((name,), [table.keys[a].values[-1]]) for a, name in enumerate(table.layout.names)]
+        parts = [((name,), [table.layout.keys[a].values[-1]]) for a, name in enumerate(table.layout.names)]
     else:
         levels = tuple(name for name in names if name in tree.levels)
-        parts = [(levels, [table.columns[name][tree.leaves * by] for name in levels])]
+        parts = [(levels, [table.layout.columns[name][tree.leaves * by] for name in levels])]
         parts += [
-            ((name,), [key.values[-1]]) for name, key in zip(table.layout.asked.categories, table.keys[1:], strict=True)
+            ((name,), [key.values[-1]])
+            for name, key in zip(table.layout.asked.categories, table.layout.keys[1:], strict=True)
         ]
     found = []
     for columns, texts in parts:
@@ -136,11 +138,11 @@ def _implied(table: Table, values: Ints) -> tuple[Ints, Ints]:
     A node is a sum where all below it are known, a difference where all beside it are, and 0 below a 0.
     """
     none = np.zeros(0, dtype=np.int64)
-    known = [Known(table.query, system_of(table), values)]
-    if not pinned_trees.accepts(known, table.query):
+    known = [Known(table.layout.query, system_of(table), values)]
+    if not pinned_trees.accepts(known, table.layout.query):
         return none, none
     try:
-        low, high = pinned_trees.ranges(known, table.query)
+        low, high = pinned_trees.ranges(known, table.layout.query)
     except Refused:
         return none, none
     single = low == high
@@ -156,7 +158,7 @@ def _groups(table: Table, starts: Any, outputs: Any, values: Ints) -> list[Group
     shared = np.zeros((len(names), count), dtype=bool)
     texts = []
     for k, name in enumerate(names):
-        column: Texts = table.columns[name][outputs]
+        column: Texts = table.layout.columns[name][outputs]
         labels, codes = np.unique([str(text) if text is not None else "" for text in column], return_inverse=True)
         codes = np.where(column == None, -1, codes)  # noqa: E711
         least, most = (ends.reduceat(codes, starts[:-1]) for ends in (np.minimum, np.maximum))

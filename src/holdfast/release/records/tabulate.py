@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.release.job.job import Job, Table
+from holdfast.release.job.job import Job
+from holdfast.release.job.table import Table
 from holdfast.release.records.cells import MARKS, MISSING, OUTSIDE, Counted, count_few, count_many, size_of
 from holdfast.release.records.sources import closed, opened, unused
 from holdfast.release.spec.places import At
@@ -63,7 +64,7 @@ def _unreadable(job: Job) -> Refused:
 
 
 def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[npt.NDArray[np.int64]]:
-    used = list(dict.fromkeys(column for table in job.tables for key in table.keys for column in key.columns))
+    used = list(dict.fromkeys(column for table in job.tables for key in table.layout.keys for column in key.columns))
     person_column = job.spec.person
     records, weight = opened(engine, job.spec, source, used if person_column is None else None)
     types = _types(engine, job, records, used if person_column is None else [*used, person_column])
@@ -170,9 +171,9 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
 
 def _refuse_violations(table: Table, cells: npt.NDArray[np.int64]) -> None:
     """Refuse counts outside the bounds of the spec, without saying which."""
-    said = table.constraint if table.holds["linear"] else table.holding.unequal
+    said = table.holding.all if table.holding.account["linear"] else table.holding.unequal
     # Sums of the table's own and exact figures hold for all counts, and impossible cells have none.
-    if said is not None and said.system(table.query.n).violation(table.query.answer(cells)) is not None:
+    if said is not None and said.system(table.layout.query.n).violation(table.layout.query.answer(cells)) is not None:
         sentence = (
             "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums in "
             "hold"
