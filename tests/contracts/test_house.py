@@ -74,7 +74,6 @@ LEFT = {
     "holdfast.trees.messages.steps",
     "holdfast.trees.messages.messages.Messages",
     "holdfast.mechanism.mechanism",
-    "holdfast.release.certificate.certificate",
     "holdfast.mechanism.mechanism.Mechanism",
     "holdfast.trees.nearest.curves.curves",
     "holdfast.trees.nearest.integer.whole_least_squares",

@@ -10,26 +10,28 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.privacy import Guarantee
 from holdfast.release.certificate.certificate import (
-    CENTRAL,
-    DISTRIBUTED,
-    Accounting,
     Certificate,
-    Deployment,
-    Flavour,
     Holds,
-    Implementation,
     Interval,
     Kind,
-    Parameter,
-    PrivacyLoss,
-    Product,
     Protects,
     PublicFile,
     ReleasedFile,
     Software,
     TableCertificate,
-    TrustModel,
     Unprotected,
+)
+from holdfast.release.certificate.registry import (
+    CENTRAL,
+    DISTRIBUTED,
+    Accounting,
+    Deployment,
+    Flavour,
+    Implementation,
+    Parameter,
+    PrivacyLoss,
+    Product,
+    TrustModel,
 )
 from holdfast.release.job.caveats import as_sentence
 from holdfast.release.job.methods import MOVES
@@ -144,8 +146,7 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
             composition=best.because,
         ),
         implementation=Implementation(
-            pre_processing_eda_hyperparameter_tuning=" ".join(as_sentence(words, job.tables) for words in job.caveats)
-            or "none",
+            pre_processing_eda_hyperparameter_tuning=treated or "none",
             mechanisms=methods,
         ),
     )

@@ -7,6 +7,7 @@ figure without the column.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -37,19 +38,40 @@ MOST_LEAVES = 5_000
 
 
 def treatment(job: Job) -> str:
-    """Say which records are counted: figures are about the same records only where this is the same."""
+    """Say which records are counted: figures are about the same records only where this is the same.
+
+    Where records are not refused, it is the public values of all tables that decide which of them are kept.
+    """
     data, unit = job.spec.data, job.spec.privacy.unit
-    parts: dict[str, Any] = {"unit": None if unit is None else unit.model_dump(mode="json")}
+    parts: dict[str, Any] = {"unit": None}
+    if unit is not None:
+        parts["unit"] = unit.model_dump(mode="json") | {"column": job.spec.person}
     if data.nulls.rule != "refuse" or data.outside.rule != "refuse":
         parts |= {"nulls": data.nulls.model_dump(mode="json"), "outside": data.outside.model_dump(mode="json")}
-        parts["public_files"] = sorted(job.public_files.values())
+        parts["kept"] = _which_fit(job.tables)
     return json.dumps(parts, sort_keys=True)
+
+
+def _which_fit(tables: Sequence[Table]) -> str:
+    """The hash of what records must have to be counted: values that each table knows, in cells that are possible."""
+    wanted = set()
+    for table in tables:
+        keys, impossible = table.layout.keys, table.holding.impossible
+        for key in keys:
+            wanted.add(json.dumps([key.columns, sorted(key.positions)]))
+        if impossible is not None:
+            points = np.unravel_index(np.flatnonzero(impossible), [key.size for key in keys])
+            texts = [texts[point].tolist() for key, point in zip(keys, points, strict=True) for texts in key.values]
+            columns = [column for key in keys for column in key.columns]
+            wanted.add(json.dumps(["none of", columns, sorted(zip(*texts, strict=True))]))
+    return hashlib.sha256(json.dumps(sorted(wanted)).encode()).hexdigest()
 
 
 def published(job: Job, answers: Sequence[npt.NDArray[Any]]) -> list[Figures]:
     """Return the exact figures of every table, read from the true answers."""
+    treated = treatment(job)
     return [
-        _in_words(table, exact_values(table, truth), treatment(job))
+        _in_words(table, exact_values(table, truth), treated)
         for table, truth in zip(job.tables, answers, strict=True)
         if table.holding.exact
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
@@ -57,22 +58,22 @@ class Job:
         open_ones = tuple(words for table in made for words in in_words(table.name, table.unprotected))
         return cls(spec, made, statements, files.hashes, open_ones, caveats(spec, made, statements))
 
-    @property
+    @cached_property
     def title(self) -> str:
         """The title of the release."""
         return self.spec.title
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """What the whole release promises: the statement that the budget counts."""
         return self.guarantees[0]
 
-    @property
+    @cached_property
     def cost(self) -> tuple[Guarantee, ...]:
         """One statement per table; together they are `guarantee`."""
         return tuple(table.counted for table in self.tables)
 
-    @property
+    @cached_property
     def dataset(self) -> str:
         """The name under which the ledger counts what is spent."""
         data = self.spec.data
@@ -82,18 +83,18 @@ class Job:
             raise self.spec.at["data"].refuse("a dataset without a source needs data.name, its name in the ledger")
         return str(self.spec.resolve(data.source))
 
-    @property
+    @cached_property
     def unit(self) -> str:
         """Whom the release protects, as the ledger counts it: persons by the column of the records."""
         unit = self.spec.privacy.unit
         return str(Unit() if unit is None else Unit(self.spec.person, unit.max_records))
 
-    @property
+    @cached_property
     def neighbours(self) -> Neighbours:
         """Which changes of the data are hidden."""
         return max((table.problem.neighbours for table in self.tables), key=lambda relation: relation.records)
 
-    @property
+    @cached_property
     def target(self) -> dict[str, Fraction]:
         """What the spec asks for in total."""
         return _target(self.spec)

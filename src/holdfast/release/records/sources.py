@@ -75,16 +75,18 @@ def _written(engine: duckdb.DuckDBPyConnection, frame: nw.LazyFrame[Any]) -> str
 
 
 def _file(engine: duckdb.DuckDBPyConnection, spec: Spec) -> str:
-    name, at = spec.data.source, spec.at["data"]["source"]
+    name = spec.data.source
     if name is None:
         raise spec.at["data"].refuse("data.source is missing: name a file of records, or pass a data frame from Python")
     path = spec.resolve(name)
     if not files_of(path):
-        raise at.refuse(f"there is no file {name!r}", found=name)
+        raise spec.at["data"]["source"].refuse(f"there is no file {name!r}", found=name)
     if path.name.endswith(DATABASES):
         return _database(engine, spec, path)
     if not path.name.endswith(FILES):
-        raise at.refuse(f"the source {name!r} must end in one of {', '.join(FILES + DATABASES)}", found=name)
+        raise spec.at["data"]["source"].refuse(
+            f"the source {name!r} must end in one of {', '.join(FILES + DATABASES)}", found=name
+        )
     return rows_of(path)
 
 

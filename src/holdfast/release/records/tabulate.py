@@ -104,20 +104,23 @@ def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: l
     """Return the type of every column; refuse one that is not there or holds no names."""
     rows = engine.sql(f"FROM {records}")
     available = dict(zip(rows.columns, map(str, rows.types), strict=True))
-    renamed = {new: old for old, new in job.spec.data.columns.items()}
     for column in columns:
-        data = job.spec.at["data"]
-        at = data["columns"][renamed[column]] if column in renamed else data["source"]
-        if column == job.spec.person and column not in renamed:
-            at = job.spec.at["privacy"]["unit"]["column"]
         if column not in available:
-            raise _no_column(job, at, column, list(available))
+            raise _no_column(job, _asked_for(job, column), column, list(available))
         if available[column].startswith(_NO_NAMES) or available[column].endswith("]"):
             sentence = (
                 f"the column {column!r} has the type {available[column]}; texts, whole numbers or dates are needed"
             )
-            raise at.refuse(sentence, found=available[column])
+            raise _asked_for(job, column).refuse(sentence, found=available[column])
     return available
+
+
+def _asked_for(job: Job, column: str) -> At:
+    """Where the spec asks for a column of the records."""
+    renamed = {new: old for old, new in job.spec.data.columns.items()}
+    if column in renamed:
+        return job.spec.at["data"]["columns"][renamed[column]]
+    return job.spec.at["privacy"]["unit"]["column"] if column == job.spec.person else job.spec.at["data"]["source"]
 
 
 def _no_column(job: Job, at: At, column: str, available: list[str]) -> Refused:

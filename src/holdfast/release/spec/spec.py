@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
-from holdfast.release.spec.handling import REFUSE, HandlingRule
 from holdfast.release.spec.places import At, Places, read_yaml
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
@@ -34,7 +34,7 @@ from holdfast.release.spec.scalars import (
     wrong,
     yes_or_no,
 )
-from holdfast.release.spec.sections import Part, first_error
+from holdfast.release.spec.sections import REFUSE, HandlingRule, Part, first_error
 
 METHODS = (
     "auto",
@@ -214,7 +214,7 @@ class TableSpec(Part):
             raise wrong(f"{both!r} is already a level of the hierarchy", at=("categories",), found=both)
         return self
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """What the table is."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
@@ -311,12 +311,12 @@ class Spec(Part):
 
     # --- what others read --------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The spec's own file."""
         return self._places.file
 
-    @property
+    @cached_property
     def tables(self) -> tuple[TableSpec, ...]:
         """All tables, with what must hold in each."""
         if self.table is None:
@@ -324,35 +324,35 @@ class Spec(Part):
         given = {key: getattr(self, key) for key in ("hold", "method") if key in self.model_fields_set}
         return (self.table.model_copy(update={key: value for key, value in given.items() if value is not None}),)
 
-    @property
+    @cached_property
     def at(self) -> At:
         """The whole spec as a place."""
         return At(self._places)
 
-    @property
+    @cached_property
     def places_of_tables(self) -> tuple[At, ...]:
         """Where each table is written; what must hold in the one table may stand outside it."""
         if self.several:
             return tuple(self.at["tables"][number] for number in range(len(self.several)))
         return (At(self._places, ("table",), frozenset({"hold", "method"} & self.model_fields_set)),)
 
-    @property
+    @cached_property
     def output(self) -> Path:
         """The folder that the release makes."""
         return self.resolve(self.output_folder)
 
-    @property
+    @cached_property
     def ledger_file(self) -> Path:
         """The ledger's file."""
         return self.resolve(self.ledger.file)
 
-    @property
+    @cached_property
     def person(self) -> str | None:
         """How the records call the column of the persons; None where single records are protected."""
         unit = self.privacy.unit
         return None if unit is None else self.data.columns.get(unit.column, unit.column)
 
-    @property
+    @cached_property
     def budget(self) -> BudgetSpec | None:
         """What may be spent on the dataset in total, if the spec says so."""
         return self.ledger.budget
@@ -361,7 +361,7 @@ class Spec(Part):
         """Return a path of the spec as an absolute one."""
         return self._places.resolve(text)
 
-    @property
+    @cached_property
     def canonical(self) -> str:
         """The spec as JSON in one fixed form: comments, order of keys and layout do not matter."""
         one_by_one = {"table", "several", "hold", "method"}
@@ -369,7 +369,7 @@ class Spec(Part):
         content["tables"] = [table.model_dump(mode="json", exclude_defaults=True) for table in self.tables]
         return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """The hash of the canonical form."""
         return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()

@@ -95,9 +95,10 @@ def against_outsiders(mechanism: Mechanism, statements: Sequence[Guarantee]) -> 
 
 def division_of(layout: Layout) -> Division | None:
     """Read from the spec who holds what; None where no agents are named."""
-    asked, at = layout.spec.distributed, layout.spec.at["distributed"]
+    asked = layout.spec.distributed
     if asked is None:
         return None
+    at = layout.spec.at["distributed"]
     try:
         if asked.by is not None:
             return Division.of(layout.query, _by(layout, asked.by))

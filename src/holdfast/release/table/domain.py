@@ -13,8 +13,8 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query, counts, margins
-from holdfast.release.spec.handling import Handling
 from holdfast.release.spec.places import At
+from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec, TableSpec
 from holdfast.release.table.public import PublicFiles, Texts
 
@@ -39,7 +39,7 @@ class Key:
     missing: int | None
     outside: int | None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of positions."""
         return int(self.values[0].size)
@@ -67,12 +67,12 @@ class Layout:
     levels: tuple[str, ...]
     level_of: Ints
 
-    @property
+    @cached_property
     def tree(self) -> Hierarchy | None:
         """The hierarchy, if this is one."""
         return self.query.tree
 
-    @property
+    @cached_property
     def by(self) -> int:
         """Categories per node of a hierarchy."""
         return 1 if self.tree is None else self.query.n // self.tree.n

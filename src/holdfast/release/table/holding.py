@@ -39,18 +39,17 @@ MOST_LISTED = 10_000
 
 @dataclass(eq=False)
 class Holding:
-    """What must hold: equalities and exact figures, bounds, cells that are always empty, and the plain account."""
+    """What must hold: equalities and exact figures, bounds, cells that are always empty, and the plain account.
+
+    `all` is everything together, once everything was read.
+    """
 
     equal: Constraint | None = None
     unequal: Constraint | None = None
     exact: tuple[str, ...] = ()
     impossible: Bools | None = None
     account: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def all(self) -> Constraint | None:
-        """Everything together."""
-        return _both(self.equal, self.unequal)
+    all: Constraint | None = None
 
 
 def holding(layout: Layout) -> Holding:
@@ -94,7 +93,7 @@ def holding(layout: Layout) -> Holding:
     try:
         _empty(layout, found)
         _exact(layout, found, exact)
-        _ = found.all  # refuses what contradicts itself
+        found.all = _both(found.equal, found.unequal)  # refuses what contradicts itself
     except Refused as refusal:
         raise _placed(layout, layout.at["hold"], refusal) from None
     return found
@@ -159,6 +158,7 @@ def _either(layout: Layout, found: Holding, rule: Hold, at: At) -> None:
                 _structural(layout, side, each, inner, f"side {k + 1} of either")
             except Refused as refusal:
                 raise _placed(layout, inner, refusal) from None
+        side.all = _both(side.equal, side.unequal)
         assert side.all is not None
         for m, other in enumerate(sides):
             try:
