@@ -361,7 +361,7 @@ class Spec(Part):
         """Return a path of the spec as an absolute one."""
         return self._places.resolve(text)
 
-    @cached_property
+    @property
     def canonical(self) -> str:
         """The spec as JSON in one fixed form: comments, order of keys and layout do not matter."""
         one_by_one = {"table", "several", "hold", "method"}
@@ -369,7 +369,7 @@ class Spec(Part):
         content["tables"] = [table.model_dump(mode="json", exclude_defaults=True) for table in self.tables]
         return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
-    @cached_property
+    @property
     def hash(self) -> str:
         """The hash of the canonical form."""
         return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
