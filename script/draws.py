@@ -29,8 +29,10 @@ DRAWS, SEED = 3, 20_26
 RELEASED = ("city", "contingency", "crossed", "shifts", "state")
 #: Runs the command with keys that follow from a counter, which only this program may do.
 WITH_FIXED_KEYS = """
-import hashlib, itertools, os, sys
-counter = itertools.count()
+import hashlib, itertools, os, sys, uuid
+counter, bits = itertools.count(), os.urandom
+# what is compiled is kept under random names: they must not use up keys, or the draws would depend on what was kept
+uuid.uuid4 = lambda: uuid.UUID(bytes=bits(16), version=4)
 os.urandom = lambda size: hashlib.shake_256(str(next(counter)).encode()).digest(size)
 from holdfast.cli import main
 main()

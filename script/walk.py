@@ -1,60 +1,58 @@
-"""Count how often a walk through the code comes back to a file that it had left.
+"""Walk through the house as data does: which files a statement goes through, and to which of them it comes back.
 
-Run: script/walk.py [--all]
-Calls are followed in order through the files under src/holdfast, for one release and for one extension. A call site
-that leads into a file which the walk had left before counts once, however often it is passed.
+Run: .venv/bin/python script/walk.py STATEMENT [ROOM]     (such as "import holdfast as hf; hf.laplace(...)")
+A step is a call from one file of src/holdfast to another, each pair of files counted once; a return is a step to a file
+that the walk had seen before the file it leaves. With a room (such as `release`) only steps inside it are counted. What
+runs before a line `# walk` is not watched.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import holdfast as hf
-
-ROOT = str(Path(hf.__file__).parent)
+SOURCE = str(Path(__file__).resolve().parent.parent / "src" / "holdfast") + "/"
 
 
-def returns(walk: Callable[[], Any]) -> set[tuple[str, int, str]]:
-    """The call sites (file, line, file called) that lead back to a file already left."""
-    left: set[str] = set()
-    found: set[tuple[str, int, str]] = set()
+def walked(statement: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """The files in the order in which the statement reaches them, and its steps in the order of the first time."""
+    order: dict[str, None] = {}
+    steps: dict[tuple[str, str], None] = {}
 
-    def follow(frame: FrameType, event: str, _: Any) -> None:
-        caller, there = frame.f_back, frame.f_code.co_filename
-        here = there if caller is None else caller.f_code.co_filename
-        if event != "call" or caller is None or here == there or not (here.startswith(ROOT) and there.startswith(ROOT)):
+    def seen(frame: FrameType, event: str, _: Any) -> None:
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(SOURCE) or frame.f_code.co_name == "<module>":
             return
-        if there in left:
-            found.add((here[len(ROOT) + 1 :], caller.f_lineno, there[len(ROOT) + 1 :]))
-        left.update((here, there))  # the caller leaves its own file, and what it calls is left again
+        above = frame.f_back
+        while above is not None and not above.f_code.co_filename.startswith(SOURCE):
+            above = above.f_back
+        order.setdefault(file.removeprefix(SOURCE))
+        if above is not None and above.f_code.co_filename != file and above.f_code.co_name != "<module>":
+            steps.setdefault((above.f_code.co_filename.removeprefix(SOURCE), file.removeprefix(SOURCE)))
 
-    sys.setprofile(follow)
+    before, _, after = statement.rpartition("# walk")
+    names: dict[str, Any] = {}
+    exec(before, names)
+    sys.setprofile(seen)
     try:
-        walk()
+        exec(after, names)
     finally:
         sys.setprofile(None)
-    return found
+    return list(order), list(steps)
 
 
-def release() -> Any:
-    """Noise given a hierarchy, released once."""
-    query = hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 1, 1]))
-    rules = hf.consistent(query) & hf.nonnegative()
-    return hf.laplace(query, epsilon=1).given(rules).release(query.answer([3, 1, 4]), rng=hf.seeded(1))
-
-
-def extension() -> Any:
-    """Noise made for an exact total, released once."""
-    return hf.extend(hf.histogram(4), hf.invariant([[1, 1, 1, 1]]), rho=1).release([3, 1, 4, 2], rng=hf.seeded(1))
+def main(statement: str, room: str = "") -> int:
+    """Print the figures of a walk, and every return."""
+    order, steps = walked(statement)
+    inside = [(one, two) for one, two in steps if one.startswith(room) and two.startswith(room)]
+    returns = [(one, two) for one, two in inside if order.index(two) < order.index(one)]
+    print(f"{sum(file.startswith(room) for file in order)} files, {len(inside)} steps, {len(returns)} returns")
+    for one, two in sorted(returns, key=lambda step: (step[1], step[0])):
+        print(f"  {one} → {two}")
+    return 0
 
 
 if __name__ == "__main__":
-    for walk in (release, extension):
-        walk()  # everything is loaded and compiled before the walk that counts
-        sites = sorted(returns(walk))
-        print(f"{walk.__name__}: {len(sites)} call sites lead back")
-        print("".join(f"  {here}:{line} -> {there}\n" for here, line, there in sites if "--all" in sys.argv), end="")
+    sys.exit(main(*sys.argv[1:]))

@@ -1,5 +1,6 @@
 """The figures of the house, and the page of limits that is made from the source."""
 
+import ast
 import importlib.util
 import sys
 from pathlib import Path
@@ -30,6 +31,23 @@ def test_nothing_new_exceeds_a_limit_of_the_house():
     assert found <= LEFT, found - LEFT
 
 
+def test_no_clock_decides_a_result():
+    """Only what is shown while one waits, what a plan measures and how long an audit tries look at a clock."""
+    house = script("house")
+    named = {module.name for module in house.modules() if {"time", "timeit"} & set(clocks(module.tree))}
+    assert named <= {"holdfast.progress", "holdfast.release.plan", "holdfast.auditing.sampling"}
+    limited = [module.name for module in house.modules() if '"time_limit"' in module.text]
+    assert all(name.startswith("holdfast.auditing.") for name in limited)
+
+
+def clocks(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
 def test_circles_are_found():
     house = script("house")
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"e"}, "f": {"d"}}
@@ -55,10 +73,6 @@ LEFT = {
     "holdfast/auditing",
     "holdfast.trees.messages.steps",
     "holdfast.trees.messages.messages.Messages",
-    "circle: holdfast.release.job.caveats – holdfast.release.job.job – holdfast.release.job.protecting"
-    " – holdfast.release.job.unprotected",
-    "holdfast.release.certificate.certificate",
-    "holdfast.disclosure.programs._Block",
     "holdfast.trees.nearest.curves.curves",
     "holdfast.trees.nearest.integer.whole_least_squares",
     "holdfast.trees.nearest.real.least_squares",

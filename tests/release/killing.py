@@ -117,7 +117,7 @@ def point(job, folder, line, after, how, again):
 def warm(job, folder):
     """Load once what every child would load for itself. The engine is left alone: its threads do not survive a fork."""
     for table in job.tables:
-        table.mechanism.release(table.query.answer([1] * table.query.cells)).interval()
+        table.mechanism.release(table.layout.query.answer([1] * table.layout.query.cells)).interval()
     _page()
     Ledger(folder / "warm.sqlite").set_budget("warm", "record", epsilon=1)
     fresh(folder)

@@ -279,8 +279,8 @@ def test_agents_release_what_one_machine_would_and_the_ledger_is_charged_once(jo
     assert found.certificate.release == release
     assert "against outsiders, not against an agent" in found.certificate.deployment.model.model_name
     noise = shared_noise(table.mechanism, table.division)
-    one = joined(table.query, table.division, noise_of_all(noise, table.division, noise_keys(secret, release)))
-    truth = table.query.answer(np.array([3, 1, 1, 0, 2]))
+    one = joined(table.layout.query, table.division, noise_of_all(noise, table.division, noise_keys(secret, release)))
+    truth = table.layout.query.answer(np.array([3, 1, 1, 0, 2]))
     assert found.values.tobytes() == (truth + one).tobytes()
     assert found.values[0] == 7  # the city's exact total, which no agent knew
     assert any("against an agent" in caveat for caveat in found.guarantee.caveats)

@@ -55,40 +55,40 @@ def test_unreadable_public_files_are_refused(tmp_path):
 def test_equal_names_below_different_parents_are_told_apart_by_path(tmp_path):
     content = "borough,zone\nNorth,A\nSouth,A\n"
     table = job(tmp_path, tree(table="match: path"), zones_csv=content).tables[0]
-    assert table.keys[0].columns == ("borough", "zone")
-    assert list(table.columns["borough"]) == [None, "North", "South", "North", "South"]
+    assert table.layout.keys[0].columns == ("borough", "zone")
+    assert list(table.layout.columns["borough"]) == [None, "North", "South", "North", "South"]
 
 
 def test_outputs_of_a_hierarchy_have_names(tmp_path):
     table = job(tmp_path, tree("values: {sex: [F, M]}", table="categories: sex")).tables[0]
-    assert list(table.columns) == ["level", "city", "borough", "zone", "sex"]
-    rows = list(zip(*table.columns.values(), strict=True))
+    assert list(table.layout.columns) == ["level", "city", "borough", "zone", "sex"]
+    rows = list(zip(*table.layout.columns.values(), strict=True))
     assert rows[0] == ("city", "city", None, None, "F")
     assert rows[3] == ("borough", "city", "North", None, "M")
     assert rows[-1] == ("zone", "city", "South", "S3", "M")
-    assert table.query.labels[3] == "city / North / M"
-    assert table.levels == ("city", "borough", "zone")
-    assert [table.levels[i] for i in table.level_of] == [row[0] for row in rows]
+    assert table.layout.query.labels[3] == "city / North / M"
+    assert table.layout.levels == ("city", "borough", "zone")
+    assert [table.layout.levels[i] for i in table.layout.level_of] == [row[0] for row in rows]
 
 
 def test_outputs_of_margins_have_names(tmp_path):
     table = job(tmp_path, cube(table="margins: [[age], [age, sex], []]")).tables[0]
-    assert table.levels == ("age", "sex × age", "total")
-    rows = list(zip(*table.columns.values(), strict=True))
+    assert table.layout.levels == ("age", "sex × age", "total")
+    rows = list(zip(*table.layout.columns.values(), strict=True))
     assert rows[0] == ("age", None, "child")
     assert rows[4] == ("sex × age", "F", "adult")
     assert rows[-1] == ("total", None, None)
-    assert table.query.n == 3 + 6 + 1
+    assert table.layout.query.n == 3 + 6 + 1
     # What the names say is what the query counts: one record of an old man.
     one = np.zeros((2, 3), dtype=np.int64)
     one[1, 2] = 1
-    counted = {rows[i] for i in np.flatnonzero(table.query.answer(one))}
+    counted = {rows[i] for i in np.flatnonzero(table.layout.query.answer(one))}
     assert counted == {("age", None, "old"), ("sex × age", "M", "old"), ("total", None, None)}
 
 
 def test_exact_figures_are_found_by_name(tmp_path):
     def exact(text: str) -> dict:
-        return {figure["figure"]: figure["rows"] for figure in job(tmp_path, text).tables[0].holds["exact"]}
+        return {figure["figure"]: figure["rows"] for figure in job(tmp_path, text).tables[0].holding.account["exact"]}
 
     assert exact(tree(rest="hold: [consistent, {exact: [borough]}]")) == {"borough": [[1], [2]]}
     assert exact(tree(rest="hold: [consistent, {exact: [North, [South, S2]]}]")) == {
@@ -151,8 +151,8 @@ def test_impossible_cells_fix_every_figure_they_alone_make_up(tmp_path):
         rest="hold: [consistent, {impossible: [{borough: North, sex: M}, S2]}]",
     )
     table = job(tmp_path, text).tables[0]
-    rows = list(zip(*table.columns.values(), strict=True))
-    assert {rows[i][2:] for i in table.holds["impossible"]} == {
+    rows = list(zip(*table.layout.columns.values(), strict=True))
+    assert {rows[i][2:] for i in table.holding.account["impossible"]} == {
         ("North", None, "M"),
         ("North", "N1", "M"),
         ("North", "N2", "M"),
@@ -160,14 +160,14 @@ def test_impossible_cells_fix_every_figure_they_alone_make_up(tmp_path):
         ("South", "S2", "M"),
     }
     draws = table.mechanism.noise(50)
-    assert not draws[:, table.holds["impossible"]].any()
+    assert not draws[:, table.holding.account["impossible"]].any()
     assert draws.any()
 
 
 def test_sums_in_the_account_are_those_of_the_tree(tmp_path):
     table = job(tmp_path, tree("values: {sex: [F, M]}", table="categories: sex")).tables[0]
-    values = table.query.answer(np.arange(10))
-    sums = table.holds["sums"]
+    values = table.layout.query.answer(np.arange(10))
+    sums = table.holding.account["sums"]
     assert len(sums) == 3 * 2
     assert all(values[i] == values[below].sum() for i, below in sums)
 
@@ -176,7 +176,7 @@ def test_whole_numbers_and_texts_are_one_name(tmp_path):
     table = job(
         tmp_path, "data: {source: a.csv, values: {age: [1, '2']}}\nprivacy: {epsilon: 1}\ntable: {histogram: age}\n"
     )
-    assert list(table.tables[0].keys[0].values[0]) == ["1", "2"]
+    assert list(table.tables[0].layout.keys[0].values[0]) == ["1", "2"]
 
 
 @pytest.mark.parametrize(

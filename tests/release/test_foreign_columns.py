@@ -177,7 +177,7 @@ tables:
     job = released.job(
         tmp_path, "histogram", ("values: {sex: [F, M],", values), ("\ntable: {histogram: age}\n", tables)
     )
-    answers = [each.query.answer(cells) for each, cells in zip(job.tables, tabulate(job), strict=True)]
+    answers = [each.layout.query.answer(cells) for each, cells in zip(job.tables, tabulate(job), strict=True)]
     found = given_away(job, [], answers)[1]
     assert set(found.rows.tolist()) == determines
     if determines:
@@ -200,7 +200,7 @@ def test_a_column_that_is_coded_otherwise_is_summed_over(tmp_path):
     )
     (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset))
     direct = {row for _, rows in found.before for row in rows.tolist()}
-    labels = {str(later.tables[0].query.labels[i]) for i in {*found.rows.tolist()} - direct}
+    labels = {str(later.tables[0].layout.query.labels[i]) for i in {*found.rows.tolist()} - direct}
     assert labels == {"F", "M"}
 
 
@@ -259,10 +259,10 @@ def test_two_ways_to_group_the_same_leaves(tmp_path, name, east, west, own):
         tmp_path, head.format("wards.csv") + places.format(name, f"[{name}, [{east}, N1]]"), wards_csv=wards
     )
     zones = np.random.default_rng(5).integers(20, 90, 5)
-    figures = published(early, [early.tables[0].query.answer(zones)])
-    truth = later.tables[0].query.answer(zones[[0, 2, 1, 3, 4]])  # in the order of the wards
+    figures = published(early, [early.tables[0].layout.query.answer(zones)])
+    truth = later.tables[0].layout.query.answer(zones[[0, 2, 1, 3, 4]])  # in the order of the wards
     (found,) = given_away(later, [{**each, "release": "'First'"} for each in figures], [truth] if own else None)
-    labels = {str(later.tables[0].query.labels[i]).rpartition(" / ")[2] for i in found.rows.tolist()}
+    labels = {str(later.tables[0].layout.query.labels[i]).rpartition(" / ")[2] for i in found.rows.tolist()}
     assert labels == ({"N2", "S1"} if own else {"city"})
     assert not found.before
     assert not found.notes

@@ -8,6 +8,7 @@ from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import compose
 from holdfast.release.job.caveats import LISTS
+from holdfast.release.job.methods import MOVES
 from holdfast.release.plan import plan
 from holdfast.release.spec.places import SpecError
 from jobs import cube, job, tree
@@ -30,7 +31,7 @@ def test_every_method_meets_the_budget_from_below(tmp_path, method, privacy):
     assert asked * (1 - 1e-6) <= met <= asked
     if "delta" in privacy:
         assert statement.delta <= 1e-6
-    assert method in ("auto", made.tables[0].method)
+    assert method in ("auto", made.tables[0].chosen.method)
 
 
 def test_a_person_with_several_records_costs_more_noise(tmp_path):
@@ -118,7 +119,9 @@ def test_auto_takes_the_least_error_at_the_same_guarantee(tmp_path):
     assert scores[chosen.index(True)] <= 1.01 * min(scores)
     # Non-negativity has a price under Laplace noise, and auto sees it.
     assert compared[0].errors.score > 1.1 * min(scores)
-    assert job(tmp_path, tree(table="guess: 30", rest=EVERYTHING)).tables[0].method == made.tables[0].method
+    assert (
+        job(tmp_path, tree(table="guess: 30", rest=EVERYTHING)).tables[0].chosen.method == made.tables[0].chosen.method
+    )
 
 
 def test_auto_compares_laws_for_epsilon_and_delta(tmp_path):
@@ -129,9 +132,9 @@ def test_auto_compares_laws_for_epsilon_and_delta(tmp_path):
         tmp_path, f"{data}privacy: {{epsilon: 1, delta: 1e-3}}\ntable: {{cube: [a, b, c], margins: {margins}}}\n"
     )
     assert [each.noise for each in many.tables[0].comparison] == ["gaussian", "laplace"]
-    assert many.tables[0].noise == "gaussian"
+    assert many.tables[0].chosen.noise == "gaussian"
     one = job(tmp_path, f"{data}privacy: {{epsilon: 1, delta: 1e-9}}\ntable: {{histogram: a}}\n")
-    assert one.tables[0].noise == "laplace"
+    assert one.tables[0].chosen.noise == "laplace"
 
 
 def test_what_holds_nothing_is_refused_with_reasons(tmp_path, monkeypatch):
@@ -167,12 +170,12 @@ def test_a_job_without_a_statement_is_refused(tmp_path):
 def test_markov_chains_are_only_estimates(tmp_path):
     made = job(tmp_path, tree(privacy="epsilon: 1, delta: 1e-3", rest=f"{EVERYTHING}\nmethod: metropolis"))
     assert made.guarantee.status == "estimated"
-    assert not made.tables[0].onto
+    assert made.tables[0].chosen.method not in MOVES
 
 
 def test_only_moved_values_may_be_published_with_their_measurements(tmp_path):
     onto = {
-        m: job(tmp_path, tree(rest=f"{EVERYTHING}\nmethod: {m}")).tables[0].onto
+        m: job(tmp_path, tree(rest=f"{EVERYTHING}\nmethod: {m}")).tables[0].chosen.method in MOVES
         for m in ("given", "onto", "topdown", "given-then-onto")
     }
     assert onto == {"given": False, "onto": True, "topdown": True, "given-then-onto": False}
@@ -190,8 +193,8 @@ def test_shares_divide_the_noise_over_levels(tmp_path):
     made = job(tmp_path, tree(table="shares: {city: 1, zone: 3}", rest="hold: [consistent]\nmethod: given"))
     law = made.tables[0].mechanism.base.law
     scales = {
-        level: law.laws[law.which[list(made.tables[0].columns["level"]).index(level)]]
-        for level in made.tables[0].levels
+        level: law.laws[law.which[list(made.tables[0].layout.columns["level"]).index(level)]]
+        for level in made.tables[0].layout.levels
     }
     assert scales["borough"] is None
     assert float(scales["city"].scale / scales["zone"].scale) == pytest.approx(3)
@@ -239,7 +242,7 @@ def test_where_figures_are_exact_all_records_of_a_person_are_protected(tmp_path,
     assert statement.scope == "invariant-sharing"
     assert statement.records == made.neighbours.records == {"city": 2, "borough": 4}[exact] * most
     assert any("several persons" in caveat for caveat in made.caveats)
-    moved = table.query.answer([most, 0, 0, 0, 0]) - table.query.answer([0, most, 0, 0, 0])
+    moved = table.layout.query.answer([most, 0, 0, 0, 0]) - table.layout.query.answer([0, most, 0, 0, 0])
     loss = sum(abs(int(move)) / float(table.mechanism.base.law.laws[0].scale) for move in moved)
     assert loss <= statement.epsilon * (1 + 1e-12) <= 1 + 1e-12
 

@@ -3,15 +3,17 @@
 import json
 import sqlite3
 
+import numpy as np
 import pytest
 
+import jobs
 import released
 from holdfast.arguments import Refused
 from holdfast.release.certificate.verify import verify
 from holdfast.release.disclosure import figure_rows
 from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.disclosure.figure_rows import TOO_LARGE
-from holdfast.release.disclosure.public_words import published
+from holdfast.release.disclosure.public_words import published, treatment
 from holdfast.release.explain import explain
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
@@ -126,7 +128,7 @@ def test_figures_that_are_too_many_to_look_at_are_told(tmp_path, monkeypatch):
 
 def test_figures_are_kept_in_public_words(tmp_path):
     job = tree_job(tmp_path, "[city, [South, S2]]")
-    answers = [table.query.answer(cells) for table, cells in zip(job.tables, tabulate(job), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(job.tables, tabulate(job), strict=True)]
     (kept,) = published(job, answers)
     groups = {tuple(group["columns"]): (group["values"], group["counts"]) for group in kept["groups"]}
     assert groups == {(): ([[]], [270]), ("borough", "zone"): ([["South", "S2"]], [200])}
@@ -141,11 +143,34 @@ def test_records_treated_by_other_rules_are_left_aside(tmp_path):
     assert verify(release(later)).ok
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("[F, M, D]", "[F, M, D, X]"),  # a record with sex X counts in the second job and not in the first
+        ("histogram: sex", "cube: [sex, age]"),  # one without a known age counts in the first and not in the second
+        ("{exact: total}", "{exact: total}, {impossible: F}"),
+    ],
+)
+def test_figures_about_other_kept_records_are_left_aside(tmp_path, change):
+    text = (
+        "data: {name: x, values: {sex: [F, M, D], age: [child, old]}, nulls: drop, outside: drop}\n"
+        "privacy: {epsilon: 1}\ntable: {histogram: sex}\nhold: [nonnegative, {exact: total}]\nmethod: onto\n"
+    )
+    first, same, other = (jobs.job(tmp_path, words) for words in (text, f"{text}# again\n", text.replace(*change)))
+    assert treatment(first) == treatment(same)
+    assert treatment(first) != treatment(other)
+    (kept,) = published(first, [np.array([3, 4, 0])])
+    (found,) = given_away(other, [{**kept, "release": "'First'"}])
+    assert "other rules" in found.notes[0]
+    assert found.ranges is None
+    assert given_away(same, [{**kept, "release": "'First'"}])[0].ranges is not None
+
+
 def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
     release(tree_job(tmp_path, "[North]", name="first"))
     other = dict(released.RECORDS) | {("N1", "North", "F", "child", "X"): 500}
     later = tree_job(tmp_path, "[[North, N1]]", name="second", records=other)
-    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
     (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset), answers)
     assert "contradict" in found.notes[0]
     assert found.rows.size == 0
@@ -155,7 +180,7 @@ def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
 def test_figures_that_cannot_be_looked_at_are_not_called_contradictions(tmp_path):
     release(tree_job(tmp_path, "[North]", name="first"))
     later = tree_job(tmp_path, "[[North, N1]]", name="second")
-    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
     earlier = Ledger(later.spec.ledger_file).figures(later.dataset)
     for group in earlier[0]["groups"]:
         group["counts"] = [2**61 for _ in group["counts"]]
@@ -173,10 +198,10 @@ def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
     # South contradicts the first release; North still stands: with South it determines the city, and with N1 it
     # determines N2. No single table publishes both summands of the city, so that its noise protects nothing.
     later = tree_job(tmp_path, "[South, [North, N1]]", name="third", records=corrected)
-    answers = [table.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
+    answers = [table.layout.query.answer(cells) for table, cells in zip(later.tables, tabulate(later), strict=True)]
     (found,) = given_away(later, Ledger(later.spec.ledger_file).figures(later.dataset), answers)
     assert "contradict" in found.notes[0]
-    assert [str(later.tables[0].query.labels[i]) for i in found.rows] == ["city", "city / North / N2"]
+    assert [str(later.tables[0].layout.query.labels[i]) for i in found.rows] == ["city", "city / North / N2"]
     with pytest.raises(Refused, match="determine 2 other figures "):
         release(later)
 

@@ -132,7 +132,7 @@ def test_time_is_that_of_uneven_counts_in_which_everything_holds(tmp_path):
     assert len(set(leaves.tolist())) == leaves.size
     assert leaves[2] == 0
     assert 100 < leaves.mean() < 2500
-    assert table.constraint.system(table.query.n).violation(counts) is None
+    assert table.holding.all.system(table.layout.query.n).violation(counts) is None
     bounded = tree(table="guess: 500", rest="hold: [consistent, {between: {low: 499, high: 501, at: [zone]}}]")
     (table,) = job(tmp_path, bounded).tables
     assert _uneven(table).tolist() == table.guess.tolist()

@@ -50,14 +50,14 @@ def test_sides_in_a_hierarchy_with_every_method(tmp_path):
     chosen = plan(made).tables[0]
     assert [each.method for each in chosen.comparison] == ["given", "onto", "given-then-onto"]
     assert not any(each.refused for each in chosen.comparison)
-    values = made.tables[0].mechanism.simulate(made.tables[0].query.answer([12, 1, 0, 3, 4]), 100)
+    values = made.tables[0].mechanism.simulate(made.tables[0].layout.query.answer([12, 1, 0, 3, 4]), 100)
     assert ((values[:, 3] == 0) | (values[:, 3] >= 10)).all()
     assert "one of 2 sides holds" in explain(made)["What holds in every table"][0]
 
 
 def test_the_account_lists_the_rules_of_every_side(tmp_path):
     text = sizes("{either: [[nonnegative, {ordered: [small, huge]}], {between: {low: -5, high: -1, at: size}}]}")
-    assert job(tmp_path, text).tables[0].holds["either"] == [
+    assert job(tmp_path, text).tables[0].holding.account["either"] == [
         [
             {"nonnegative": True, "bounds": [], "orders": [[0, 3]], "linear": []},
             {

@@ -44,8 +44,8 @@ def sizes(*rules: str, method: str = "onto", table: str = "") -> str:
 )
 def test_orders_by_name(tmp_path, text, orders):
     made = job(tmp_path, text)
-    assert made.tables[0].holds["orders"] == orders
-    values = made.tables[0].mechanism.simulate(_ordered_truth(made.tables[0].query.n, orders), 40)
+    assert made.tables[0].holding.account["orders"] == orders
+    values = made.tables[0].mechanism.simulate(_ordered_truth(made.tables[0].layout.query.n, orders), 40)
     for chain in orders:
         assert (np.diff(values[:, chain], axis=1) >= 0).all()
     assert f"{len(orders)} ordered rows" in explain(made)["What holds in every table"][0]
@@ -83,9 +83,9 @@ def _ordered_truth(n: int, orders: list[list[int]]) -> np.ndarray:
 )
 def test_weighted_sums_by_name(tmp_path, text, expected):
     made = job(tmp_path, text)
-    assert made.tables[0].holds["linear"] == [expected]
+    assert made.tables[0].holding.account["linear"] == [expected]
     assert "1 weighted sum" in explain(made)["What holds in every table"][0]
-    system = made.tables[0].constraint.system(made.tables[0].query.n)
+    system = made.tables[0].holding.all.system(made.tables[0].layout.query.n)
     row = system.equalities if expected["high"] is not None else system.inequalities
     assert row.count == 1
 

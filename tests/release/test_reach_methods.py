@@ -146,7 +146,7 @@ def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_
         choosing, "counted", lambda mechanism, _: estimated if mechanism.source.system is not None else proved
     )
     made = job(tmp_path, crossed("laplace and delta", "auto", table=""))
-    assert (made.tables[0].method, made.tables[0].chosen.last_resort) == ("onto", False)
+    assert (made.tables[0].chosen.method, made.tables[0].chosen.last_resort) == ("onto", False)
     left_out = next(each for each in made.tables[0].comparison if each.method == "given")
     assert "write method: given to accept that" in left_out.refused
     assert not any(ESTIMATED in caveat for caveat in made.caveats)
@@ -181,7 +181,7 @@ def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkey
         choosing, "counted", lambda mechanism, _: numerical if mechanism.source.system is not None else given
     )
     made = job(tmp_path, crossed("laplace", "auto", table=""))
-    assert (made.tables[0].method, made.tables[0].chosen.last_resort) == ("onto", False)
+    assert (made.tables[0].chosen.method, made.tables[0].chosen.last_resort) == ("onto", False)
     left_out = next(each for each in made.tables[0].comparison if each.method == "given")
     assert "a delta for numerical error" in left_out.refused
 
@@ -237,9 +237,9 @@ def test_whole_noise_made_for_exact_figures_meets_the_budget(tmp_path, law, kind
     found = made.guarantee.rho / 0.2 if kind == "gaussian" else made.guarantee.epsilon / 0.5
     assert 1 - 1e-9 < found <= 1
     assert (made.guarantee.scope, made.guarantee.records, made.guarantee.status) == ("invariant-sharing", 4, "proved")
-    truth = table.query.answer(np.full(5, 10))
+    truth = table.layout.query.answer(np.full(5, 10))
     drawn = table.mechanism.simulate(truth, 50)
-    exact = np.asarray(table.query.tree.depth) < 2
+    exact = np.asarray(table.layout.query.tree.depth) < 2
     assert drawn.dtype == np.int64
     assert (drawn[:, exact] == truth[exact]).all()
     assert np.ptp(drawn[:, ~exact]) > 0

@@ -99,7 +99,7 @@ def test_a_name_that_looks_like_a_pattern_means_the_file_of_this_name(counted, t
     (tmp_path / "zones1.csv").write_text("borough,zone\nNorth,N1\nSouth,S1\n")
     (tmp_path / "zones[1].csv").write_text((tmp_path / "zones.csv").read_text())
     made = job(tmp_path, tree().replace("zones.csv", "'zones[1].csv'"))
-    assert made.tables[0].query.cells == 5
+    assert made.tables[0].layout.query.cells == 5
     folder = tmp_path / "a[b]*?"
     folder.mkdir()
     (folder / "x.csv").write_text("k\nx\n")

@@ -330,7 +330,7 @@ def test_a_disk_that_fills_up_while_writing_keeps_the_charge_and_shows_nothing(t
 
 def test_a_certificate_that_cannot_be_made_costs_nothing(tmp_path, monkeypatch):
     job = released.job(tmp_path)
-    monkeypatch.setitem(job.tables[0].holds, "bounds", [{"rows": [-1], "low": None, "high": None}])
+    monkeypatch.setitem(job.tables[0].holding.account, "bounds", [{"rows": [-1], "low": None, "high": None}])
     with pytest.raises(ValueError, match="rows"):
         release(job)
     assert_nothing_happened(job)

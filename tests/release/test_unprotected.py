@@ -17,7 +17,7 @@ def rows(found: list[Unprotected], why: str) -> set[int]:
 
 def changeable(made, exact: set[int]) -> set[int]:
     """The outputs that some replacement of one record by another changes while it keeps the exact ones."""
-    query, changed = made.tables[0].query, set()
+    query, changed = made.tables[0].layout.query, set()
     unit = np.eye(query.cells, dtype=np.int64)
     answers = [query.answer(cell) for cell in unit]
     for one in answers:
@@ -33,7 +33,7 @@ def test_every_figure_that_no_allowed_change_alters_is_listed(tmp_path, hold):
     text = tree(privacy="epsilon: 1, neighbours: replace-one", rest=f"hold: [consistent, {{{hold}}}]\nmethod: given")
     made = job(tmp_path, text, zones_csv=MANY)
     table = made.tables[0]
-    exact = {row for figure in table.holds["exact"] for (row,) in figure["rows"]}
+    exact = {row for figure in table.holding.account["exact"] for (row,) in figure["rows"]}
     assert rows(table.unprotected, PUBLISHED) == exact
     listed = rows(table.unprotected, PUBLISHED) | rows(table.unprotected, FIXED)
     assert listed == exact | (changeable(made, set()) - changeable(made, exact))

@@ -13,13 +13,12 @@ import holdfast as hf
 import released
 from holdfast.release.certificate.certificate import read_certificate, schema, seal_of
 from holdfast.release.certificate.load import load
-from holdfast.release.certificate.names import disagreement, named_sums
+from holdfast.release.certificate.sums import disagreement, first_unequal, named_sums, totals
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
 from holdfast.release.storage.files import sha256_of
 from holdfast.release.storage.tables import read_parquet, write_table
-from holdfast.release.storage.totals import first_unequal, totals
 
 KINDS = ("hierarchy", "moved", "margins", "contingency", "several")
 

@@ -52,7 +52,7 @@ class Disclosure:
 
     @property
     def undecided(self) -> Ints:
-        """The outputs of which the time that was given did not show whether they are pinned."""
+        """The outputs of which the effort that was allowed did not show whether they are pinned."""
         return np.flatnonzero((self.width > 0) & ~self.varies & ~self.published)
 
     @property
@@ -93,7 +93,8 @@ def pinned(
     understood: cells hold counts). `figures`: the published values, one for each row of the invariants in order, or
     `truth`: the true answers, of which only these figures are read. `earlier`: other releases of the same records as
     (query, invariants, figures), whose cells are the same; what is harmless alone can pin together. `of`: another query
-    of the same cells whose outputs are wanted. `seconds`: how long programs may take where there is no closed form.
+    of the same cells whose outputs are wanted. `seconds`: how much programs may try where there is no closed form,
+    counted in steps that take about so long on an ordinary machine, so that the answer is the same on every machine.
 
     Hierarchies and cubes with one or two families of margins have closed forms. Elsewhere linear programs bound the
     ranges, with proofs in whole numbers, and branch and bound decides what they leave open.
@@ -111,10 +112,11 @@ def pinned(
     return disclosure(known, wanted, float(positive("seconds", seconds)))
 
 
-def disclosure(known: list[Known], wanted: Any, seconds: float, own: list[Known] | None = None) -> Disclosure:
+def disclosure(known: list[Known], wanted: Any, effort: float, own: list[Known] | None = None) -> Disclosure:
     """Return the ranges of a query's outputs given everything known about the same cells.
 
-    `own`: those whose figures count as published; None: all of them. What others publish is then pinned.
+    `effort` is what programs may take. `own`: those whose figures count as published; None: all of them. What others
+    publish is then pinned.
     """
     told = known if own is None else own
     if pinned_trees.accepts(known, wanted):
@@ -128,7 +130,7 @@ def disclosure(known: list[Known], wanted: Any, seconds: float, own: list[Known]
         closed = pinned_margins.cell_ranges(rows, (wanted.n,) if wanted.cube is None else wanted.cube.shape)
     if closed is not None:
         return _closed(*closed, published, wanted)
-    found = pinned_programs.ranges(carried(rows), targets, seconds)
+    found = pinned_programs.ranges(carried(rows), targets, effort)
     single = np.flatnonzero((found.low == found.high) & ~published & (np.diff(targets.indptr) > 1))
     published[_sums_of_figures(targets, figures, single)] = True
     return Disclosure(found.low, found.high, found.attained, found.varies, published, wanted)

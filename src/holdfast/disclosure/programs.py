@@ -9,36 +9,28 @@ from the last one's vertex. Branch and bound decides which outputs are pinned, a
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
-from typing import Any
 
-import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Ints
-from holdfast.disclosure.figures import SAFE, TOO_LARGE, CellRows, Contradiction
+from holdfast.arrays import Bools, Floats, Ints
+from holdfast.disclosure.figures import SAFE, TOO_LARGE, CellRows
+from holdfast.disclosure.solving import TOLERANCE, Answer, Effort, Programs, proved
 from holdfast.disclosure.walk import moves_of, walk
-from holdfast.exact.solver import quiet_solver
 
-#: Multipliers are rounded to fractions with these denominators, one after another.
-DENOMINATORS = (1, 2, 3, 4, 12, 60, 2**20)
 #: Directions tried at first: their vertices attain many ends at once.
 DIRECTIONS = 8
 #: Walks from the first whole table that is found, and searches for tables in which many values differ from it, with
-#: the seconds that each may take.
-WALKS, SEARCHES, SEARCH_TIME = 4, 6, 2.0
-#: The widest range whose ends are settled by branch and bound although it is not pinned, and the part of the time that
-#: all such ranges together may take it to.
-NARROW, NARROW_TIME = 3, 0.25
+#: the effort that each may take.
+WALKS, SEARCHES, SEARCH_EFFORT = 4, 6, 2.0
+#: The widest range whose ends are settled by branch and bound although it is not pinned, and the share of the effort
+#: up to which all such ranges together may take it.
+NARROW, NARROW_SHARE = 3, 0.25
 #: Parts with more cells than this are left with the bounds that were carried from row to row.
 MOST_CELLS = 100_000
-#: Solvers are right within this.
-TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +39,16 @@ class Ranges:
 
     low: Ints
     high: Ints
-    attained: npt.NDArray[np.bool_]
-    varies: npt.NDArray[np.bool_]
+    attained: Bools
+    varies: Bools
 
 
-def ranges(rows: CellRows, targets: sparse.csr_array, seconds: float) -> Ranges:
-    """Return the ranges of the targets (m, cells) over all whole tables; what time leaves open may be too wide."""
-    start = time.monotonic()
+def ranges(rows: CellRows, targets: sparse.csr_array, effort: float) -> Ranges:
+    """Return the ranges of the targets (m, cells) over all whole tables; what the effort leaves open may be too wide.
+
+    `effort` is counted in steps of the solver that take about so many seconds on an ordinary machine.
+    """
+    spent = Effort(effort)
     largest = np.maximum(rows.low, np.where(rows.high < LARGEST, rows.high, 0)).astype(np.float64)
     if any((abs(of.astype(np.float64)) @ largest).max(initial=0.0) >= SAFE for of in (rows.A, rows.G, targets)):
         raise Refused(TOO_LARGE)
@@ -63,7 +58,7 @@ def ranges(rows: CellRows, targets: sparse.csr_array, seconds: float) -> Ranges:
     attained = np.ones(low.size, dtype=bool)
     endless, bottomless, varies = (np.zeros(low.size, dtype=bool) for _ in range(3))
     for block in _blocks(rows, targets):
-        block.solve(start + seconds, start + NARROW_TIME * seconds)
+        block.solve(spent)
         low[block.owners] += np.where(block.low > -LARGEST, block.low, 0)[block.which]
         bottomless[block.owners] |= block.low[block.which] <= -LARGEST
         endless[block.owners] |= block.high[block.which] >= LARGEST
@@ -131,14 +126,12 @@ class _Block:
     high: Ints = field(init=False)
     least_seen: Ints = field(init=False)
     most_seen: Ints = field(init=False)
-    least_real: npt.NDArray[np.float64] = field(init=False)
-    most_real: npt.NDArray[np.float64] = field(init=False)
+    least_real: Floats = field(init=False)
+    most_real: Floats = field(init=False)
     table: Ints | None = field(init=False, default=None)
     moves: sparse.csc_array | None = field(init=False, default=None)
     walks: int = field(init=False, default=0)
-    deadline: float = field(init=False, default=math.inf)
-    solver: Any = field(init=False, default=None)
-    costs: npt.NDArray[np.float64] = field(init=False)
+    programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
         T, rows = self.targets, self.rows
@@ -153,43 +146,37 @@ class _Block:
         self.least_real, self.most_real = np.full(self.low.size, np.inf), np.full(self.low.size, -np.inf)
 
     @property
-    def attained(self) -> npt.NDArray[np.bool_]:
+    def attained(self) -> Bools:
         """Whether both ends were seen in tables (an end without limit needs none), or the range is a single value."""
         below = (self.least_seen <= self.low) | (self.low <= -LARGEST)
         above = (self.most_seen >= self.high) | (self.high >= LARGEST)
         return np.asarray((below & above) | (self.low == self.high))
 
-    def solve(self, deadline: float, first_deadline: float) -> None:
+    def solve(self, effort: Effort) -> None:
         """Find the ranges: vertices in a few directions, a walk, a program for each end, then branch and bound."""
         if self.rows.A.shape[0] + self.rows.G.shape[0] == 0:
             self.least_seen, self.most_seen = self.low.copy(), self.high.copy()  # cells that no figure speaks of
             return
         if self.rows.n > MOST_CELLS:
             return
-        self.deadline = deadline
-        self._load(integer=False)
+        self.programs = Programs(self.rows, effort)
+        self.programs.load(integer=False)
         rng = np.random.default_rng(0)
         for _ in range(DIRECTIONS):
             self._run(rng.normal(size=self.rows.n))
-            if time.monotonic() > deadline:
-                return
         self._walk_from_a_table()
-        self._load(integer=False)
+        self.programs.load(integer=False)
         for sign in (-1, 1):
             for i in range(self.low.size):
-                if time.monotonic() > deadline:
-                    return
-                if self._open(i, sign) and self._improvable(i, sign):
+                if effort.remains() and self._open(i, sign) and self._improvable(i, sign):
                     self._program(i, sign)
-        self._load(integer=True)
+        self.programs.load(integer=True)
         self._move_many()
-        for targets, end in ((self._still(), deadline), (self._narrow(), first_deadline)):
+        for targets, share in ((self._still(), 1.0), (self._narrow(), NARROW_SHARE)):
             for i in targets:
                 for sign in (1, -1):
-                    if time.monotonic() > end:
-                        return
-                    if self._open(i, sign):
-                        self._branch(i, sign, end)
+                    if effort.remains(share) and self._open(i, sign):
+                        self._branch(i, sign)
 
     def _open(self, i: int, sign: int) -> bool:
         """Whether an end (sign 1: the least value) of a range that may be wide is not known to be attained."""
@@ -216,9 +203,8 @@ class _Block:
     def _walk_from_a_table(self) -> None:
         """Find one whole table, and walk from it to many."""
         if self.table is None:
-            self._load(integer=True)
-            self.solver.setOptionValue("mip_max_improving_sols", 1)
-            self._run(np.zeros(self.rows.n))
+            self.programs.load(integer=True)
+            self._run(np.zeros(self.rows.n), any_table=True)
         if self.table is not None:
             self.moves = moves_of(self.rows)
             for _ in range(WALKS):
@@ -240,65 +226,35 @@ class _Block:
         """Search for tables in which many of the values that were never seen to differ are larger, or smaller."""
         for _ in range(SEARCHES):
             still = self._still()
-            if not still or time.monotonic() > self.deadline:
+            if not still:
                 return
             # up where the one value that was seen is the least possible, down elsewhere
             signs = np.where(self.least_seen[still] <= self.low[still], -1.0, 1.0)
             costs = np.asarray(signs @ self.targets[still].astype(np.float64)).ravel()
-            self._start_from_table()
-            self._run(costs, SEARCH_TIME)
+            self._run(costs, SEARCH_EFFORT)
             self._walk()
 
     # --- programs ----------------------------------------------------------------------------------------------
 
-    def _load(self, integer: bool) -> None:
-        rows = self.rows
-        M = sparse.csr_array(sparse.vstack([rows.A, rows.G], format="csr"))
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = rows.n, M.shape[0]
-        program.col_cost_ = self.costs = np.zeros(rows.n)
-        program.col_lower_ = rows.low.astype(np.float64)
-        program.col_upper_ = np.where(rows.high < LARGEST, rows.high.astype(np.float64), np.inf)
-        program.row_lower_ = np.concatenate([rows.b, rows.h]).astype(np.float64)
-        program.row_upper_ = np.concatenate([rows.b.astype(np.float64), np.full(rows.h.size, np.inf)])
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = M.indptr.astype(np.int32)
-        program.a_matrix_.index_ = M.indices.astype(np.int32)
-        program.a_matrix_.value_ = M.data.astype(np.float64)
-        if integer:
-            program.integrality_ = [highspy.HighsVarType.kInteger] * rows.n
-        # only costs change: the last vertex stays a table of reals, and the primal method goes on from it
-        self.solver = quiet_solver() if integer else quiet_solver(presolve="off", simplex_strategy=4)
-        self.solver.passModel(program)
-
-    def _run(self, costs: npt.NDArray[np.float64], seconds: float = math.inf) -> Any:
-        """Solve for these costs, for so long at most and never past the deadline; note the values that are met."""
-        remaining = min(seconds, self.deadline - time.monotonic())
-        self.solver.setOptionValue("time_limit", float(self.solver.getRunTime()) + max(0.01, remaining))
-        changed = np.flatnonzero(costs != self.costs).astype(np.int32)
-        self.costs = costs
-        if changed.size:
-            self.solver.changeColsCost(changed.size, changed, costs[changed])
-        self.solver.run()
-        status = self.solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
-            raise Contradiction
-        values = np.array(self.solver.getSolution().col_value)
-        if values.size == self.rows.n and np.isfinite(values).all():
-            if status == highspy.HighsModelStatus.kOptimal:
-                reached = np.asarray(self.targets @ values).ravel()
+    def _run(self, costs: Floats, most: float = math.inf, any_table: bool = False) -> Answer | None:
+        """Solve for these costs, from the last table where counts must be whole; note the values that are met."""
+        start = self.table if self.programs.integer else None
+        found = self.programs.run(costs, most, start, any_table)
+        if found is not None and found.values.size == self.rows.n and np.isfinite(found.values).all():
+            if found.optimal:
+                reached = np.asarray(self.targets @ found.values).ravel()
                 np.minimum(self.least_real, reached, out=self.least_real)
                 np.maximum(self.most_real, reached, out=self.most_real)
-            self._see(values)
-        return status
+            self._see(found.values)
+        return found
 
-    def _cost(self, i: int, sign: int) -> npt.NDArray[np.float64]:
+    def _cost(self, i: int, sign: int) -> Floats:
         costs = np.zeros(self.rows.n)
         at = slice(self.targets.indptr[i], self.targets.indptr[i + 1])
         costs[self.targets.indices[at]] = sign * self.targets.data[at]
         return costs
 
-    def _see(self, values: npt.NDArray[np.float64]) -> None:
+    def _see(self, values: Floats) -> None:
         """Take a vertex over if it is a table of whole counts that has all figures."""
         near = np.rint(values)
         if np.abs(values - near).max() > TOLERANCE or np.abs(near).max() >= 2.0**53:
@@ -316,60 +272,19 @@ class _Block:
     def _program(self, i: int, sign: int) -> None:
         """Solve for one end, and enter what its multipliers prove."""
         costs = self._cost(i, sign)
-        status = self._run(costs)
-        unbounded = (highspy.HighsModelStatus.kUnbounded, highspy.HighsModelStatus.kUnboundedOrInfeasible)
-        if status in unbounded or status != highspy.HighsModelStatus.kOptimal:
-            return
-        prices = np.array(self.solver.getSolution().row_dual)
-        value = float(self.solver.getObjectiveValue())
-        bound = self._proved(costs.astype(np.int64), prices, math.ceil(value - TOLERANCE))
-        if bound is not None:
-            self._enter(i, sign, bound)
+        found = self._run(costs)
+        if found is not None and found.optimal:
+            hoped = math.ceil(found.value - TOLERANCE)
+            self._enter(i, sign, proved(self.rows, costs.astype(np.int64), found.prices, hoped))
 
-    def _proved(self, cost: Ints, prices: npt.NDArray[np.float64], hoped: int) -> int | None:
-        """Return a whole number that cost·x reaches in every table, as near to the hoped one as the prices prove.
-
-        For prices y (not below 0 for inequalities) cost·x ≥ y·(b, h) + Σ_j min over x_j of (cost − yᵀM)_j x_j.
-        """
-        rows, best = self.rows, None
-        m = rows.A.shape[0]
-        for denominator in DENOMINATORS:
-            scaled = prices * denominator
-            if np.abs(scaled).max(initial=0.0) >= 2.0**40:
-                break
-            y = np.rint(scaled).astype(np.int64)
-            np.maximum(y[m:], 0, out=y[m:])
-            rest = cost * denominator - (rows.A.T @ y[:m] + rows.G.T @ y[m:])
-            if ((rest < 0) & (rows.high >= LARGEST)).any():
-                continue
-            ends = np.where(rest < 0, rows.high, rows.low)
-            parts = (y[:m], rows.b), (y[m:], rows.h), (rest, ends)
-            size = sum(float(np.abs(one).astype(np.float64) @ np.abs(other).astype(np.float64)) for one, other in parts)
-            if size >= 2.0**62:
-                continue
-            total = sum(int(one @ other) for one, other in parts)
-            bound = -(-total // denominator)
-            best = bound if best is None else max(best, bound)
-            if best >= hoped:
-                break
-        return best
-
-    def _enter(self, i: int, sign: int, bound: int) -> None:
-        if sign > 0:
-            self.low[i] = max(self.low[i], bound)
-        else:
-            self.high[i] = min(self.high[i], -bound)
-
-    def _start_from_table(self) -> None:
-        """Tell the solver the last table."""
-        if self.table is not None:
-            known = highspy.HighsSolution()
-            known.col_value = self.table.astype(np.float64).tolist()
-            self.solver.setSolution(known)
-
-    def _branch(self, i: int, sign: int, end: float) -> None:
+    def _branch(self, i: int, sign: int) -> None:
         """Settle one end by branch and bound, whose bounds are those of doubles; refuse figures without a table."""
-        self._start_from_table()
-        status = self._run(self._cost(i, sign), end - time.monotonic())
-        if status == highspy.HighsModelStatus.kOptimal:
-            self._enter(i, sign, math.ceil(float(self.solver.getInfo().mip_dual_bound) - TOLERANCE))
+        found = self._run(self._cost(i, sign))
+        if found is not None and found.optimal:
+            self._enter(i, sign, math.ceil(found.bound - TOLERANCE))
+
+    def _enter(self, i: int, sign: int, bound: int | None) -> None:
+        if bound is not None and sign > 0:
+            self.low[i] = max(self.low[i], bound)
+        elif bound is not None:
+            self.high[i] = min(self.high[i], -bound)

@@ -10,31 +10,35 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.privacy import Guarantee
 from holdfast.release.certificate.certificate import (
-    CENTRAL,
-    DISTRIBUTED,
-    Accounting,
     Certificate,
-    Deployment,
-    Flavour,
     Holds,
-    Implementation,
     Interval,
     Kind,
-    Parameter,
-    PrivacyLoss,
-    Product,
     Protects,
     PublicFile,
     ReleasedFile,
     Software,
     TableCertificate,
-    TrustModel,
     Unprotected,
 )
+from holdfast.release.certificate.registry import (
+    CENTRAL,
+    DISTRIBUTED,
+    Accounting,
+    Deployment,
+    Flavour,
+    Implementation,
+    Parameter,
+    PrivacyLoss,
+    Product,
+    TrustModel,
+)
+from holdfast.release.job.caveats import as_sentence
 from holdfast.release.job.methods import MOVES
 
 if TYPE_CHECKING:
-    from holdfast.release.job.job import Job, Table
+    from holdfast.release.job.job import Job
+    from holdfast.release.job.table import Table
     from holdfast.release.job.unprotected import Unprotected as OpenFigures
 
 
@@ -58,15 +62,15 @@ def table_certificate(
     parquet, csv, measurements = files
     return TableCertificate(
         name=table.name,
-        kind=cast(Kind, table.kind),
-        rows=table.query.n,
-        levels=list(table.levels),
-        columns=list(table.columns),
-        method=table.method,
+        kind=cast(Kind, table.layout.asked.kind),
+        rows=table.layout.query.n,
+        levels=list(table.layout.levels),
+        columns=list(table.layout.columns),
+        method=table.chosen.method,
         ways=ways,
         mechanism=repr(table.mechanism),
         statements=list(statements_of(table)),
-        holds=Holds.model_validate_json(json.dumps(table.holds)),
+        holds=Holds.model_validate_json(json.dumps(table.holding.account)),
         unprotected=[
             Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in (*table.unprotected, *determined)
         ],
@@ -116,6 +120,7 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
     best = job.guarantee
     names = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
     methods = "; ".join(f"{table.name}: {table.mechanism}, computed by {table.ways}" for table in tables)
+    treated = " ".join(as_sentence(words, job.tables) for words in job.caveats)
     moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
     return Deployment(
         product=Product(
@@ -141,7 +146,7 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
             composition=best.because,
         ),
         implementation=Implementation(
-            pre_processing_eda_hyperparameter_tuning=" ".join(f"{_capital(text)}." for text in job.caveats) or "none",
+            pre_processing_eda_hyperparameter_tuning=treated or "none",
             mechanisms=methods,
         ),
     )
@@ -176,7 +181,3 @@ def _parameters(best: Guarantee) -> dict[Parameter, float]:
     if best.rho is not None:
         found["rho"] = best.rho
     return found
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".")

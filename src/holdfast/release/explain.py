@@ -7,9 +7,11 @@ from typing import Any
 
 from holdfast.privacy.words import figure
 from holdfast.release.disclosure.disclosure import so_far
-from holdfast.release.job.job import Job, Table
+from holdfast.release.job.caveats import as_sentence
+from holdfast.release.job.job import Job
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.protecting import in_words, outside_words
+from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 
@@ -28,13 +30,16 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     """
     book = Ledger(job.spec.ledger_file) if ledger is None else ledger
     told = so_far(job, book.figures(job.dataset))
+    outside = outside_words(job.tables, job.guarantee)
     found = {
         "What is asked for": [_asked(job), protected(job)],
         "What the release promises": [str(job.guarantee)],
-        **_protects(job),
+        **_protects(job, outside),
         "What holds in every table": [_held(table) for table in job.tables],
         "What is given away": [*_given_away(job, told), *told],
-        "How the records are treated": [_sentence(words) for words in job.caveats if words not in outside_words(job)],
+        "How the records are treated": [
+            as_sentence(words, job.tables) for words in job.caveats if words not in outside
+        ],
         "How the noise is drawn": [_drawn(table) for table in job.tables],
     }
     others = [str(statement) for statement in job.guarantees[1:]]
@@ -43,16 +48,13 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     return found
 
 
-def _protects(job: Job) -> dict[str, list[str]]:
+def _protects(job: Job, outside: Sequence[str]) -> dict[str, list[str]]:
     """Say by columns how many records must change together, and what stays outside; nothing without exact figures."""
-    found = in_words(job)
+    found = in_words(job.tables)
     if not found:
         return {}
-    return {"How many must change together": [HOW, *found, *map(_sentence, outside_words(job))]}
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."
+    sentences = [as_sentence(words, job.tables) for words in outside]
+    return {"How many must change together": [HOW, *found, *sentences]}
 
 
 def _asked(job: Job) -> str:
@@ -73,7 +75,7 @@ def protected(job: Job) -> str:
 
 
 def _held(table: Table) -> str:
-    account: dict[str, Any] = table.holds
+    account: dict[str, Any] = table.holding.account
     words = [words for key, words in HOLDS.items() if account[key]]
     if account["bounds"]:
         words.append("counts stay within the bounds of the spec")
@@ -86,7 +88,8 @@ def _held(table: Table) -> str:
         words.append(f"one of {sides} sides holds")
     if account["impossible"]:
         words.append(f"{len(account['impossible'])} figures are 0 by definition")
-    return f"{table.name} ({table.kind}, {table.query.n} figures): {', '.join(words) or 'nothing is required'}."
+    what = f"{table.layout.asked.kind}, {table.layout.query.n} figures"
+    return f"{table.name} ({what}): {', '.join(words) or 'nothing is required'}."
 
 
 def _given_away(job: Job, told: Sequence[str]) -> list[str]:
@@ -109,4 +112,4 @@ def _given_away(job: Job, told: Sequence[str]) -> list[str]:
 
 def _drawn(table: Table) -> str:
     known = "".join(f"; {words}" for words in evidence(table.mechanism))
-    return f"{table.name}: {table.noise} noise, method {table.method} ({table.mechanism.method}){known}."
+    return f"{table.name}: {table.chosen.noise} noise, method {table.chosen.method} ({table.mechanism.method}){known}."

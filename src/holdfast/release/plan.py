@@ -18,8 +18,9 @@ from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.job.choosing import Compared
 from holdfast.release.job.errors import NOTHING, SEED
-from holdfast.release.job.job import Job, Table
+from holdfast.release.job.job import Job
 from holdfast.release.job.methods import evidence
+from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
 
@@ -81,7 +82,7 @@ class Plan:
     @property
     def bytes(self) -> int:
         """Memory at the peak beside the records, estimated from the number of figures."""
-        return BASE_BYTES + FIGURE_BYTES * max(table.query.n for table in self.job.tables)
+        return BASE_BYTES + FIGURE_BYTES * max(table.layout.query.n for table in self.job.tables)
 
     @property
     def bytes_per_record(self) -> int:
@@ -150,18 +151,18 @@ def _planned(table: Table) -> TablePlan:
     levels = tuple(
         Level(
             name,
-            int((table.level_of == i).sum()),
-            _noise(table.mechanism, table.level_of == i),
+            int((table.layout.level_of == i).sum()),
+            _noise(table.mechanism, table.layout.level_of == i),
             found.absolute[i],
             found.width[i],
             exact[i],
         )
-        for i, name in enumerate(table.levels)
+        for i, name in enumerate(table.layout.levels)
     )
     return TablePlan(
         table.name,
-        table.kind,
-        table.method,
+        table.layout.asked.kind,
+        table.chosen.method,
         table.mechanism.method,
         levels,
         found.basis,
@@ -178,10 +179,10 @@ def _planned(table: Table) -> TablePlan:
 
 def _exact_levels(table: Table) -> list[bool]:
     """Which levels are published exactly as a whole."""
-    outputs = np.zeros(table.query.n, dtype=bool)
-    for figure in table.holds["exact"]:
+    outputs = np.zeros(table.layout.query.n, dtype=bool)
+    for figure in table.holding.account["exact"]:
         outputs[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
-    return [bool(outputs[table.level_of == i].all()) for i in range(len(table.levels))]
+    return [bool(outputs[table.layout.level_of == i].all()) for i in range(len(table.layout.levels))]
 
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:
@@ -220,8 +221,8 @@ def _uneven(table: Table) -> npt.NDArray[np.int64]:
 
     Where these would violate what must hold, the guess or an empty table.
     """
-    asked, cells = table.layout.asked.guess, table.query.cells
-    otherwise = np.zeros(table.query.n, dtype=np.int64) if table.guess is None else table.guess
+    asked, cells = table.layout.asked.guess, table.layout.query.cells
+    otherwise = np.zeros(table.layout.query.n, dtype=np.int64) if table.guess is None else table.guess
     if isinstance(asked, str) or cells is None:
         return otherwise
     mean = TYPICAL if asked is None else float(asked)
@@ -229,8 +230,8 @@ def _uneven(table: Table) -> npt.NDArray[np.int64]:
     if table.holding.impossible is not None:
         counts[table.holding.impossible] = 0
     try:
-        answer = np.asarray(table.query.answer(counts), dtype=np.int64)
+        answer = np.asarray(table.layout.query.answer(counts), dtype=np.int64)
     except Refused:  # a guess near the limit of whole numbers
         return otherwise
-    held = table.constraint
-    return answer if held is None or held.system(table.query.n).violation(answer) is None else otherwise
+    held = table.holding.all
+    return answer if held is None or held.system(table.layout.query.n).violation(answer) is None else otherwise

@@ -31,6 +31,7 @@ from holdfast.release.certifying import certificate_of, statements_of, table_cer
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.explain import protected
+from holdfast.release.job.methods import MOVES
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
 from holdfast.release.records.tabulate import tabulate
@@ -39,7 +40,8 @@ from holdfast.release.storage.files import publish, refuse_without_room, sha256_
 from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, write_table
 
 if TYPE_CHECKING:
-    from holdfast.release.job.job import Job, Table
+    from holdfast.release.job.job import Job
+    from holdfast.release.job.table import Table
     from holdfast.release.job.unprotected import Unprotected
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
@@ -79,7 +81,7 @@ class Run:
         """Give a folder to write to, after everything public that can be refused was."""
         if self.job.spec.distributed is not None:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
-            raise self.job.spec.error(("distributed",), sentence)
+            raise self.job.spec.at["distributed"].refuse(sentence)
         with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
             self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
             _rehearse(self, place)
@@ -138,7 +140,7 @@ def release(
         step("counting")
         with told("the records cannot be counted"):
             cells = tabulate(job, source)
-        answers = [table.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
+        answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
         earlier = run.ledger.figures(job.dataset)
         disclosed = given_away(job, earlier, answers if exact else None)
@@ -182,9 +184,11 @@ def _rehearse(run: Run, place: Path) -> None:
 
 def _expected_bytes(table: Table) -> int:
     """Guess from the public names how many bytes the files of a table have, rather too many than too few."""
-    rows = slice(None, None, -(-table.query.n // SAMPLE))
-    per_row = sum(np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in table.columns.values())
-    return int(table.query.n * (2 * per_row + FIGURES_OF_ROW))
+    rows = slice(None, None, -(-table.layout.query.n // SAMPLE))
+    per_row = sum(
+        np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in table.layout.columns.values()
+    )
+    return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW))
 
 
 @contextmanager
@@ -260,11 +264,11 @@ def _write_table(
     """Write the files of a table; return what is certified about it, and its columns."""
     names = f"{prefix}table.parquet", f"{prefix}table.csv"
     interval, (low, high) = _interval(drawn)
-    values = drawn.values if table.holds["whole"] else drawn.values.astype(np.float64)
-    written = {**table.columns, **dict(zip(FIGURES, (values, low, high), strict=True))}
+    values = drawn.values if table.holding.account["whole"] else drawn.values.astype(np.float64)
+    written = {**table.layout.columns, **dict(zip(FIGURES, (values, low, high), strict=True))}
     write_table(written, place / names[0], place / names[1])
     measured = None
-    if table.onto and drawn.measurements is not None:
+    if table.chosen.method in MOVES and drawn.measurements is not None:
         measured = f"{prefix}measurements.parquet"
         variances = np.asarray(table.mechanism.base.law.variances)
         rows = np.flatnonzero(np.isfinite(variances))

@@ -25,6 +25,11 @@ from holdfast.randomness import seeded
 
 #: Entries of dense work arrays kept at once while variances are computed.
 CHUNK = 1 << 22
+#: Rows up to which the inverse of their products is computed where there are many outputs, and the share of a variance
+#: below which what is left of it comes from rounding: the output is determined.
+MOST_INVERTED, NOTHING = 2_000, 1e-10
+#: Values that are simulated in all for quantiles, about, and the least number of draws, which 95 % intervals need.
+MOST_DRAWN, FEWEST = 1 << 26, 1_500
 
 
 def accepts(problem: Problem) -> bool:
@@ -95,7 +100,10 @@ def spread(problem: Problem, law: Independent) -> Spread:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
 
     def study() -> npt.NDArray[np.float64]:
-        return move(problem, law.measured_draw(STUDY, seeded(0)))
+        size, stream = int(np.clip(MOST_DRAWN // problem.n, FEWEST, STUDY)), seeded(0)
+        step = size if size == STUDY else max(1, CHUNK // problem.n)
+        drawn = [move(problem, law.measured_draw(min(step, size - at), stream)) for at in range(0, size, step)]
+        return np.concatenate(drawn)
 
     return Spread(errors, variance_of, simulated_quantiles(study), measured=True)
 
@@ -112,6 +120,8 @@ def _transposed(problem: Problem, columns: npt.NDArray[np.float64]) -> npt.NDArr
 def _output_variances(problem: Problem, variances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """diag(PΣPᵀ); outputs that are alike (equal columns of A, spreads and variances) share one value."""
     classes, member = problem.space.alike(problem.spreads, variances)
+    if len(classes) * problem.n > CHUNK and problem.space.rank <= MOST_INVERTED and np.isfinite(problem.spreads).all():
+        return _by_inverse(problem, variances)
     result = np.empty(len(classes))
     step = max(1, CHUNK // max(1, problem.n))
     for start in range(0, len(classes), step):
@@ -120,3 +130,23 @@ def _output_variances(problem: Problem, variances: npt.NDArray[np.float64]) -> n
         units[chosen, np.arange(len(chosen))] = 1.0
         result[start : start + step] = (_transposed(problem, units) ** 2 * variances[:, None]).sum(axis=0)
     return np.asarray(result[member])
+
+
+def _by_inverse(problem: Problem, variances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """diag(PΣPᵀ) from the inverse of the products of the rows, which is small where there are few rows.
+
+    With unit rows U, G = UUᵀ and spreads V, P = I − V^½UᵀG⁻¹UV^−½; entry i is Σ_i(1 − 2q_i) + V_i m_i for
+    q_i = u_iᵀG⁻¹u_i, m_i = u_iᵀG⁻¹(U V⁻¹Σ Uᵀ)G⁻¹u_i and the column u_i of U.
+    """
+    columns = sparse.csr_array(problem.sound.unit.T)
+    inverse = problem.sound.solve(np.eye(columns.shape[1]))
+    shares = variances / problem.spreads
+    middle = inverse @ (columns.T @ sparse.diags_array(shares) @ columns).toarray() @ inverse
+    result = np.empty(problem.n)
+    step = max(1, CHUNK // columns.shape[1])
+    for start in range(0, problem.n, step):
+        at = slice(start, start + step)
+        own = sparse.csr_array(columns[at])
+        q, m = (np.asarray(own.multiply(own @ matrix).sum(axis=1)).ravel() for matrix in (inverse, middle))
+        result[at] = variances[at] * (1 - 2 * q) + problem.spreads[at] * m
+    return np.where(result > NOTHING * variances, result, 0.0)

@@ -31,8 +31,9 @@ from holdfast.release.agents.secret import commitment, common_mark, identity, no
 from holdfast.release.certificate.verify import verify
 from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.disclosure.public_words import published
-from holdfast.release.job.job import Job, Table
+from holdfast.release.job.job import Job
 from holdfast.release.job.slices import in_units, shared_noise
+from holdfast.release.job.table import Table
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import Run, told, write_release
@@ -81,7 +82,7 @@ def agent(
     run = replace(Run.of(job, folder, ledger), identity=release)
     step("counting")
     with told("the records cannot be counted"):
-        answer = table.query.answer(tabulate(*_counted(job, source))[0])
+        answer = table.layout.query.answer(tabulate(*_counted(job, source))[0])
     if answer[(division.owner >= 0) & (division.owner != division.number(name))].any():
         raise Refused(f"some record does not belong to agent {name!r}: give every agent its own records only")
     truth = answer[outputs]
@@ -124,7 +125,7 @@ def gather(
     table, division = _divided(job)
     step("reading the slices")
     slices = _read_all(job, table, division, folders)
-    values = joined(table.query, division, [slices[name].steps for name in division.names])
+    values = joined(table.layout.query, division, [slices[name].steps for name in division.names])
     first = next(iter(slices.values()))
     run = replace(Run.of(job, output, ledger), identity=first.release)
     if not run.charged:
@@ -136,7 +137,7 @@ def gather(
     earlier = run.ledger.figures(job.dataset)
     disclosed = given_away(job, earlier, [whole] if exact else None)
     mechanism = table.mechanism
-    drawn = Release(whole, table.guarantees, table.query, mechanism.method, mechanism.unit_spread)
+    drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.unit_spread)
     with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:
         step("writing")
         write_release(run, [drawn], place, disclosed)
@@ -201,8 +202,8 @@ def _texts(job: Job, about: dict[str, str], values: npt.NDArray[Any]) -> dict[st
     table, division = _divided(job)
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow([*table.columns, "value"])
-    columns = [column[division.outputs(about["agent"])].tolist() for column in table.columns.values()]
+    writer.writerow([*table.layout.columns, "value"])
+    columns = [column[division.outputs(about["agent"])].tolist() for column in table.layout.columns.values()]
     writer.writerows(zip(*columns, map(repr, values.tolist()), strict=True))
     sheet["sha256"] = hashlib.sha256(rows.getvalue().encode()).hexdigest()
     return {VALUES: rows.getvalue(), SHEET: json.dumps(sheet, ensure_ascii=False, indent=1) + "\n"}
@@ -285,8 +286,10 @@ def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path)
     if name not in division.names:
         raise Refused(f"the slice in {place} is of an agent that the spec does not name: leave it out")
     outputs = division.outputs(name)
-    named = [["" if text is None else str(text) for text in column[outputs]] for column in table.columns.values()]
-    if header != [*table.columns, "value"] or [row[:-1] for row in rows] != [
+    named = [
+        ["" if text is None else str(text) for text in column[outputs]] for column in table.layout.columns.values()
+    ]
+    if header != [*table.layout.columns, "value"] or [row[:-1] for row in rows] != [
         list(row) for row in zip(*named, strict=True)
     ]:
         raise Refused(f"the slice in {place} has not the rows of agent {name!r}: ask for it again")

@@ -10,21 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    ValidationError,
-    WithJsonSchema,
-)
+from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
-from holdfast.privacy import Guarantee
-from holdfast.privacy.guarantee import SCHEMA as GUARANTEE_SCHEMA
+from holdfast.release.certificate.registry import Deployment, Parameter
+from holdfast.release.certificate.statement import Model, Statement
 from holdfast.version import __version__
 
 #: Version of the JSON form, and the name of its file.
@@ -39,77 +31,7 @@ NUMBER = r"^-?[0-9]+(/[1-9][0-9]*)?$"
 HASH = r"^sha256:[0-9a-f]{64}$"
 
 
-class Model(BaseModel):
-    """Read strictly: unknown keys and other types are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
-
-
-_GUARANTEE_SCHEMA: dict[str, Any] = {
-    "title": "Guarantee",
-    "type": "object",
-    "description": "One privacy statement.",
-    "properties": {
-        "schema": {"const": GUARANTEE_SCHEMA},
-        "epsilon": {"anyOf": [{"type": "number", "minimum": 0}, {"const": "infinity"}, {"type": "null"}]},
-        "delta": {"type": "number", "minimum": 0, "maximum": 1},
-        "rho": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
-        "mu": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
-        "orders": {"enum": ["all", "integer"]},
-        "neighbours": {
-            "type": "object",
-            "properties": {
-                "kind": {"enum": ["add-remove", "replace-one"]},
-                "records": {"type": "integer", "minimum": 1},
-            },
-            "required": ["kind", "records"],
-            "additionalProperties": False,
-        },
-        "scope": {"enum": ["all", "subspace", "invariant-sharing"]},
-        "status": {"enum": ["proved", "estimated"]},
-        "because": {"type": "string"},
-        "unprotected": {"type": "array", "items": {"type": "string"}},
-        "numerical_delta": {"type": "number", "minimum": 0, "maximum": 1},
-        "caveats": {"type": "array", "items": {"type": "string"}},
-        "exact": {"type": "boolean"},
-        "assumes": {"type": "array", "items": {"type": "string"}},
-    },
-    "additionalProperties": False,
-}
-#: Older statements do not say what they assume.
-_GUARANTEE_SCHEMA["required"] = [name for name in _GUARANTEE_SCHEMA["properties"] if name != "assumes"]
-#: Written only where the loss law of the noise is known: kinds of difference as [[|d|, σ² as a fraction, outputs], …].
-_GUARANTEE_SCHEMA["properties"]["losses"] = {
-    "type": "array",
-    "items": {
-        "type": "array",
-        "items": {
-            "type": "array",
-            "prefixItems": [
-                {"type": "integer", "minimum": 1},
-                {"type": "string", "pattern": "^[0-9]+(/[1-9][0-9]*)?$"},
-                {"type": "integer", "minimum": 1},
-            ],
-            "minItems": 3,
-            "maxItems": 3,
-        },
-    },
-}
-
-
-def _statement(value: Any) -> Guarantee:
-    return value if isinstance(value, Guarantee) else Guarantee.from_json(value)
-
-
-#: A guarantee inside the certificate, in its own JSON form.
-Statement = Annotated[
-    Guarantee,
-    PlainValidator(_statement),
-    PlainSerializer(lambda guarantee: guarantee.as_mapping()),
-    WithJsonSchema(_GUARANTEE_SCHEMA),
-]
 Kind = Literal["hierarchy", "histogram", "cube"]
-Parameter = Literal["epsilon", "delta", "rho"]
 Row = Annotated[int, Field(ge=0)]
 Number = Annotated[str, Field(pattern=NUMBER)]
 
@@ -211,9 +133,9 @@ class Holds(Model):
     whole: bool
     sums: list[tuple[Row, list[Row]]] | Parents
     bounds: list[Bound]
-    orders: list[list[Row]] = []
-    linear: list[Sum] = []
-    either: list[list[Side]] = []
+    orders: list[list[Row]] = Field(default=[])
+    linear: list[Sum] = Field(default=[])
+    either: list[list[Side]] = Field(default=[])
     impossible: list[Row]
     exact: list[Figure]
 
@@ -246,74 +168,6 @@ class TableCertificate(Model):
     csv: Annotated[str, Field(pattern=FILE_NAME)]
     measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
-
-
-class Product(Model):
-    """Registry: what was made."""
-
-    name: str
-    data_product_type: str
-    description: str
-    publication_date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-
-
-class Flavour(Model):
-    """Registry: which kind of privacy."""
-
-    name: Literal["Pure DP", "Approximate DP", "Zero-concentrated DP"]
-    input_metric: str
-    bound_on_input_distance: int
-    output_measure: str
-    bound_on_output_distance: str
-    data_domain: str
-    unprotected_quantities: str
-
-
-class PrivacyLoss(Model):
-    """Registry: how much, and about whom."""
-
-    privacy_unit: str
-    privacy_unit_description: str
-    privacy_parameters: dict[Parameter, float]
-    privacy_parameters_description: str
-
-
-Trust = Literal["Central", "Distributed: agents share a secret; it holds against outsiders, not against an agent"]
-CENTRAL, DISTRIBUTED = get_args(Trust)
-
-
-class TrustModel(Model):
-    """Registry: who is trusted with what."""
-
-    model_name: Trust
-    release_type: Literal["One release"] = "One release"
-    data_source_type: Literal["Static"] = "Static"
-    access_type: Literal["Non-interactive"] = "Non-interactive"
-
-
-class Accounting(Model):
-    """Registry: what is added up, and what happens after the noise."""
-
-    post_processing: str
-    composition: str
-
-
-class Implementation(Model):
-    """Registry: what ran."""
-
-    pre_processing_eda_hyperparameter_tuning: str
-    mechanisms: str
-
-
-class Deployment(Model):
-    """An entry of the OpenDP deployments registry, as far as a release can fill it in."""
-
-    product: Product
-    dp_flavor: Flavour
-    privacy_loss: PrivacyLoss
-    model: TrustModel
-    accounting: Accounting
-    implementation: Implementation
 
 
 class Software(Model):

@@ -28,11 +28,10 @@ from holdfast.release.certificate.certificate import (
     TableCertificate,
     read_certificate,
 )
-from holdfast.release.certificate.names import disagreement, named_sums
+from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.storage.files import sha256_of
 from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
-from holdfast.release.storage.totals import TOLERANCE, Values, first_unequal, totals
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.ledger import Ledger

@@ -40,12 +40,13 @@ from holdfast.release.disclosure.public_words import (
 from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, Unprotected, in_words, listed
 
 if TYPE_CHECKING:
-    from holdfast.release.job.job import Job, Table
+    from holdfast.release.job.job import Job
+    from holdfast.release.job.table import Table
 
 
-#: Seconds that programs may take for one table.
-SECONDS = 60.0
-#: Sets of earlier figures that are tried one by one where not all agree, and the seconds programs may take for each.
+#: What programs may try for one table: steps of the solver that take about a minute on an ordinary machine.
+EFFORT = 60.0
+#: Sets of earlier figures that are tried one by one where not all agree, and what programs may try for each.
 TRIES, TRIAL = 60, 1.0
 #: Outputs that a sentence names, and how far a figure may vary to be called narrow.
 NAMED, NARROW = 12, 2
@@ -84,14 +85,16 @@ class GivenAway:
 
     @property
     def open(self) -> Ints:
-        """The outputs that may be determined: the time did not suffice to tell."""
+        """The outputs that may be determined: the effort did not suffice to tell."""
         return np.zeros(0, dtype=np.int64) if self.ranges is None else self.ranges.undecided
 
     @property
     def entries(self) -> tuple[Unprotected, ...]:
         """What was published before or is determined, level by level."""
-        earlier = [each for release, rows in self.before for each in listed(self.table, rows, BEFORE.format(release))]
-        return (*earlier, *listed(self.table, self.rows, DETERMINED))
+        earlier = [
+            each for release, rows in self.before for each in listed(self.table.layout, rows, BEFORE.format(release))
+        ]
+        return (*earlier, *listed(self.table.layout, self.rows, DETERMINED))
 
     @property
     def words(self) -> list[str]:
@@ -143,7 +146,7 @@ def _published_before(table: Table, earlier: Sequence[Figures]) -> tuple[tuple[s
 
 
 def _own(table: Table, truth: npt.NDArray[Any]) -> Known:
-    return Known(table.query, system_of(table), exact_values(table, truth))
+    return Known(table.layout.query, system_of(table), exact_values(table, truth))
 
 
 def _ranges(
@@ -155,7 +158,7 @@ def _ranges(
     own = [*_structural(table), *exact]
     known = [*own, *beside]
     try:
-        found = _disclosed(table, [*known, *before], own, SECONDS)
+        found = _disclosed(table, [*known, *before], own, EFFORT)
     except Refused as refusal:
         if not before:
             raise
@@ -169,7 +172,7 @@ def _ranges(
     for still in (kept, []):
         if not any(each.figures.size for each in (*known, *still)):
             return GivenAway(table, None, aside)
-        found = _disclosed(table, [*known, *still], own, SECONDS)
+        found = _disclosed(table, [*known, *still], own, EFFORT)
         if isinstance(found, Disclosure):
             return GivenAway(table, found, aside)
     raise found
@@ -187,7 +190,7 @@ def _with_joint_cells(found: GivenAway, exact: list[Known], others: list[Known],
     own = [joint.lifted(each) for each in (*_structural(found.table), *exact)]
     known = [*own, *(joint.lifted(each) for each in others), *joint.figures]
     try:
-        more = _disclosed(found.table, known, own, SECONDS, joint)
+        more = _disclosed(found.table, known, own, EFFORT, joint)
     except Refused as refusal:
         return replace(found, notes=(*found.notes, f"figures about other columns are summed alone: {refusal}"))
     if isinstance(more, Contradiction):
@@ -198,35 +201,35 @@ def _with_joint_cells(found: GivenAway, exact: list[Known], others: list[Known],
         more.attained,
         more.varies,
         found.ranges.published,
-        found.table.query,
+        found.table.layout.query,
     )
     return replace(found, ranges=narrower)
 
 
 def _disclosed(
-    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None = None
+    table: Table, known: list[Known], own: list[Known], effort: float, joint: Joint | None = None
 ) -> Disclosure | Contradiction:
     """Return the ranges, or the refusal of figures that contradict each other; only those of `own` are published."""
     if any(each.system.branches for each in known):
-        return _on_any_side(table, known, own, seconds, joint)
+        return _on_any_side(table, known, own, effort, joint)
     plain = [replace(each, system=replace(each.system, branches=())) for each in own]
     try:
-        return disclosure(known, table.query if joint is None else joint.query, seconds, plain)
+        return disclosure(known, table.layout.query if joint is None else joint.query, effort, plain)
     except Contradiction as refusal:
         return refusal
 
 
 def _on_any_side(
-    table: Table, known: list[Known], own: list[Known], seconds: float, joint: Joint | None
+    table: Table, known: list[Known], own: list[Known], effort: float, joint: Joint | None
 ) -> Disclosure | Contradiction:
     """Join the ranges of those sides of a union that the figures allow; what is published does not depend on them."""
     either = next(each for each in known if each.system.branches)
     others = [each for each in known if each is not either]
     plain = replace(either, system=replace(either.system, branches=()))
-    outside = _disclosed(table, [*others, plain], own, seconds, joint)
+    outside = _disclosed(table, [*others, plain], own, effort, joint)
     if isinstance(outside, Contradiction):
         return outside
-    each = seconds / len(either.system.branches)
+    each = effort / len(either.system.branches)
     sides = [
         _disclosed(table, [*others, replace(either, system=side)], own, each, joint) for side in either.system.branches
     ]
@@ -264,8 +267,12 @@ def _halves(known: Known) -> list[Known]:
 
 def _structural(table: Table) -> list[Known]:
     """What holds in the table for every dataset."""
-    rules: Constraint | None = None if table.constraint is None else table.constraint.structural
-    return [] if rules is None else [Known(table.query, rules.system(table.query.n), np.zeros(0, dtype=np.int64))]
+    rules: Constraint | None = None if table.holding.all is None else table.holding.all.structural
+    return (
+        []
+        if rules is None
+        else [Known(table.layout.query, rules.system(table.layout.query.n), np.zeros(0, dtype=np.int64))]
+    )
 
 
 def foretold(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
@@ -274,7 +281,7 @@ def foretold(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
     Figures that other tables or earlier releases publish exactly, sums of them, and what no number of records alters
     while the table's own exact figures stay.
     """
-    own = published(job, [np.zeros(table.query.n, dtype=np.int64) for table in job.tables])
+    own = published(job, [np.zeros(table.layout.query.n, dtype=np.int64) for table in job.tables])
     alike = [each for each in earlier if each["treatment"] == treatment(job)]
     result = []
     for table in job.tables:
@@ -294,7 +301,7 @@ def _exact_outputs(table: Table) -> Ints | None:
     """The outputs that are exact figures of the table or sums of them; None where an empty table is not allowed."""
     if not table.holding.exact:
         return np.zeros(0, dtype=np.int64)
-    own = [*_structural(table), _own(table, np.zeros(table.query.n, dtype=np.int64))]
+    own = [*_structural(table), _own(table, np.zeros(table.layout.query.n, dtype=np.int64))]
     try:
         found = _disclosed(table, own, own, TRIAL)
     except Refused:
@@ -314,7 +321,7 @@ def refuse_foretold(job: Job, earlier: Sequence[Figures]) -> None:
 
 
 def _named(table: Table, rows: Ints) -> str:
-    return ", ".join(map(str, listed(table, rows, SUMMED)))
+    return ", ".join(map(str, listed(table.layout, rows, SUMMED)))
 
 
 def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
@@ -327,7 +334,7 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
     for each in found:
         if each.rows.size:
             count = f"{each.rows.size} other figure{'s' if each.rows.size > 1 else ''}"
-            sums = listed(each.table, np.intersect1d(each.rows, each.sums), SUMMED)
+            sums = listed(each.table.layout, np.intersect1d(each.rows, each.sums), SUMMED)
             named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
             raise Refused(
                 f"the exact figures determine {count} of the table {each.table.name!r}{named}, whatever epsilon says: "
@@ -336,7 +343,7 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
         if each.open.size:
             raise Refused(
                 f"whether the exact figures determine {each.open.size} other figures of the table {each.table.name!r} "
-                f"could not be told in {SECONDS:.0f} seconds: {REMEDY}; nothing was charged or drawn"
+                f"could not be told within the limits of the search: {REMEDY}; nothing was charged or drawn"
             )
 
 
@@ -346,7 +353,7 @@ def in_sentences(found: GivenAway) -> list[str]:
     sentences += [f"{words}." for words in in_words(found.table.name, replace(found, ranges=None).entries)]
     if found.ranges is None:
         return sentences
-    ranges, labels = found.ranges, found.table.query.labels
+    ranges, labels = found.ranges, found.table.layout.query.labels
     if found.rows.size:
         shown = ", ".join(f"{labels[i]} = {ranges.low[i]}" for i in found.rows[:NAMED].tolist())
         more = f" and {found.rows.size - NAMED:,} more" if found.rows.size > NAMED else ""

@@ -37,7 +37,7 @@ from holdfast.release.disclosure.public_words import (
 from holdfast.release.table.public import Texts
 
 if TYPE_CHECKING:
-    from holdfast.release.job.job import Table
+    from holdfast.release.job.table import Table
 
 #: Tables with more cells than this are looked at only where their own closed form applies.
 MOST_CELLS = 2_000_000
@@ -114,11 +114,11 @@ def _read(table: Table, figures: Figures) -> Readings:
             counts = np.array(read["counts"], dtype=np.int64)
             outputs = matches(outputs_of(table, read["columns"]), wanted)
             if len({row for _, row in outputs}) == len(wanted):
-                found.append(_rows(table.query, outputs, counts))
+                found.append(_rows(table.layout.query, outputs, counts))
                 if number < len(figures["groups"]):
                     rows.append(single(outputs))
-            elif int(table.query.cells or 0) <= MOST_CELLS:
-                count = int(table.query.cells or 0)
+            elif int(table.layout.query.cells or 0) <= MOST_CELLS:
+                count = int(table.layout.query.cells or 0)
                 cells = matches(enumerate(_rows_of(_cell_columns(table, read["columns"]), count)), wanted)
                 found.append(_rows(histogram(count), cells, counts))
             else:
@@ -148,14 +148,14 @@ def matches(named: Iterable[tuple[int, tuple[Any, ...]]], wanted: dict[tuple[str
 
 def outputs_of(table: Table, columns: Sequence[str]) -> list[tuple[int, tuple[Any, ...]]]:
     """The outputs that sum over all columns but these, with their values; a level of a hierarchy brings those above."""
-    own = np.ones(table.query.n, dtype=bool)
+    own = np.ones(table.layout.query.n, dtype=bool)
     levels = () if table.layout.tree is None else table.layout.tree.levels
     above = levels[: max((levels.index(name) for name in columns if name in levels), default=-1) + 1]
     for name in named_columns(table):
-        own &= (table.columns[name] != None) == (name in columns or name in above)  # noqa: E711
+        own &= (table.layout.columns[name] != None) == (name in columns or name in above)  # noqa: E711
     found = np.flatnonzero(own)
     return list(
-        zip(found.tolist(), _rows_of([table.columns[name][found] for name in columns], found.size), strict=True)
+        zip(found.tolist(), _rows_of([table.layout.columns[name][found] for name in columns], found.size), strict=True)
     )
 
 
@@ -175,10 +175,10 @@ def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
     if table.layout.tree is not None:
         tree, by = table.layout.tree, table.layout.by
         leaves = (tree.leaves[:, None] * by + np.arange(by)).ravel()
-        return [table.columns[name][leaves] for name in columns]
-    points = np.indices([key.size for key in table.keys]).reshape(len(table.keys), -1)
+        return [table.layout.columns[name][leaves] for name in columns]
+    points = np.indices([key.size for key in table.layout.keys]).reshape(len(table.layout.keys), -1)
     axes = [table.layout.names.index(name) for name in columns]
-    return [table.keys[a].values[-1][points[a]] for a in axes]
+    return [table.layout.keys[a].values[-1][points[a]] for a in axes]
 
 
 def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | None:
@@ -209,7 +209,7 @@ class Joint:
 def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
     """Join a table with figures about other columns; None where sums over these tell all, or why it cannot be done."""
     several = list(several)
-    small = int(table.query.cells or 0) <= MOST_JOINED
+    small = int(table.layout.query.cells or 0) <= MOST_JOINED
     used = {name for figures in several for group in all_groups(figures) for name in group["columns"]}
     own = relations(table, None if small else used)
     groups: list[tuple[Group, list[Relation] | None]] = []
@@ -238,7 +238,7 @@ def joint_cells(table: Table, several: Iterable[Figures]) -> Joint | str | None:
         at, row = places(relation, group["columns"], wanted)
         entries = list(zip(at.tolist(), row.tolist(), strict=True))
         found.append(_rows(histogram(len(relation[1])), entries, np.array(group["counts"], dtype=np.int64)))
-    return Joint(_lifted(table.query, cell), cell, tuple(each for each in found if each is not None))
+    return Joint(_lifted(table.layout.query, cell), cell, tuple(each for each in found if each is not None))
 
 
 def _names(domain: list[Relation], own: list[Relation]) -> dict[str, str]:

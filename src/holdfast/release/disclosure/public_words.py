@@ -7,6 +7,7 @@ figure without the column.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ from holdfast.disclosure.figures import Known
 from holdfast.release.table.public import Texts
 
 if TYPE_CHECKING:
-    from holdfast.release.job.job import Job, Table
+    from holdfast.release.job.job import Job
+    from holdfast.release.job.table import Table
 
 #: One table's figures in plain values: its name, how its records were treated, groups of figures with one set of
 #: columns each, groups of nodes of a hierarchy that these determine, and its domain.
@@ -36,19 +38,40 @@ MOST_LEAVES = 5_000
 
 
 def treatment(job: Job) -> str:
-    """Say which records are counted: figures are about the same records only where this is the same."""
+    """Say which records are counted: figures are about the same records only where this is the same.
+
+    Where records are not refused, it is the public values of all tables that decide which of them are kept.
+    """
     data, unit = job.spec.data, job.spec.privacy.unit
-    parts: dict[str, Any] = {"unit": None if unit is None else unit.model_dump(mode="json")}
+    parts: dict[str, Any] = {"unit": None}
+    if unit is not None:
+        parts["unit"] = unit.model_dump(mode="json") | {"column": job.spec.person}
     if data.nulls.rule != "refuse" or data.outside.rule != "refuse":
         parts |= {"nulls": data.nulls.model_dump(mode="json"), "outside": data.outside.model_dump(mode="json")}
-        parts["public_files"] = sorted(job.public_files.values())
+        parts["kept"] = _which_fit(job.tables)
     return json.dumps(parts, sort_keys=True)
+
+
+def _which_fit(tables: Sequence[Table]) -> str:
+    """The hash of what records must have to be counted: values that each table knows, in cells that are possible."""
+    wanted = set()
+    for table in tables:
+        keys, impossible = table.layout.keys, table.holding.impossible
+        for key in keys:
+            wanted.add(json.dumps([key.columns, sorted(key.positions)]))
+        if impossible is not None:
+            points = np.unravel_index(np.flatnonzero(impossible), [key.size for key in keys])
+            texts = [texts[point].tolist() for key, point in zip(keys, points, strict=True) for texts in key.values]
+            columns = [column for key in keys for column in key.columns]
+            wanted.add(json.dumps(["none of", columns, sorted(zip(*texts, strict=True))]))
+    return hashlib.sha256(json.dumps(sorted(wanted)).encode()).hexdigest()
 
 
 def published(job: Job, answers: Sequence[npt.NDArray[Any]]) -> list[Figures]:
     """Return the exact figures of every table, read from the true answers."""
+    treated = treatment(job)
     return [
-        _in_words(table, exact_values(table, truth), treatment(job))
+        _in_words(table, exact_values(table, truth), treated)
         for table, truth in zip(job.tables, answers, strict=True)
         if table.holding.exact
     ]
@@ -75,14 +98,14 @@ def exact_values(table: Table, truth: npt.NDArray[Any]) -> Ints:
 
 def system_of(table: Table) -> Any:
     """Everything that must hold in a table."""
-    assert table.constraint is not None
-    return table.constraint.system(table.query.n)
+    assert table.holding.all is not None
+    return table.holding.all.system(table.layout.query.n)
 
 
 def named_columns(table: Table) -> list[str]:
     """The columns of the records that address the table's cells."""
     left_out = ("level", table.layout.asked.root)
-    return [name for name in table.columns if name not in left_out]
+    return [name for name in table.layout.columns if name not in left_out]
 
 
 def with_leaves(table: Table, used: set[str]) -> set[str]:
@@ -114,12 +137,13 @@ def relations(table: Table, used: set[str] | None = None) -> list[Relation]:
     names = named_columns(table)
     parts: list[tuple[tuple[str, ...], list[Texts]]]
     if tree is None:
-        parts = [((name,), [table.keys[a].values[-1]]) for a, name in enumerate(table.layout.names)]
+        parts = [((name,), [table.layout.keys[a].values[-1]]) for a, name in enumerate(table.layout.names)]
     else:
         levels = tuple(name for name in names if name in tree.levels)
-        parts = [(levels, [table.columns[name][tree.leaves * by] for name in levels])]
+        parts = [(levels, [table.layout.columns[name][tree.leaves * by] for name in levels])]
         parts += [
-            ((name,), [key.values[-1]]) for name, key in zip(table.layout.asked.categories, table.keys[1:], strict=True)
+            ((name,), [key.values[-1]])
+            for name, key in zip(table.layout.asked.categories, table.layout.keys[1:], strict=True)
         ]
     found = []
     for columns, texts in parts:
@@ -136,11 +160,11 @@ def _implied(table: Table, values: Ints) -> tuple[Ints, Ints]:
     A node is a sum where all below it are known, a difference where all beside it are, and 0 below a 0.
     """
     none = np.zeros(0, dtype=np.int64)
-    known = [Known(table.query, system_of(table), values)]
-    if not pinned_trees.accepts(known, table.query):
+    known = [Known(table.layout.query, system_of(table), values)]
+    if not pinned_trees.accepts(known, table.layout.query):
         return none, none
     try:
-        low, high = pinned_trees.ranges(known, table.query)
+        low, high = pinned_trees.ranges(known, table.layout.query)
     except Refused:
         return none, none
     single = low == high
@@ -156,7 +180,7 @@ def _groups(table: Table, starts: Any, outputs: Any, values: Ints) -> list[Group
     shared = np.zeros((len(names), count), dtype=bool)
     texts = []
     for k, name in enumerate(names):
-        column: Texts = table.columns[name][outputs]
+        column: Texts = table.layout.columns[name][outputs]
         labels, codes = np.unique([str(text) if text is not None else "" for text in column], return_inverse=True)
         codes = np.where(column == None, -1, codes)  # noqa: E711
         least, most = (ends.reduceat(codes, starts[:-1]) for ends in (np.minimum, np.maximum))

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from holdfast.privacy import Guarantee
 from holdfast.release.job.methods import lists_tables
 from holdfast.release.job.protecting import outside_words
+from holdfast.release.job.table import Table
 from holdfast.release.spec.spec import Spec
-
-if TYPE_CHECKING:
-    from holdfast.release.job.job import Job, Table
 
 SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
 ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
 LISTS = "drawing lists all possible tables, and the release fails where the data allow too many: that it exists says so"
 
 
-def caveats(job: Job) -> tuple[str, ...]:
+def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]) -> tuple[str, ...]:
     """Say how the records behind the tables were treated, and what a method promises less than was asked."""
-    exact = any(table.holding.exact for table in job.tables)
-    sentences = [*outside_words(job), *_about_records(job.spec, job.guarantee.scope, exact)]
-    sentences += [_not_measured(table) for table in job.tables if table.unmeasured]
-    for table in job.tables:
+    exact = any(table.holding.exact for table in tables)
+    sentences = [*outside_words(tables, statements[0]), *_about_records(spec, statements[0].scope, exact)]
+    sentences += [words for table in tables for words in _not_measured(table)]
+    for table in tables:
         if table.chosen.last_resort:
             sentences.append(f"{table.name}: {ESTIMATED}")
-    if any(lists_tables(table.mechanism) for table in job.tables):
+    if any(lists_tables(table.mechanism) for table in tables):
         sentences.append(LISTS)
-    if any(" more (" in item for statement in job.guarantees for item in statement.unprotected):
+    if any(" more (" in item for statement in statements for item in statement.unprotected):
         sentences.append(SHORTENED)
     return tuple(sentences)
+
+
+def as_sentence(words: str, tables: Sequence[Table]) -> str:
+    """Begin with a capital, unless the words begin with the name of a table, and end with a full stop."""
+    named = any(words.startswith(f"{table.name}: ") for table in tables)
+    return f"{words if named else words[:1].upper() + words[1:]}."
 
 
 def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
@@ -37,13 +42,13 @@ def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
     return max(together, 2 if sharing else 1)
 
 
-def _not_measured(table: Table) -> str:
-    what = "level" if table.kind == "hierarchy" else "margin"
-    which = ", ".join(map(repr, table.unmeasured))
-    return (
-        f"{table.name}: no noisy answer is taken at the {what} {which}, to which shares give nothing; its figures "
-        "follow from the others"
-    )
+def _not_measured(table: Table) -> list[str]:
+    """Name the levels or margins to which `shares` gives nothing of the budget."""
+    shares = table.problem.shares
+    which = [repr(level) for level in table.layout.levels if shares is not None and not shares.get(level)]
+    what = "level" if table.layout.tree is not None else "margin"
+    told = f"no noisy answer is taken at the {what} {', '.join(which)}, to which shares give nothing"
+    return [f"{table.name}: {told}; its figures follow from the others"] if which else []
 
 
 def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:

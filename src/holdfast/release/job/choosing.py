@@ -182,6 +182,6 @@ def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:
     if laid.asked.numbers == "whole" and "integer" in sentence and REAL not in sentence:
         sentence += f"; {REAL} in the table allows values that are not whole"
     if NO_NOISE in methods:
-        return laid.spec.error(("privacy",), NO_NOISE)
+        return laid.spec.at["privacy"].refuse(NO_NOISE)
     key = "hold" if laid.asked.method == "auto" and laid.asked.hold else "method"
-    return laid.spec.error(laid.place(key), sentence, found=laid.asked.method)
+    return laid.at[key].refuse(sentence, found=laid.asked.method)

@@ -117,38 +117,38 @@ def guessed(layout: Layout, found: Holding, files: PublicFiles) -> npt.NDArray[n
     except (OverflowError, Refused) as trouble:
         if hasattr(trouble, "line"):
             raise
-        raise layout.spec.error(layout.place("guess"), "the guess is too large: counts stay below 2**62") from None
+        raise layout.at["guess"].refuse("the guess is too large: counts stay below 2**62") from None
     if found.all is not None:
         missed = found.all.system(layout.query.n).violation(answer)
         if missed is not None:
             words = in_words_of_the_spec(layout, missed)
-            raise layout.spec.error(layout.place("guess"), f"the guess violates what must hold ({words})")
+            raise layout.at["guess"].refuse(f"the guess violates what must hold ({words})")
     return np.asarray(answer, dtype=np.int64)
 
 
 def _listed(layout: Layout, file: str, files: PublicFiles) -> npt.NDArray[np.int64]:
     """Read a public table of counts: one row per cell, with the columns of the keys and one called count."""
-    place, spec = layout.place("guess"), layout.spec
+    at = layout.at["guess"]
     position = np.zeros(0, dtype=np.int64)
     for i, key in enumerate(layout.keys):
         own = key_columns(layout, i)
-        paths = list(zip(*(files.column(file, name, place).tolist() for name in own), strict=True))
+        paths = list(zip(*(files.column(file, name, at).tolist() for name in own), strict=True))
         missing = next((path for path in paths if path not in key.positions), None)
         if missing is not None:
             shown = " / ".join(str(part) for part in missing)
-            raise spec.error(place, f"the file {file!r} names {shown!r}, which is not in the domain", found=shown)
+            raise at.refuse(f"the file {file!r} names {shown!r}, which is not in the domain", found=shown)
         index = np.array([key.positions[path] for path in paths], dtype=np.int64)
         position = index if i == 0 else position * key.size + index
     counts = np.zeros(int(np.prod([key.size for key in layout.keys])), dtype=np.int64)
-    texts = files.column(file, "count", place)
+    texts = files.column(file, "count", at)
     try:
         values = np.array([int(text or "") for text in texts], dtype=np.int64)
     except (ValueError, OverflowError):
         values = np.array([-1])
     if (values < 0).any():
-        raise spec.error(place, f"the column 'count' of {file!r} must hold whole numbers of 0 or more")
+        raise at.refuse(f"the column 'count' of {file!r} must hold whole numbers of 0 or more")
     if np.unique(position).size < position.size:
-        raise spec.error(place, f"the file {file!r} names a cell twice")
+        raise at.refuse(f"the file {file!r} names a cell twice")
     counts[position] = values
     return counts
 

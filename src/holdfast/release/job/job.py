@@ -5,185 +5,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.constraints import Constraint
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
-from holdfast.privacy.protection import Protection
-from holdfast.queries import Neighbours, Query
+from holdfast.queries import Neighbours
 from holdfast.release.job.caveats import caveats, persons_together
 from holdfast.release.job.choosing import Choice, Compared, choose, choose_among
-from holdfast.release.job.errors import Errors, errors, guessed
-from holdfast.release.job.methods import MOVES, Problem, counted
+from holdfast.release.job.errors import guessed
+from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import most, needed, protection_of
 from holdfast.release.job.slices import shared_noise
-from holdfast.release.job.unprotected import Unprotected, in_words, unprotected
+from holdfast.release.job.table import Table
+from holdfast.release.job.unprotected import in_words, unprotected
 from holdfast.release.ledger.units import Unit
 from holdfast.release.spec.spec import Spec
 from holdfast.release.table.division import Division, against_outsiders, division_of
-from holdfast.release.table.domain import Key, Layout, layout
+from holdfast.release.table.domain import Layout, layout
 from holdfast.release.table.holding import Holding, holding
-from holdfast.release.table.public import PublicFiles, Texts
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """One table of a job: its public shape, what must hold, and the mechanism that makes it."""
-
-    choice: Choice
-    comparison: tuple[Compared, ...]
-    mechanism: Mechanism
-
-    @property
-    def name(self) -> str:
-        """The name of its files."""
-        return self.layout.asked.name
-
-    @property
-    def layout(self) -> Layout:
-        """Its public shape."""
-        return self.choice.layout
-
-    @property
-    def holding(self) -> Holding:
-        """What must hold in it."""
-        return self.choice.holding
-
-    @property
-    def problem(self) -> Problem:
-        """What its method must respect."""
-        return self.choice.problem
-
-    @property
-    def guess(self) -> npt.NDArray[np.int64] | None:
-        """The answer for the public guess of the spec."""
-        return self.choice.guess
-
-    @property
-    def chosen(self) -> Compared:
-        """The method that was chosen among those compared."""
-        return next(each for each in self.comparison if each.chosen)
-
-    @property
-    def method(self) -> str:
-        """The method that makes it."""
-        return self.chosen.method
-
-    @property
-    def noise(self) -> str:
-        """The law of its noise."""
-        return self.chosen.noise
-
-    @cached_property
-    def counted(self) -> Guarantee:
-        """The statement that the budget counts."""
-        found = counted(self.mechanism, self.problem.scope)
-        if self.division is None:
-            return found
-        (same,) = against_outsiders(self.mechanism, [found])
-        return next(each for each in self.guarantees if each == same)
-
-    @cached_property
-    def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds."""
-        found = self.mechanism.guarantees
-        return found if self.division is None else against_outsiders(self.mechanism, found)
-
-    @cached_property
-    def division(self) -> Division | None:
-        """Who makes the table, where agents do."""
-        return division_of(self.layout)
-
-    @property
-    def kind(self) -> str:
-        """What the table is: hierarchy, histogram or cube."""
-        return self.layout.asked.kind
-
-    @property
-    def query(self) -> Query:
-        """What is asked."""
-        return self.layout.query
-
-    @property
-    def keys(self) -> tuple[Key, ...]:
-        """How records are addressed."""
-        return self.layout.keys
-
-    @property
-    def columns(self) -> dict[str, Texts]:
-        """The public names of every output, in output order; None where something is summed over."""
-        return self.layout.columns
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """The names of the levels or margins."""
-        return self.layout.levels
-
-    @property
-    def level_of(self) -> npt.NDArray[np.int64]:
-        """The number of each output's level or margin."""
-        return self.layout.level_of
-
-    @property
-    def unmeasured(self) -> tuple[str, ...]:
-        """The levels or margins to which `shares` gives nothing of the budget."""
-        shares = self.problem.shares
-        return () if shares is None else tuple(level for level in self.levels if not shares.get(level))
-
-    @property
-    def constraint(self) -> Constraint | None:
-        """Everything that must hold."""
-        return self.holding.all
-
-    @property
-    def holds(self) -> dict[str, Any]:
-        """What must hold, in plain values, for certificates."""
-        return self.holding.account
-
-    @property
-    def onto(self) -> bool:
-        """Whether the values are a function of noisy measurements, which may then be published too."""
-        return self.method in MOVES
-
-    @cached_property
-    def unprotected(self) -> tuple[Unprotected, ...]:
-        """Everything in the table that no statement protects."""
-        return unprotected(self)
-
-    @cached_property
-    def protects(self) -> Protection | None:
-        """How many records must change together, column by column, and how strongly that is hidden (THEORY §12).
-
-        None where no figure is exact.
-        """
-        return protection_of(self)
-
-    @cached_property
-    def errors(self) -> Errors:
-        """Expected errors per level, measured on simulated tables when first asked for."""
-        return self.chosen.errors or errors(self.layout, self.problem, self.mechanism, self.method, self.guess)
+from holdfast.release.table.public import PublicFiles
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A spec ready to be released. Nothing in it was read from confidential data."""
+    """A spec ready to be released. Nothing in it was read from confidential data.
+
+    `unprotected` says in words what no statement protects, `caveats` what a reader must know about the records.
+    """
 
     spec: Spec
     tables: tuple[Table, ...]
     guarantees: tuple[Guarantee, ...]
     public_files: dict[str, str]
+    unprotected: tuple[str, ...]
+    caveats: tuple[str, ...]
 
     @classmethod
     def from_spec(cls, spec: Spec) -> Job:
         """Read the public domain, choose methods and calibrate; refuse a job for which no statement holds."""
-        files = PublicFiles(spec)
-        tables = [(laid, holding(laid)) for laid in (layout(spec, n, files) for n in range(len(spec.tables)))]
+        files = PublicFiles(spec.data, spec.at["data"])
+        listed = zip(spec.tables, spec.places_of_tables, strict=True)
+        tables = [(laid, holding(laid)) for laid in (layout(spec, asked, at, files) for asked, at in listed)]
         together = needed(tables, spec.privacy.neighbours)
         choices = []
         for (laid, found), columns in zip(tables, together, strict=True):
@@ -191,85 +54,102 @@ class Job:
             choices.append(Choice(laid, problem, found, guessed(laid, found, files), columns))
         _refuse_unused(spec)
         made = _calibrated(spec, choices)
-        for table in made:
-            _refuse_undivided(spec, table)
-        return cls(spec, made, _joint(spec, made), files.hashes)
+        statements = _joint(spec, made)
+        open_ones = tuple(words for table in made for words in in_words(table.name, table.unprotected))
+        return cls(spec, made, statements, files.hashes, open_ones, caveats(spec, made, statements))
 
-    @property
+    @cached_property
     def title(self) -> str:
         """The title of the release."""
         return self.spec.title
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """What the whole release promises: the statement that the budget counts."""
         return self.guarantees[0]
 
-    @property
+    @cached_property
     def cost(self) -> tuple[Guarantee, ...]:
         """One statement per table; together they are `guarantee`."""
         return tuple(table.counted for table in self.tables)
 
-    @property
+    @cached_property
     def dataset(self) -> str:
         """The name under which the ledger counts what is spent."""
         data = self.spec.data
         if data.name is not None:
             return data.name
         if data.source is None:
-            raise self.spec.error(("data",), "a dataset without a source needs data.name, its name in the ledger")
+            raise self.spec.at["data"].refuse("a dataset without a source needs data.name, its name in the ledger")
         return str(self.spec.resolve(data.source))
 
-    @property
+    @cached_property
     def unit(self) -> str:
         """Whom the release protects, as the ledger counts it: persons by the column of the records."""
         unit = self.spec.privacy.unit
         return str(Unit() if unit is None else Unit(self.spec.person, unit.max_records))
 
-    @property
+    @cached_property
     def neighbours(self) -> Neighbours:
         """Which changes of the data are hidden."""
         return max((table.problem.neighbours for table in self.tables), key=lambda relation: relation.records)
 
-    @property
+    @cached_property
     def target(self) -> dict[str, Fraction]:
         """What the spec asks for in total."""
         return _target(self.spec)
 
-    @property
-    def unprotected(self) -> tuple[str, ...]:
-        """Everything that no statement protects, in words."""
-        return tuple(words for table in self.tables for words in in_words(table.name, table.unprotected))
 
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """What a reader must know about the records behind the tables, in sentences."""
-        return caveats(self)
-
-
-def _refuse_undivided(spec: Spec, table: Table) -> None:
-    """Refuse a table that agents are to make and cannot."""
-    if table.division is None:
-        return
-    if not table.mechanism.base.law.integer:
-        sentence = "agents make whole numbers, and the noise of this table is real: write numbers: whole in the table"
-        raise spec.error(("distributed",), sentence)
-    if table.holding.account["linear"] or table.holding.account["either"]:
-        sentence = "no agent can test equals, at_least or either on its own records: leave these rules out"
-        raise spec.error(("distributed",), sentence)
+def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanism) -> Table:
+    """Say what a calibrated mechanism promises about its table; refuse what agents are to make and cannot."""
+    laid, held, scope = choice.layout, choice.holding, choice.problem.scope
+    division = division_of(laid)
     try:
-        shared_noise(table.mechanism, table.division)
-        _ = table.counted
+        if division is None:
+            promised, first = mechanism.guarantees, counted(mechanism, scope)
+        else:
+            _refuse_undivided(laid.spec, held, mechanism, division)
+            promised = against_outsiders(mechanism, mechanism.guarantees)
+            (same,) = against_outsiders(mechanism, [counted(mechanism, scope)])
+            first = next(each for each in promised if each == same)
     except Refused as refusal:
-        raise spec.error(
-            ("distributed",), f"agents cannot make this table by method: {table.method} ({refusal})"
-        ) from None
-    if table.holding.exact and not spec.accept_disclosure:
-        sentence = (
+        if division is None or hasattr(refusal, "line"):
+            raise
+        method = next(each.method for each in comparison if each.chosen)
+        sentence = f"agents cannot make this table by method: {method} ({refusal})"
+        raise laid.spec.at["distributed"].refuse(sentence) from None
+    unit = laid.spec.privacy.unit
+    return Table(
+        laid.asked.name,
+        laid,
+        held,
+        choice.problem,
+        choice.guess,
+        comparison,
+        mechanism,
+        division,
+        promised,
+        first,
+        unprotected(laid, held, mechanism),
+        protection_of(mechanism, choice.together, 1 if unit is None else unit.max_records),
+    )
+
+
+def _refuse_undivided(spec: Spec, held: Holding, mechanism: Mechanism, division: Division) -> None:
+    """Refuse a table that agents are to make and cannot."""
+    at = spec.at["distributed"]
+    if not mechanism.base.law.integer:
+        raise at.refuse(
+            "agents make whole numbers, and the noise of this table is real: write numbers: whole in the table"
+        )
+    if held.account["linear"] or held.account["either"]:
+        raise at.refuse("no agent can test equals, at_least or either on its own records: leave these rules out")
+    shared_noise(mechanism, division)
+    if held.exact and not spec.accept_disclosure:
+        raise at.refuse(
             "no agent sees which other figures the exact ones determine before they are published: write "
             "accept_disclosure: true, and gather will list them"
         )
-        raise spec.error(("distributed",), sentence)
 
 
 def _refuse_unused(spec: Spec) -> None:
@@ -281,19 +161,19 @@ def _refuse_unused(spec: Spec) -> None:
     for column in spec.data.columns:
         if column not in used:
             sentence = f"neither a table nor privacy.unit has a column {column!r}"
-            raise spec.error(("data", "columns", column), sentence, column, used)
+            raise spec.at["data"]["columns"][column].refuse(sentence, column, used)
 
 
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec, asked = laid.spec, laid.asked
     shares = None
     if asked.shares is not None:
-        place = laid.place("shares")
+        at = laid.at["shares"]
         if len(laid.levels) == 1:
-            raise spec.error(place, "shares divide the budget over levels or margins, and this table has only one")
-        shares = {laid.level(name, (*place, name)): Fraction(value) for name, value in asked.shares.items()}
+            raise at.refuse("shares divide the budget over levels or margins, and this table has only one")
+        shares = {laid.level(name, at[name]): Fraction(value) for name, value in asked.shares.items()}
         if not any(shares.values()):
-            raise spec.error(place, "every share is 0, so nothing would be measured: give one level or margin more")
+            raise at.refuse("every share is 0, so nothing would be measured: give one level or margin more")
     whole = asked.numbers == "whole"
     return Problem(
         laid.query, found.equal, found.unequal, _neighbours(spec, found, together), shares, whole, spec.privacy.scope
@@ -327,7 +207,7 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
         laws = [law] if law else ["gaussian"] if "rho" in target else ["laplace"]
         if law is None and "delta" in target:
             laws = ["gaussian", "laplace"]
-        return (Table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
+        return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
     law = law or ("laplace" if set(target) == {"epsilon"} else "gaussian")
     # Group privacy brings every table to the largest number of records that change together.
     first = [choose(choice, law) for choice in choices]
@@ -347,7 +227,7 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
             orders = "integer" if whole_orders else "all"
             return {"rho": share * Fraction(rho_for(target["epsilon"], target["delta"], orders)) / steps**2}
 
-        tables.append(Table(choice, *choose_among(choice, [law], of_table)))
+        tables.append(_table(choice, *choose_among(choice, [law], of_table)))
     return tuple(tables)
 
 
@@ -358,7 +238,7 @@ def _joint(spec: Spec, tables: tuple[Table, ...]) -> tuple[Guarantee, ...]:
         first = _together([table.counted for table in tables], delta)
     except Refused as refusal:
         sentence = f"the tables together promise nothing that can be stated ({refusal}): release them in separate jobs"
-        raise spec.error(("tables",), sentence) from None
+        raise spec.at["tables"].refuse(sentence) from None
     others = []
     for scope in SCOPES:
         parts = [_of_scope(table, scope) for table in tables]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holdfast.domains import Cube
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protected, Protection, counted, possible_cells, together_of
 from holdfast.queries.margin_counts import MarginCounts
 from holdfast.queries.neighbours import ADD_REMOVE
 from holdfast.queries.together.cube import Margins, complete_margins, cube_together
 from holdfast.queries.together.together import Column, Groups, Together, told
+from holdfast.release.job.table import Table
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
-
-if TYPE_CHECKING:
-    from holdfast.release.job.job import Job, Table
 
 #: Said where tables have exact figures that cannot be looked at together.
 EACH_ALONE = (
@@ -101,48 +100,44 @@ def most(found: Sequence[tuple[Together, ...]]) -> int:
     return max((each.records or 1 for table in found for each in table), default=1)
 
 
-def protection_of(table: Table) -> Protection | None:
-    """What the statements about a table protect; None where no figure is exact."""
-    together = table.choice.together
+def protection_of(mechanism: Mechanism, together: Sequence[Together], kept: int) -> Protection | None:
+    """What the statements of a mechanism protect; None where no figure is exact. `kept`: records of one person."""
     if not together:
         return None
-    unit = table.layout.spec.privacy.unit
-    kept = 1 if unit is None else unit.max_records
     numbers = sorted({each.records for each in together if each.records})
-    statements = {k: table.mechanism.about(k * kept) for k in numbers}
+    statements = {k: mechanism.about(k * kept) for k in numbers}
     rows = tuple(Protected(each, statements.get(each.records or 0), kept) for each in together)
     return Protection(together[0].kind, rows, kept)
 
 
-def outside_words(job: Job) -> list[str]:
+def outside_words(tables: Sequence[Table], promised: Guarantee) -> list[str]:
     """Say what stays outside the statement that the budget counts, and what is not known."""
     sentences = []
-    tables = [table for table in job.tables if table.protects is not None]
-    for table in tables:
-        assert table.protects is not None
-        left = table.protects.outside(job.guarantee.neighbours) if job.guarantee.scope == "invariant-sharing" else ()
+    exact = [(table, table.protects) for table in tables if table.protects is not None]
+    for table, protects in exact:
+        left = protects.outside(promised.neighbours) if promised.scope == "invariant-sharing" else ()
         if left:
-            most_needed = max(row.records or 0 for row in table.protects.rows)
+            most_needed = max(row.records or 0 for row in protects.rows)
             sentences.append(
-                f"{table.name}: the total is about {job.guarantee.neighbours}, and {', '.join(left)} stay"
+                f"{table.name}: the budget counts the statement about {promised.neighbours}, and {', '.join(left)} stay"
                 f"{'s' * (len(left) == 1)} outside: some of the values change only with up to "
-                f"{counted(most_needed, table.protects.kind, table.protects.kept)} together, which costs more"
+                f"{counted(most_needed, protects.kind, protects.kept)} together, which costs more"
             )
-        unknown = [row.column for row in table.protects.rows if row.together.undecided]
+        unknown = [row.column for row in protects.rows if row.together.undecided]
         if unknown:
-            whom = f"{table.protects.rows[0].whom}s"
+            whom = f"{protects.rows[0].whom}s"
             sentences.append(f"{table.name}: it is not known how many {whom} change all of {', '.join(unknown)}")
-    if len(tables) > 1 and _joint([(t.layout, t.holding) for t in job.tables], tables[0].protects.kind) is None:  # type: ignore[union-attr]
+    if len(exact) > 1 and _joint([(each.layout, each.holding) for each in tables], exact[0][1].kind) is None:
         sentences.append(EACH_ALONE)
     return sentences
 
 
-def in_words(job: Job) -> list[str]:
+def in_words(tables: Sequence[Table]) -> list[str]:
     """Say for every column how many records must change together, and how strongly that is hidden."""
-    many = len(job.tables) > 1
+    many = len(tables) > 1
     return [
         f"{f'{table.name}, ' if many else ''}{row}."
-        for table in job.tables
+        for table in tables
         if table.protects is not None
         for row in table.protects.rows
     ]

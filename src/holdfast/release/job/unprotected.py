@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,8 @@ from holdfast.constraints import System
 from holdfast.given.prices.unions import ONE_SIDE, union_price
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy.invariants import moves_within, never_altered, open_frozen, stages
-
-if TYPE_CHECKING:
-    from holdfast.release.job.job import Table
+from holdfast.release.table.domain import Layout
+from holdfast.release.table.holding import Holding
 
 PUBLISHED = "published exactly"
 FIXED = "no allowed change of records alters it"
@@ -66,32 +65,32 @@ class Unprotected:
         return f"{self.level} ({self.figures:,} of {self.of:,} figures)"
 
 
-def unprotected(table: Table) -> tuple[Unprotected, ...]:
+def unprotected(layout: Layout, holding: Holding, mechanism: Mechanism) -> tuple[Unprotected, ...]:
     """Return everything in a table that no statement protects, in the order of its levels."""
-    exact = np.zeros(table.query.n, dtype=bool)
+    exact = np.zeros(layout.query.n, dtype=bool)
     found = []
-    for figure in table.holds["exact"]:
+    for figure in holding.account["exact"]:
         own = [rows[0] for rows in figure["rows"] if len(rows) == 1]
         exact[own] = True
         if len(own) < len(figure["rows"]) or not figure["rows"]:
-            count = _count(table, figure)
+            count = _count(layout, figure)
             found.append(Unprotected(PUBLISHED, figure["figure"], count, count, (), None, ()))
-    found = [*_by_level(table, exact, PUBLISHED, None), *found]
-    for records, frozen in _frozen(table.mechanism).items():
-        fixed = np.zeros(table.query.n, dtype=bool)
+    found = [*_by_level(layout, exact, PUBLISHED, None), *found]
+    for records, frozen in _frozen(mechanism).items():
+        fixed = np.zeros(layout.query.n, dtype=bool)
         fixed[frozen] = True
-        found += _by_level(table, fixed & ~exact, FIXED if records is None else OUT_OF_REACH, records)
-    statement = table.mechanism.guarantee
+        found += _by_level(layout, fixed & ~exact, FIXED if records is None else OUT_OF_REACH, records)
+    statement = mechanism.guarantee
     if ONE_SIDE in statement.unprotected:
         found.append(Unprotected(OUT_OF_REACH, "either", 1, 1, (), statement.records, ("which side holds",)))
     return tuple(found)
 
 
-def listed(table: Table, rows: npt.NDArray[np.int64], why: str) -> tuple[Unprotected, ...]:
+def listed(layout: Layout, rows: npt.NDArray[np.int64], why: str) -> tuple[Unprotected, ...]:
     """Return figures that are not protected for a reason, in the order of the levels."""
-    chosen = np.zeros(table.query.n, dtype=bool)
+    chosen = np.zeros(layout.query.n, dtype=bool)
     chosen[rows] = True
-    return tuple(_by_level(table, chosen, why, None))
+    return tuple(_by_level(layout, chosen, why, None))
 
 
 def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
@@ -107,14 +106,14 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     return sentences
 
 
-def _by_level(table: Table, chosen: npt.NDArray[np.bool_], why: str, records: int | None) -> list[Unprotected]:
+def _by_level(layout: Layout, chosen: npt.NDArray[np.bool_], why: str, records: int | None) -> list[Unprotected]:
     found = []
-    for number, level in enumerate(table.levels):
-        at_level = table.level_of == number
+    for number, level in enumerate(layout.levels):
+        at_level = layout.level_of == number
         rows = np.flatnonzero(chosen & at_level)
         if rows.size:
             few = rows.size <= NAMED
-            names = tuple(str(name) for name in table.query.labels[rows]) if few else ()
+            names = tuple(str(name) for name in layout.query.labels[rows]) if few else ()
             found.append(Unprotected(why, level, int(rows.size), int(at_level.sum()), _runs(rows), records, names))
     return found
 
@@ -127,10 +126,10 @@ def _runs(rows: npt.NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
     return tuple(zip(first.tolist(), last.tolist(), strict=True))
 
 
-def _count(table: Table, figure: dict[str, Any]) -> int:
+def _count(layout: Layout, figure: dict[str, Any]) -> int:
     """How many values an exact margin has."""
     axes = [] if figure["figure"] == "total" else figure["figure"].split(" × ")
-    return int(np.prod([table.keys[table.layout.names.index(axis)].size for axis in axes], dtype=np.int64))
+    return int(np.prod([layout.keys[layout.names.index(axis)].size for axis in axes], dtype=np.int64))
 
 
 def _frozen(mechanism: Mechanism) -> dict[int | None, npt.NDArray[np.int64]]:

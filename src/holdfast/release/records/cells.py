@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.release.job.job import Table
+from holdfast.release.job.table import Table
 
 #: Positions that stand for a missing value and for one outside the domain.
 MISSING, OUTSIDE = -1, -2
@@ -31,7 +31,7 @@ class Counted:
 
 def size_of(table: Table) -> int:
     """The number of cells."""
-    return int(np.prod([key.size for key in table.keys], dtype=np.int64))
+    return int(np.prod([key.size for key in table.layout.keys], dtype=np.int64))
 
 
 # --- in Python -----------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[Table], used: li
 
 def _cell_of(row: tuple[Any, ...], table: Table, used: list[str]) -> int:
     cell, marks = 0, set()
-    for key in table.keys:
+    for key in table.layout.keys:
         names = tuple(row[used.index(column)] for column in key.columns)
         if None in names:
             position = _or(key.missing, MISSING)
@@ -100,7 +100,7 @@ def count_many(
 
 def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -> None:
     """Give the engine the public tables from names to positions, and the impossible cells."""
-    for i, key in enumerate(table.keys):
+    for i, key in enumerate(table.layout.keys):
         content: dict[str, Any] = {f"v{j}": values for j, values in enumerate(key.values)}
         engine.register(f"key_{number}_{i}", content | {"position": np.arange(key.size, dtype=np.int64)})
     impossible = table.holding.impossible
@@ -111,7 +111,7 @@ def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -
 def _join(number: int, table: Table, used: list[str]) -> str:
     """Look every key of a table up."""
     words = []
-    for i, key in enumerate(table.keys):
+    for i, key in enumerate(table.layout.keys):
         name = f"key_{number}_{i}"
         pairs = (f"{name}.v{j} = grouped.t{used.index(column)}" for j, column in enumerate(key.columns))
         words.append(f"LEFT JOIN {name} ON {' AND '.join(pairs)}")
@@ -121,7 +121,7 @@ def _join(number: int, table: Table, used: list[str]) -> str:
 def _positions(number: int, table: Table, used: list[str]) -> str:
     """The position of a record in every key, or MISSING or OUTSIDE."""
     words = []
-    for i, key in enumerate(table.keys):
+    for i, key in enumerate(table.layout.keys):
         no_value = " OR ".join(f"t{used.index(column)} IS NULL" for column in key.columns)
         missing, outside = _or(key.missing, MISSING), _or(key.outside, OUTSIDE)
         position = f"CASE WHEN {no_value} THEN {missing} ELSE coalesce(key_{number}_{i}.position, {outside}) END"
@@ -131,9 +131,9 @@ def _positions(number: int, table: Table, used: list[str]) -> str:
 
 def _cell(number: int, table: Table) -> str:
     """The cell of a record, or MISSING or OUTSIDE; impossible cells lie outside the domain."""
-    listed = ", ".join(f"p{number}_{i}" for i in range(len(table.keys)))
+    listed = ", ".join(f"p{number}_{i}" for i in range(len(table.layout.keys)))
     cell = "0"
-    for i, key in enumerate(table.keys):
+    for i, key in enumerate(table.layout.keys):
         cell = f"({cell}) * {key.size} + p{number}_{i}"
     marks = f"WHEN {MISSING} IN ({listed}) THEN {MISSING} WHEN {OUTSIDE} IN ({listed}) THEN {OUTSIDE}"
     if table.holding.impossible is not None:
@@ -148,7 +148,7 @@ def _or(position: int | None, otherwise: int) -> int:
 def _foreign(table: Table) -> int:
     """The cell of a record that lies in an impossible one: foreign in every key, if that cell is possible."""
     cell = 0
-    for key in table.keys:
+    for key in table.layout.keys:
         if key.outside is None:
             return OUTSIDE
         cell = cell * key.size + key.outside

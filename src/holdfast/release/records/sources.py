@@ -75,16 +75,18 @@ def _written(engine: duckdb.DuckDBPyConnection, frame: nw.LazyFrame[Any]) -> str
 
 
 def _file(engine: duckdb.DuckDBPyConnection, spec: Spec) -> str:
-    name, place = spec.data.source, ("data", "source")
+    name = spec.data.source
     if name is None:
-        raise spec.error(("data",), "data.source is missing: name a file of records, or pass a data frame from Python")
+        raise spec.at["data"].refuse("data.source is missing: name a file of records, or pass a data frame from Python")
     path = spec.resolve(name)
     if not files_of(path):
-        raise spec.error(place, f"there is no file {name!r}", found=name)
+        raise spec.at["data"]["source"].refuse(f"there is no file {name!r}", found=name)
     if path.name.endswith(DATABASES):
         return _database(engine, spec, path)
     if not path.name.endswith(FILES):
-        raise spec.error(place, f"the source {name!r} must end in one of {', '.join(FILES + DATABASES)}", found=name)
+        raise spec.at["data"]["source"].refuse(
+            f"the source {name!r} must end in one of {', '.join(FILES + DATABASES)}", found=name
+        )
     return rows_of(path)
 
 
@@ -96,13 +98,13 @@ def _database(engine: duckdb.DuckDBPyConnection, spec: Spec, path: Path) -> str:
         views = engine.execute(f"SELECT view_name FROM duckdb_views() WHERE database_name = '{alias}' AND NOT internal")
         names = sorted(row[0] for row in [*rows, *views.fetchall()])
     except duckdb.Error:
-        raise spec.error(("data", "source"), f"{path.name!r} is not a DuckDB file that can be opened") from None
+        raise spec.at["data"]["source"].refuse(f"{path.name!r} is not a DuckDB file that can be opened") from None
     if table is None and len(names) == 1:
         table = names[0]
     if table is None:
-        raise spec.error(("data",), "a DuckDB file needs data.table, the name of the table inside it", None, names)
+        raise spec.at["data"].refuse("a DuckDB file needs data.table, the name of the table inside it", None, names)
     if table not in names:
-        raise spec.error(("data", "table"), f"the DuckDB file has no table {table!r}", table, names)
+        raise spec.at["data"]["table"].refuse(f"the DuckDB file has no table {table!r}", table, names)
     return f"{alias}.{quoted_name(table)}"
 
 

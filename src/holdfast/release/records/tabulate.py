@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.release.job.job import Job, Table
+from holdfast.release.job.job import Job
+from holdfast.release.job.table import Table
 from holdfast.release.records.cells import MARKS, MISSING, OUTSIDE, Counted, count_few, count_many, size_of
 from holdfast.release.records.sources import closed, opened, unused
-from holdfast.release.spec.places import Place
+from holdfast.release.spec.places import At
 from holdfast.release.storage.engine import counting_session, watched
 from holdfast.release.storage.reading import CSV, PARQUET, Unreadable, as_text, quoted_name, quoted_text
 
@@ -59,11 +60,11 @@ def _unreadable(job: Job) -> Refused:
         reason = f"it is a folder; {name.rstrip('/')}/*{PARQUET} names the files in it"
     elif name is not None and name.endswith(CSV):
         reason = "every row of a CSV file has as many values as its header, in UTF-8"
-    return job.spec.error(("data", "source"), f"{what} cannot be read: {reason}")
+    return job.spec.at["data"]["source"].refuse(f"{what} cannot be read: {reason}")
 
 
 def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[npt.NDArray[np.int64]]:
-    used = list(dict.fromkeys(column for table in job.tables for key in table.keys for column in key.columns))
+    used = list(dict.fromkeys(column for table in job.tables for key in table.layout.keys for column in key.columns))
     person_column = job.spec.person
     records, weight = opened(engine, job.spec, source, used if person_column is None else None)
     types = _types(engine, job, records, used if person_column is None else [*used, person_column])
@@ -76,11 +77,10 @@ def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[n
     # Few distinct values are left to be turned into names once the records are grouped by the values themselves.
     values = f"SELECT {raw}, {weight} AS n FROM {records} GROUP BY ALL"
     counts = []
-    for number, (table, counted) in enumerate(
-        zip(job.tables, _cells(engine, job, f"SELECT {texts}, n FROM ({values})", used), strict=True)
-    ):
+    filled = _cells(engine, job, f"SELECT {texts}, n FROM ({values})", used)
+    for table, counted in zip(job.tables, filled, strict=True):
         _refuse(job, counted.found)
-        _refuse_violations(job, number, table, counted.cells)
+        _refuse_violations(table, counted.cells)
         counts.append(counted.cells)
     return counts
 
@@ -104,28 +104,32 @@ def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: l
     """Return the type of every column; refuse one that is not there or holds no names."""
     rows = engine.sql(f"FROM {records}")
     available = dict(zip(rows.columns, map(str, rows.types), strict=True))
-    renamed = {new: old for old, new in job.spec.data.columns.items()}
     for column in columns:
-        place = ("privacy", "unit", "column") if column == job.spec.person else ("data", "source")
-        if column in renamed:
-            place = ("data", "columns", renamed[column])
         if column not in available:
-            raise _no_column(job, place, column, list(available))
+            raise _no_column(job, _asked_for(job, column), column, list(available))
         if available[column].startswith(_NO_NAMES) or available[column].endswith("]"):
             sentence = (
                 f"the column {column!r} has the type {available[column]}; texts, whole numbers or dates are needed"
             )
-            raise job.spec.error(place, sentence, found=available[column])
+            raise _asked_for(job, column).refuse(sentence, found=available[column])
     return available
 
 
-def _no_column(job: Job, place: Place, column: str, available: list[str]) -> Refused:
+def _asked_for(job: Job, column: str) -> At:
+    """Where the spec asks for a column of the records."""
+    renamed = {new: old for old, new in job.spec.data.columns.items()}
+    if column in renamed:
+        return job.spec.at["data"]["columns"][renamed[column]]
+    return job.spec.at["privacy"]["unit"]["column"] if column == job.spec.person else job.spec.at["data"]["source"]
+
+
+def _no_column(job: Job, at: At, column: str, available: list[str]) -> Refused:
     """Name the columns that there are; of a CSV file only similar ones, since a record can stand where names should."""
     sentence = f"the records have no column {column!r}"
     if (job.spec.data.source or "").endswith(CSV):
         sentence += " in their first line, which names the columns"
         available = difflib.get_close_matches(column, available, n=1)
-    return job.spec.error(place, sentence, column, available)
+    return at.refuse(sentence, column, available)
 
 
 def _kept(job: Job, records: str, used: str, person: str, columns: Iterable[str]) -> str:
@@ -153,7 +157,7 @@ def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, 
     query = f"SELECT count(*) FROM (SELECT 1 FROM {records} WHERE ({person}) IS NULL LIMIT 1)"
     if engine.execute(query).fetchall()[0][0]:
         sentence = f"some record has no {job.spec.person!r}: give every record its person, or write nulls: drop"
-        raise job.spec.error(("data", "nulls"), sentence)
+        raise job.spec.at["data"]["nulls"].refuse(sentence)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------
@@ -165,16 +169,16 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
         key, what = REASONS[mark]
         if some and getattr(job.spec.data, key).rule != "drop":
             sentence = f"some record {what}: write {key}: drop or {key}: {{category: NAME}}, or correct the data"
-            raise job.spec.error(("data", key), sentence)
+            raise job.spec.at["data"][key].refuse(sentence)
 
 
-def _refuse_violations(job: Job, number: int, table: Table, cells: npt.NDArray[np.int64]) -> None:
+def _refuse_violations(table: Table, cells: npt.NDArray[np.int64]) -> None:
     """Refuse counts outside the bounds of the spec, without saying which."""
-    said = table.constraint if table.holds["linear"] else table.holding.unequal
+    said = table.holding.all if table.holding.account["linear"] else table.holding.unequal
     # Sums of the table's own and exact figures hold for all counts, and impossible cells have none.
-    if said is not None and said.system(table.query.n).violation(table.query.answer(cells)) is not None:
+    if said is not None and said.system(table.layout.query.n).violation(table.layout.query.answer(cells)) is not None:
         sentence = (
             "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums in "
             "hold"
         )
-        raise job.spec.error(job.spec.place(number, "hold"), sentence)
+        raise table.layout.at["hold"].refuse(sentence)

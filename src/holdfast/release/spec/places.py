@@ -71,6 +71,10 @@ class Places:
                 return self.lines[place[:end]]
         return None
 
+    def resolve(self, text: str) -> Path:
+        """Return a path that is written in the file, relative to its folder, as an absolute one."""
+        return Path(self.file.parent, Path(text).expanduser()).absolute()
+
     def error(self, place: Place, sentence: str, found: Any = None, allowed: Iterable[Any] = ()) -> SpecError:
         """Make the error for a place; `sentence` says what is wrong, the allowed values are added to it."""
         options = tuple(str(option) for option in allowed)
@@ -87,6 +91,31 @@ class Places:
         where = self.file.name if line is None else f"{self.file.name}, line {line}"
         message = f"{where}: {key}: {text}" if key else f"{where}: {text}"
         return SpecError(message, line=line, key=key or None, found=found, allowed=options, nearest=nearest)
+
+
+@dataclass(frozen=True)
+class At:
+    """A place of a spec, to which a refusal is bound: `raise at["shares"].refuse("...")`.
+
+    `outside` are keys that belong here and are written at the top of the spec instead.
+    """
+
+    places: Places
+    place: Place = ()
+    outside: frozenset[str | int] = frozenset()
+
+    def __getitem__(self, step: str | int) -> At:
+        """A key of a mapping or an entry of a list, here."""
+        return At(self.places, (step,) if step in self.outside else (*self.place, step))
+
+    @property
+    def written(self) -> bool:
+        """Whether the file has this place, as it does not where a short form stands."""
+        return self.place in self.places.lines
+
+    def refuse(self, sentence: str, found: Any = None, allowed: Iterable[Any] = ()) -> SpecError:
+        """Make the error for this place; what is allowed is added to the sentence."""
+        return self.places.error(self.place, sentence, found, allowed)
 
 
 def key_of(place: Place) -> str:

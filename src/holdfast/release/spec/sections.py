@@ -1,13 +1,13 @@
-"""The parts of a spec: mappings with known keys, and what is wrong in them, said with its line."""
+"""The parts of a spec: mappings with known keys, what is wrong in them, said with its line, and one that all share."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from holdfast.release.spec.places import Place, Places, SpecError
-from holdfast.release.spec.scalars import shown, wrong
+from holdfast.release.spec.scalars import Name, one_of, shown, wrong
 
 
 class Part(BaseModel):
@@ -59,3 +59,33 @@ def _written(loc: Place, places: Places) -> Place:
         if (*place, step) in places.lines or missing:
             place = (*place, step)
     return place
+
+
+# --- records that do not fit: those with a missing value, or with one outside the domain -----------------------------
+
+
+class Handling(Part):
+    """What happens to a record with a missing value, or with one outside the domain."""
+
+    rule: Annotated[str, one_of("refuse", "drop", "category")]
+    category: Name | None = None
+
+
+class CategoryOf(Part):
+    """Count such records as this value of the domain."""
+
+    category: Name
+
+
+def _handling(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {"rule": "category", "category": CategoryOf.model_validate(value).category}
+    if value not in ("refuse", "drop"):
+        raise wrong(f"found {shown(value)}", found=value, allowed=("refuse", "drop", "{category: NAME}"))
+    return {"rule": value}
+
+
+HandlingRule = Annotated[
+    Handling, BeforeValidator(_handling, json_schema_input_type=Literal["refuse", "drop"] | CategoryOf)
+]
+REFUSE = Handling(rule="refuse")

@@ -1,7 +1,7 @@
 """The spec: what a curator writes, checked key by key.
 
 `read_spec` returns frozen models. Everything that can be wrong without looking at the domain is refused here, with its
-line; what depends on the domain is refused later, through `Spec.error`, in the same form.
+line; what depends on the domain is refused later, through the places that it hands down (`at`), in the same form.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
-from holdfast.release.spec.handling import REFUSE, HandlingRule
-from holdfast.release.spec.places import Place, Places, SpecError, read_yaml
+from holdfast.release.spec.places import At, Places, read_yaml
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
     Cells,
@@ -34,7 +34,7 @@ from holdfast.release.spec.scalars import (
     wrong,
     yes_or_no,
 )
-from holdfast.release.spec.sections import Part, first_error
+from holdfast.release.spec.sections import REFUSE, HandlingRule, Part, first_error
 
 METHODS = (
     "auto",
@@ -214,7 +214,7 @@ class TableSpec(Part):
             raise wrong(f"{both!r} is already a level of the hierarchy", at=("categories",), found=both)
         return self
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """What the table is."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
@@ -311,12 +311,12 @@ class Spec(Part):
 
     # --- what others read --------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The spec's own file."""
         return self._places.file
 
-    @property
+    @cached_property
     def tables(self) -> tuple[TableSpec, ...]:
         """All tables, with what must hold in each."""
         if self.table is None:
@@ -324,38 +324,42 @@ class Spec(Part):
         given = {key: getattr(self, key) for key in ("hold", "method") if key in self.model_fields_set}
         return (self.table.model_copy(update={key: value for key, value in given.items() if value is not None}),)
 
-    def place(self, table: int, *steps: str | int) -> Place:
-        """Return where a key of a table is written."""
-        if self.several:
-            return ("tables", table, *steps)
-        if steps and steps[0] in self.model_fields_set and steps[0] in ("hold", "method"):
-            return steps
-        return ("table", *steps)
+    @cached_property
+    def at(self) -> At:
+        """The whole spec as a place."""
+        return At(self._places)
 
-    @property
+    @cached_property
+    def places_of_tables(self) -> tuple[At, ...]:
+        """Where each table is written; what must hold in the one table may stand outside it."""
+        if self.several:
+            return tuple(self.at["tables"][number] for number in range(len(self.several)))
+        return (At(self._places, ("table",), frozenset({"hold", "method"} & self.model_fields_set)),)
+
+    @cached_property
     def output(self) -> Path:
         """The folder that the release makes."""
         return self.resolve(self.output_folder)
 
-    @property
+    @cached_property
     def ledger_file(self) -> Path:
         """The ledger's file."""
         return self.resolve(self.ledger.file)
 
-    @property
+    @cached_property
     def person(self) -> str | None:
         """How the records call the column of the persons; None where single records are protected."""
         unit = self.privacy.unit
         return None if unit is None else self.data.columns.get(unit.column, unit.column)
 
-    @property
+    @cached_property
     def budget(self) -> BudgetSpec | None:
         """What may be spent on the dataset in total, if the spec says so."""
         return self.ledger.budget
 
     def resolve(self, text: str) -> Path:
         """Return a path of the spec as an absolute one."""
-        return Path(self.path.parent, Path(text).expanduser()).absolute()
+        return self._places.resolve(text)
 
     @property
     def canonical(self) -> str:
@@ -369,14 +373,6 @@ class Spec(Part):
     def hash(self) -> str:
         """The hash of the canonical form."""
         return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
-
-    def written(self, place: Place) -> bool:
-        """Whether the file has this place, as it does not where a short form stands."""
-        return place in self._places.lines
-
-    def error(self, place: Place, sentence: str, found: Any = None, allowed: Any = ()) -> SpecError:
-        """Make the error for a place of this spec."""
-        return self._places.error(place, sentence, found, allowed)
 
 
 def read_spec(path: str | Path) -> Spec:

@@ -14,7 +14,7 @@ from holdfast.arrays import Ints
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
-from holdfast.release.spec.places import Place
+from holdfast.release.spec.places import At
 from holdfast.release.table.domain import Layout
 
 #: The number of the agent that holds an output which is a sum over several agents: nobody does.
@@ -95,47 +95,46 @@ def against_outsiders(mechanism: Mechanism, statements: Sequence[Guarantee]) -> 
 
 def division_of(layout: Layout) -> Division | None:
     """Read from the spec who holds what; None where no agents are named."""
-    asked, spec = layout.spec.distributed, layout.spec
+    asked = layout.spec.distributed
     if asked is None:
         return None
+    at = layout.spec.at["distributed"]
     try:
         if asked.by is not None:
             return Division.of(layout.query, _by(layout, asked.by))
         assert asked.agents is not None
         parts = {
-            name: np.concatenate(
-                [_held(layout, item, ("distributed", "agents", name, i)) for i, item in enumerate(held)]
-            )
+            name: np.concatenate([_held(layout, item, at["agents"][name][i]) for i, item in enumerate(held)])
             for name, held in asked.agents.items()
         }
         return Division.of(layout.query, parts)
     except Refused as refusal:
-        raise refusal if hasattr(refusal, "line") else spec.error(("distributed",), str(refusal)) from None
+        raise refusal if hasattr(refusal, "line") else at.refuse(str(refusal)) from None
 
 
-def _held(layout: Layout, item: Any, place: Place) -> Ints:
+def _held(layout: Layout, item: Any, at: At) -> Ints:
     """The nodes or cells that a name, a path or values of columns mean."""
     if layout.tree is not None and not isinstance(item, dict):
-        return np.asarray(layout.figure(item, place), dtype=np.int64)
+        return np.asarray(layout.figure(item, at), dtype=np.int64)
     if layout.tree is not None:
-        raise layout.spec.error(place, "agents of a hierarchy hold nodes: name them, or give their paths", item)
-    return np.flatnonzero(layout.cells(item, place)).astype(np.int64)
+        raise at.refuse("agents of a hierarchy hold nodes: name them, or give their paths", item)
+    return np.flatnonzero(layout.cells(item, at)).astype(np.int64)
 
 
 def _by(layout: Layout, column: str) -> dict[str, Ints]:
     """One agent per node of a level, or per value of a column."""
-    place = ("distributed", "by")
+    at = layout.spec.at["distributed"]["by"]
     tree = layout.tree
     if tree is not None:
         if column not in tree.levels:
-            raise layout.spec.error(place, f"there is no level {column!r}", column, tree.levels)
+            raise at.refuse(f"there is no level {column!r}", column, tree.levels)
         nodes = tree.nodes_at(column)
         names = [str(tree.names[v]) for v in nodes]
         if len(set(names)) < len(names):
             names = [" / ".join(map(str, tree.path(int(v)))) for v in nodes]
         return {name: np.array([v], dtype=np.int64) for name, v in zip(names, nodes, strict=True)}
     if column not in layout.names:
-        raise layout.spec.error(place, f"there is no column {column!r}", column, layout.names)
+        raise at.refuse(f"there is no column {column!r}", column, layout.names)
     axis = layout.names.index(column)
     position = np.indices([key.size for key in layout.keys])[axis].ravel()
     values = layout.keys[axis].values[-1].tolist()

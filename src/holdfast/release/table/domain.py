@@ -13,8 +13,8 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query, counts, margins
-from holdfast.release.spec.handling import Handling
-from holdfast.release.spec.places import Place
+from holdfast.release.spec.places import At
+from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec, TableSpec
 from holdfast.release.table.public import PublicFiles, Texts
 
@@ -39,7 +39,7 @@ class Key:
     missing: int | None
     outside: int | None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of positions."""
         return int(self.values[0].size)
@@ -52,10 +52,14 @@ class Key:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A table's query, the keys that address its cells (the last one runs fastest) and the names of its outputs."""
+    """A table's query, the keys that address its cells (the last one runs fastest) and the names of its outputs.
+
+    `asked` is what the spec says about it, and `at` where.
+    """
 
     spec: Spec
-    number: int
+    asked: TableSpec
+    at: At
     query: Query
     keys: tuple[Key, ...]
     names: tuple[str, ...]
@@ -63,32 +67,23 @@ class Layout:
     levels: tuple[str, ...]
     level_of: Ints
 
-    @property
-    def asked(self) -> TableSpec:
-        """What the spec says about this table."""
-        return self.spec.tables[self.number]
-
-    @property
+    @cached_property
     def tree(self) -> Hierarchy | None:
         """The hierarchy, if this is one."""
         return self.query.tree
 
-    @property
+    @cached_property
     def by(self) -> int:
         """Categories per node of a hierarchy."""
         return 1 if self.tree is None else self.query.n // self.tree.n
 
-    def place(self, *steps: str | int) -> Place:
-        """Where a key of this table is written."""
-        return self.spec.place(self.number, *steps)
-
     # --- what the names in the spec mean ------------------------------------------------------------------------
 
-    def figure(self, item: str | tuple[str, ...], place: Place) -> Ints | tuple[int, ...]:
+    def figure(self, item: str | tuple[str, ...], at: At) -> Ints | tuple[int, ...]:
         """Return the nodes of a hierarchy, or the axes of a margin, that a name or a list of names means."""
-        return self._axes(item, place) if self.tree is None else self._nodes(item, place)
+        return self._axes(item, at) if self.tree is None else self._nodes(item, at)
 
-    def _nodes(self, item: str | tuple[str, ...], place: Place) -> Ints:
+    def _nodes(self, item: str | tuple[str, ...], at: At) -> Ints:
         tree = self.tree
         assert tree is not None
         if isinstance(item, tuple):
@@ -96,21 +91,21 @@ class Layout:
             try:
                 return np.array([tree.find(*from_root)], dtype=np.int64)
             except Refused as refusal:
-                raise self.spec.error(place, str(refusal), found=" / ".join(item)) from None
+                raise at.refuse(str(refusal), found=" / ".join(item)) from None
         if item in tree.levels:
             return tree.nodes_at(item)
         found = np.flatnonzero(tree.names == item).astype(np.int64)
         if found.size == 0:
             options = dict.fromkeys([*tree.levels, *tree.names.tolist()])
-            raise self.spec.error(place, f"no level or node is called {item!r}", item, options)
+            raise at.refuse(f"no level or node is called {item!r}", item, options)
         if found.size > 1:
             sentence = (
                 f"{found.size} nodes are called {item!r}: give the path, such as {list(tree.path(int(found[0])))}"
             )
-            raise self.spec.error(place, sentence, found=item)
+            raise at.refuse(sentence, found=item)
         return found
 
-    def _axes(self, item: str | tuple[str, ...], place: Place) -> tuple[int, ...]:
+    def _axes(self, item: str | tuple[str, ...], at: At) -> tuple[int, ...]:
         if item == "total" and "total" not in self.names:
             return ()
         if item == "cells" and "cells" not in self.names:
@@ -118,51 +113,51 @@ class Layout:
         listed = (item,) if isinstance(item, str) else item
         for name in listed:
             if name not in self.names:
-                raise self.spec.error(place, f"there is no axis {name!r}", name, [*self.names, "total"])
+                raise at.refuse(f"there is no axis {name!r}", name, [*self.names, "total"])
         return tuple(sorted({self.names.index(name) for name in listed}))
 
-    def outputs(self, item: str | tuple[str, ...], place: Place) -> Ints:
+    def outputs(self, item: str | tuple[str, ...], at: At) -> Ints:
         """Return the outputs that a level, node, path or margin means."""
-        found = self.figure(item, place)
+        found = self.figure(item, at)
         if self.tree is not None:
             assert isinstance(found, np.ndarray)
             return (found[:, None] * self.by + np.arange(self.by)).ravel()
-        return self.margin_outputs(tuple(found), place)
+        return self.margin_outputs(tuple(found), at)
 
-    def margin_outputs(self, axes: tuple[int, ...], place: Place) -> Ints:
+    def margin_outputs(self, axes: tuple[int, ...], at: At) -> Ints:
         """Return the outputs of a margin that is among the outputs."""
         name = self.margin_name(axes)
         if name not in self.levels:
-            raise self.spec.error(place, f"the margin {name!r} is not among the outputs", name, self.levels)
+            raise at.refuse(f"the margin {name!r} is not among the outputs", name, self.levels)
         return np.flatnonzero(self.level_of == self.levels.index(name)).astype(np.int64)
 
     def margin_name(self, axes: tuple[int, ...]) -> str:
         """Return the name of a margin by its axes."""
         return " × ".join(self.names[a] for a in axes) or "total"
 
-    def level(self, name: str, place: Place) -> str:
+    def level(self, name: str, at: At) -> str:
         """Return the level or margin that a key of `shares` means; `sex, age` stands for `sex × age`."""
         tidy = " × ".join(part.strip() for part in re.split(r"[×,*]", name)) if self.tree is None else name
         if tidy not in self.levels:
-            raise self.spec.error(place, f"there is no level or margin {name!r}", name, self.levels)
+            raise at.refuse(f"there is no level or margin {name!r}", name, self.levels)
         return tidy
 
-    def cells(self, item: str | tuple[str, ...] | dict[str, tuple[str, ...]], place: Place) -> Bools:
+    def cells(self, item: str | tuple[str, ...] | dict[str, tuple[str, ...]], at: At) -> Bools:
         """Return which cells a node, a path, or values of columns mean."""
         if not isinstance(item, dict):
             if self.tree is not None:
-                return np.repeat(_leaves_below(self.tree, self._nodes(item, place)), self.by)
+                return np.repeat(_leaves_below(self.tree, self._nodes(item, at)), self.by)
             if len(self.names) > 1:
                 sentence = "cells of a cube are named by their columns, such as {sex: F, age: [child, teen]}"
-                raise self.spec.error(place, sentence, found=item)
+                raise at.refuse(sentence, found=item)
             item = {self.names[0]: (item,) if isinstance(item, str) else item}
         result = np.ones([key.size for key in self.keys], dtype=bool)
         for column, values in item.items():
-            axis, chosen = self._chosen(column, values, place)
+            axis, chosen = self._chosen(column, values, at)
             result &= chosen.reshape([-1 if a == axis else 1 for a in range(len(self.keys))])
         return result.ravel()
 
-    def _chosen(self, column: str, values: tuple[str, ...], place: Place) -> tuple[int, Bools]:
+    def _chosen(self, column: str, values: tuple[str, ...], at: At) -> tuple[int, Bools]:
         tree = self.tree
         if tree is not None and column in tree.levels:
             labels, axis = tree.names[tree.nodes_at(column)], 0
@@ -170,12 +165,12 @@ class Layout:
             named = self.asked.categories if tree is not None else self.names
             if column not in named:
                 options = [*(tree.levels if tree is not None else ()), *named]
-                raise self.spec.error((*place, column), f"the table has no column {column!r}", column, options)
+                raise at[column].refuse(f"the table has no column {column!r}", column, options)
             axis = named.index(column) + (tree is not None)
             labels = self.keys[axis].values[-1]
         for value in values:
             if value not in labels:
-                raise self.spec.error((*place, column), f"{column!r} has no value {value!r}", value, labels.tolist())
+                raise at[column].refuse(f"{column!r} has no value {value!r}", value, labels.tolist())
         chosen = np.isin(labels.astype(str), list(values))
         if tree is not None and column in tree.levels:
             chosen = _leaves_below(tree, tree.nodes_at(column)[chosen])
@@ -192,9 +187,8 @@ def _leaves_below(tree: Hierarchy, nodes: Ints) -> Bools:
     return marked[tree.leaves]
 
 
-def layout(spec: Spec, number: int, files: PublicFiles) -> Layout:
+def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     """Read a table's public domain and lay its outputs out."""
-    asked = spec.tables[number]
     taken = dict.fromkeys(RESERVED, "which the released files use")
     if asked.kind != "hierarchy":
         taken |= dict.fromkeys(SUMS, "which means a sum of cells")
@@ -207,29 +201,28 @@ def layout(spec: Spec, number: int, files: PublicFiles) -> Layout:
             if reason is not None:
                 what = "the root" if key == "root" else "a column"
                 sentence = f"{what} must not be called {column!r}, {reason}: rename it"
-                raise spec.error(spec.place(number, key), sentence, found=column)
+                raise at[key].refuse(sentence, found=column)
             taken[column.lower()] = "which is taken already, in whatever case"
-    return _hierarchy(spec, number, files) if asked.kind == "hierarchy" else _cube(spec, number, files)
+    return _hierarchy(spec, asked, at, files) if asked.kind == "hierarchy" else _cube(spec, asked, at, files)
 
 
-def _hierarchy(spec: Spec, number: int, files: PublicFiles) -> Layout:
-    asked, place = spec.tables[number], spec.place(number, "hierarchy")
-    levels = asked.hierarchy or ()
+def _hierarchy(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
+    levels, here, domain = asked.hierarchy or (), at["hierarchy"], spec.at["data"]["domain"]
     if spec.data.domain is None:
-        raise spec.error(place, "a hierarchy needs data.domain, a public file with one row per lowest place")
-    rows = {level: files.column(spec.data.domain, level, ("data", "domain"), place) for level in levels}
+        raise here.refuse("a hierarchy needs data.domain, a public file with one row per lowest place")
+    rows = {level: files.column(spec.data.domain, level, domain, here) for level in levels}
     if rows[levels[0]].size == 0:
-        raise spec.error(("data", "domain"), f"the file {spec.data.domain!r} has no rows")
+        raise domain.refuse(f"the file {spec.data.domain!r} has no rows")
     for level, texts in rows.items():
         empty = np.flatnonzero(texts == None)  # noqa: E711
         if empty.size:
             sentence = f"row {empty[0] + 1} of {spec.data.domain!r} has no {level!r}: every row names every level"
-            raise spec.error(("data", "domain"), sentence)
+            raise domain.refuse(sentence)
     _refuse_repeated(spec, asked, rows)
     tree = Hierarchy.from_frame({level: texts.tolist() for level, texts in rows.items()}, levels, asked.root)
     used = levels if asked.match == "path" else levels[-1:]
     keys = [_key(spec, used, tuple(rows[level] for level in used))]
-    keys += [_key(spec, (column,), (files.values(column, place),)) for column in asked.categories]
+    keys += [_key(spec, (column,), (files.values(column, here),)) for column in asked.categories]
     by = int(np.prod([key.size for key in keys[1:]], dtype=np.int64))
     columns = {"level": np.array(tree.levels, dtype=object)[tree.depth]} | _ancestors(tree)
     columns = {name: np.repeat(texts, by) for name, texts in columns.items()}
@@ -237,7 +230,7 @@ def _hierarchy(spec: Spec, number: int, files: PublicFiles) -> Layout:
     for column, key, point in zip(asked.categories, keys[1:], points, strict=False):
         columns[column] = key.values[0][point]
     query = _named(counts(tree, by), columns) if by > 1 else counts(tree)
-    return Layout(spec, number, query, tuple(keys), levels, columns, tree.levels, np.repeat(tree.depth, by))
+    return Layout(spec, asked, at, query, tuple(keys), levels, columns, tree.levels, np.repeat(tree.depth, by))
 
 
 def _named(query: Query, columns: dict[str, Texts]) -> Query:
@@ -260,12 +253,12 @@ def _refuse_repeated(spec: Spec, asked: TableSpec, rows: dict[str, Texts]) -> No
             continue
         if paths[before] == path:
             sentence = f"rows {before + 1} and {i + 1} of {spec.data.domain!r} both name {' / '.join(path)!r}"
-            raise spec.error(("data", "domain"), sentence, found=" / ".join(path))
+            raise spec.at["data"]["domain"].refuse(sentence, found=" / ".join(path))
         sentence = (
             f"{leaf} {path[-1]!r} lies in both {' / '.join(paths[before][:-1])!r} and {' / '.join(path[:-1])!r}, so it "
             "does not say where a record belongs: correct the file, or write match: path if records name every level"
         )
-        raise spec.error(("data", "domain"), sentence, found=path[-1])
+        raise spec.at["data"]["domain"].refuse(sentence, found=path[-1])
 
 
 def _ancestors(tree: Hierarchy) -> dict[str, Texts]:
@@ -281,17 +274,16 @@ def _ancestors(tree: Hierarchy) -> dict[str, Texts]:
     return above
 
 
-def _cube(spec: Spec, number: int, files: PublicFiles) -> Layout:
-    asked = spec.tables[number]
-    place = spec.place(number, asked.kind)
+def _cube(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
+    here = at[asked.kind]
     names = asked.cube or (str(asked.histogram),)
-    keys = tuple(_key(spec, (column,), (files.values(column, place),)) for column in names)
-    kept = None if asked.margins is None else _margins(spec, number, names)
+    keys = tuple(_key(spec, (column,), (files.values(column, here),)) for column in names)
+    kept = None if asked.margins is None else _margins(asked.margins, at["margins"], names)
     try:
         cube = Cube([key.size for key in keys], names)
         query = margins(cube, kept)
     except Refused as refusal:
-        raise spec.error(place, str(refusal)) from None
+        raise here.refuse(str(refusal)) from None
     listed = kept or [tuple(range(len(names)))]
     columns: dict[str, list[Any]] = {name: [] for name in ("level", *names)}
     for axes in listed:
@@ -304,24 +296,21 @@ def _cube(spec: Spec, number: int, files: PublicFiles) -> Layout:
     sizes = [texts.size for texts in columns["level"]]
     joined = {name: np.concatenate(parts).astype(object) for name, parts in columns.items()}
     level_of = np.repeat(np.arange(len(levels)), sizes)
-    return Layout(spec, number, _named(query, joined), keys, names, joined, levels, level_of)
+    return Layout(spec, asked, at, _named(query, joined), keys, names, joined, levels, level_of)
 
 
-def _margins(spec: Spec, number: int, names: tuple[str, ...]) -> list[tuple[int, ...]]:
+def _margins(asked: tuple[tuple[str, ...], ...], at: At, names: tuple[str, ...]) -> list[tuple[int, ...]]:
     kept: list[tuple[int, ...]] = []
-    for i, margin in enumerate(spec.tables[number].margins or ()):
-        place = spec.place(number, "margins", i)
+    for i, margin in enumerate(asked):
         for name in margin:
             if name not in names:
-                raise spec.error(place, f"there is no axis {name!r}", name, names)
+                raise at[i].refuse(f"there is no axis {name!r}", name, names)
         axes = tuple(sorted({names.index(name) for name in margin}))
         if axes in kept:
-            raise spec.error(place, "this margin is listed twice", found=" × ".join(margin))
+            raise at[i].refuse("this margin is listed twice", found=" × ".join(margin))
         kept.append(axes)
     if not kept:
-        raise spec.error(
-            spec.place(number, "margins"), "at least one margin is needed; leave margins out for the cells"
-        )
+        raise at.refuse("at least one margin is needed; leave margins out for the cells")
     return kept
 
 
@@ -334,7 +323,7 @@ def _key(spec: Spec, columns: tuple[str, ...], values: tuple[Texts, ...]) -> Key
         found = np.flatnonzero(values[-1] == rule.category)
         if found.size != 1:
             sentence = f"{columns[-1]!r} has no value {rule.category!r}: add it to the public values"
-            raise spec.error(("data", key), sentence, rule.category, values[-1].tolist())
+            raise spec.at["data"][key].refuse(sentence, rule.category, values[-1].tolist())
         return int(found[0])
 
     names = tuple(spec.data.columns.get(column, column) for column in columns)

@@ -7,66 +7,66 @@ import re
 import numpy as np
 
 from holdfast.arrays import Ints
-from holdfast.release.spec.places import Place
+from holdfast.release.spec.places import At
 from holdfast.release.table.domain import BETWEEN, Layout
 
 #: A name, a path, or values of columns, as the spec reads them.
 Item = str | tuple[str, ...] | dict[str, tuple[str, ...]]
 
 
-def figures(layout: Layout, item: Item, place: Place) -> Ints:
+def figures(layout: Layout, item: Item, at: At) -> Ints:
     """Return the outputs that an item means, in their order: one, or all that have these values in these columns."""
     if isinstance(item, dict):
-        return _with_values(layout, item, place)
+        return _with_values(layout, item, at)
     if layout.tree is not None:
-        return layout.outputs(item, place)
+        return layout.outputs(item, at)
     if item == "total" and "total" in layout.levels:
-        return layout.outputs(item, place)
+        return layout.outputs(item, at)
     if len(layout.names) > 1:
         sentence = "figures of a cube are named by their columns, such as {sex: F, age: child}"
-        raise layout.spec.error(place, sentence, found=item)
-    return _with_values(layout, {layout.names[0]: (item,) if isinstance(item, str) else item}, place)
+        raise at.refuse(sentence, found=item)
+    return _with_values(layout, {layout.names[0]: (item,) if isinstance(item, str) else item}, at)
 
 
-def ordered_outputs(layout: Layout, items: tuple[Item, ...], place: Place) -> Ints:
+def ordered_outputs(layout: Layout, items: tuple[Item, ...], at: At) -> Ints:
     """Return chains of outputs, one per row, from the smallest figure to the largest."""
     if len(items) == 1 and isinstance(items[0], str) and items[0] in layout.names and layout.tree is None:
         column = items[0]
         items = tuple({column: (str(value),)} for value in layout.keys[layout.names.index(column)].values[-1])
     if len(items) < 2:
         sentence = "an order needs at least two figures, or one column of a histogram or cube, found one"
-        raise layout.spec.error(place, sentence, found=items[0] if items else None)
-    chains = [figures(layout, item, (*place, i)) for i, item in enumerate(items)]
+        raise at.refuse(sentence, found=items[0] if items else None)
+    chains = [figures(layout, item, at[i]) for i, item in enumerate(items)]
     for i, chain in enumerate(chains):
         if chain.size != chains[0].size:
             sentence = f"means {chain.size} figures and the first entry {chains[0].size}: name as many in each"
-            raise layout.spec.error((*place, i), sentence)
+            raise at[i].refuse(sentence)
     return np.stack(chains, axis=1)
 
 
-def _with_values(layout: Layout, item: dict[str, tuple[str, ...]], place: Place) -> Ints:
+def _with_values(layout: Layout, item: dict[str, tuple[str, ...]], at: At) -> Ints:
     """Return the outputs of one level or margin with these values in these columns."""
     options = [name for name in layout.columns if name != "level"]
     for column, values in item.items():
         if column not in options:
-            raise layout.spec.error((*place, column), f"the table has no column {column!r}", column, options)
+            raise at[column].refuse(f"the table has no column {column!r}", column, options)
         known = {str(text) for text in layout.columns[column] if text is not None}
         for value in values:
             if value not in known:
                 sentence = f"{column!r} has no value {value!r}"
-                raise layout.spec.error((*place, column), sentence, value, sorted(known))
+                raise at[column].refuse(sentence, value, sorted(known))
     if not item:
-        raise layout.spec.error(place, "found no columns: name at least one, such as {sex: F}")
-    chosen = layout.level_of == _level(layout, set(item), place)
+        raise at.refuse("found no columns: name at least one, such as {sex: F}")
+    chosen = layout.level_of == _level(layout, set(item), at)
     for column, values in item.items():
         chosen &= np.isin(layout.columns[column].astype(str), list(values))
     found = np.flatnonzero(chosen).astype(np.int64)
     if not found.size:
-        raise layout.spec.error(place, "no figure has these values together")
+        raise at.refuse("no figure has these values together")
     return found
 
 
-def _level(layout: Layout, columns: set[str], place: Place) -> int:
+def _level(layout: Layout, columns: set[str], at: At) -> int:
     """The level of a hierarchy at which the columns end, or the margin that has them, and no others if there is one."""
     if layout.tree is not None:
         named = [d for d, level in enumerate(layout.levels) if level in columns]
@@ -77,5 +77,5 @@ def _level(layout: Layout, columns: set[str], place: Place) -> int:
     if len(holding) != 1:
         names = [layout.levels[m] for m in holding] or list(layout.levels)
         sentence = f"{len(holding) or 'no'} margins have these columns: name all columns of one of {', '.join(names)}"
-        raise layout.spec.error(place, sentence)
+        raise at.refuse(sentence)
     return holding[0]

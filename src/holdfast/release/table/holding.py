@@ -27,7 +27,7 @@ from holdfast.constraints import (
     ordered,
 )
 from holdfast.constraints.system.rows import Names
-from holdfast.release.spec.places import Place
+from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Hold
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.figures import figures, ordered_outputs
@@ -39,18 +39,17 @@ MOST_LISTED = 10_000
 
 @dataclass(eq=False)
 class Holding:
-    """What must hold: equalities and exact figures, bounds, cells that are always empty, and the plain account."""
+    """What must hold: equalities and exact figures, bounds, cells that are always empty, and the plain account.
+
+    `all` is everything together, once everything was read.
+    """
 
     equal: Constraint | None = None
     unequal: Constraint | None = None
     exact: tuple[str, ...] = ()
     impossible: Bools | None = None
     account: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def all(self) -> Constraint | None:
-        """Everything together."""
-        return _both(self.equal, self.unequal)
+    all: Constraint | None = None
 
 
 def holding(layout: Layout) -> Holding:
@@ -69,42 +68,42 @@ def holding(layout: Layout) -> Holding:
             "exact": [],
         }
     )
-    exact: list[tuple[str | tuple[str, ...], Place]] = []
+    exact: list[tuple[str | tuple[str, ...], At]] = []
     for i, rule in enumerate(layout.asked.hold):
-        place = layout.place("hold", i)
+        at = layout.at["hold"][i]
         try:
             if rule.rule == "consistent":
                 _consistent(layout, found)
             elif rule.rule == "impossible":
                 for j, item in enumerate(rule.impossible):
-                    cells = layout.cells(item, (*place, "impossible", j))
+                    cells = layout.cells(item, at["impossible"][j])
                     found.impossible = cells if found.impossible is None else found.impossible | cells
             elif rule.rule == "exact":
-                exact += [(item, (*place, "exact", j)) for j, item in enumerate(rule.exact)]
+                exact += [(item, at["exact"][j]) for j, item in enumerate(rule.exact)]
             elif rule.rule == "either":
-                _either(layout, found, rule, place)
+                _either(layout, found, rule, at)
             else:
-                _structural(layout, found, rule, place, f"hold number {i + 1}")
+                _structural(layout, found, rule, at, f"hold number {i + 1}")
         except Refused as refusal:
-            raise _placed(layout, place, refusal) from None
+            raise _placed(layout, at, refusal) from None
     for i, rule in enumerate(layout.asked.hold):
         if exact and rule.rule == "either":
             sentence = "no statement is known for sides beside exact figures: leave out either, or what is exact"
-            raise layout.spec.error(layout.place("hold", i, "either"), sentence)
+            raise layout.at["hold"][i]["either"].refuse(sentence)
     try:
         _empty(layout, found)
         _exact(layout, found, exact)
-        _ = found.all  # refuses what contradicts itself
+        found.all = _both(found.equal, found.unequal)  # refuses what contradicts itself
     except Refused as refusal:
-        raise _placed(layout, layout.place("hold"), refusal) from None
+        raise _placed(layout, layout.at["hold"], refusal) from None
     return found
 
 
-def _placed(layout: Layout, place: Place, refusal: Refused) -> Refused:
+def _placed(layout: Layout, at: At, refusal: Refused) -> Refused:
     """Give a refusal its line, unless it has one."""
     if hasattr(refusal, "line"):
         return refusal
-    return layout.spec.error(place, in_words_of_the_spec(layout, str(refusal)))
+    return at.refuse(in_words_of_the_spec(layout, str(refusal)))
 
 
 def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:
@@ -128,37 +127,38 @@ def _consistent(layout: Layout, found: Holding) -> None:
     ]
 
 
-def _structural(layout: Layout, found: Holding, rule: Hold, place: Place, called: str) -> None:
+def _structural(layout: Layout, found: Holding, rule: Hold, at: At, called: str) -> None:
     """Read a rule about all possible data that can also hold on one side only."""
     if rule.rule == "nonnegative":
         found.unequal = _both(found.unequal, nonnegative())
         found.account["nonnegative"] = True
     elif rule.rule == "between":
-        _between(layout, found, rule, (*place, "between", "at"))
+        _between(layout, found, rule, at["between"]["at"])
     elif rule.rule == "ordered":
-        chains = ordered_outputs(layout, rule.ordered, (*place, "ordered"))
+        chains = ordered_outputs(layout, rule.ordered, at["ordered"])
         for chain in chains:
             names = [str(name) for name in layout.query.labels[chain]]
             steps = [f"{low!r} at most {high!r}" for low, high in itertools.pairwise(names)]
             found.unequal = _both(found.unequal, _titled(ordered(chain), steps))
         found.account["orders"] += chains.tolist()
     else:
-        _linear(layout, found, rule, (*place, rule.rule, "sum"), called)
+        _linear(layout, found, rule, at[rule.rule]["sum"], called)
 
 
-def _either(layout: Layout, found: Holding, rule: Hold, place: Place) -> None:
+def _either(layout: Layout, found: Holding, rule: Hold, at: At) -> None:
     """Read sides of which one holds; two that can hold at the same time are refused by their numbers."""
     sides: list[Constraint] = []
     accounts = []
     for k, rules in enumerate(rule.either):
-        at = (*place, "either", k)
+        there = at["either"][k]
         side = Holding(account={"nonnegative": False, "bounds": [], "orders": [], "linear": []})
         for j, each in enumerate(rules):
-            inner = (*at, j) if layout.spec.written((*at, j)) else at  # a side of one rule needs no list
+            inner = there[j] if there[j].written else there  # a side of one rule needs no list
             try:
                 _structural(layout, side, each, inner, f"side {k + 1} of either")
             except Refused as refusal:
                 raise _placed(layout, inner, refusal) from None
+        side.all = _both(side.equal, side.unequal)
         assert side.all is not None
         for m, other in enumerate(sides):
             try:
@@ -167,19 +167,19 @@ def _either(layout: Layout, found: Holding, rule: Hold, place: Place) -> None:
                 sentence = (
                     f"sides {m + 1} and {k + 1} can hold at the same time: add rules by which they exclude each other"
                 )
-                raise layout.spec.error(at, sentence) from None
+                raise there.refuse(sentence) from None
         sides.append(side.all)
         accounts.append(side.account)
     found.unequal = _both(found.unequal, Constraint((), tuple(sides)))
     found.account["either"].append(accounts)
 
 
-def _between(layout: Layout, found: Holding, rule: Hold, place: Place) -> None:
+def _between(layout: Layout, found: Holding, rule: Hold, at: At) -> None:
     bounds = rule.between
     assert bounds is not None
     rows = None
     if bounds.at is not None:
-        parts = [layout.outputs(item, (*place, j)) for j, item in enumerate(bounds.at)]
+        parts = [layout.outputs(item, at[j]) for j, item in enumerate(bounds.at)]
         rows = np.unique(np.concatenate(parts))
     low, high = (None if limit is None else Fraction(limit) for limit in (bounds.low, bounds.high))
     found.unequal = _both(found.unequal, between(low, high, at=rows))
@@ -188,17 +188,17 @@ def _between(layout: Layout, found: Holding, rule: Hold, place: Place) -> None:
     found.account["bounds"].append({"rows": listed.tolist(), **dict(zip(("low", "high"), limits, strict=True))})
 
 
-def _linear(layout: Layout, found: Holding, rule: Hold, place: Place, called: str) -> None:
+def _linear(layout: Layout, found: Holding, rule: Hold, at: At, called: str) -> None:
     """Read a weighted sum; figures that are named twice are added twice."""
     asked = rule.equals or rule.at_least
     assert asked is not None
     weights: dict[int, Fraction] = {}
     for j, term in enumerate(asked.sum_of):
-        for row in figures(layout, term.of, (*place, j)).tolist():
+        for row in figures(layout, term.of, at[j]).tolist():
             weights[row] = weights.get(row, Fraction(0)) + Fraction(term.times)
     rows = [row for row in sorted(weights) if weights[row]]
     if not rows:
-        raise layout.spec.error(place, "the weights of every figure add up to 0, so the sum says nothing")
+        raise at.refuse("the weights of every figure add up to 0, so the sum says nothing")
     limit = Fraction(asked.value)
     scale = math.lcm(*(weights[row].denominator for row in rows))
     whole = np.array([int(weights[row] * scale) for row in rows], dtype=np.int64)
@@ -226,15 +226,15 @@ def _empty(layout: Layout, found: Holding) -> None:
         found.equal = _both(found.equal, fixed(rows, np.zeros(rows.size, dtype=np.int64)))
 
 
-def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ...], Place]]) -> None:
+def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ...], At]]) -> None:
     if not items:
         return
-    figures = [layout.figure(item, place) for item, place in items]
+    figures = [layout.figure(item, at) for item, at in items]
     names = [item if isinstance(item, str) else " / ".join(item) for item, _ in items]
     if layout.tree is not None:
         nodes = np.unique(np.concatenate([np.asarray(nodes) for nodes in figures]))
         constraint = invariant(exact_nodes(layout.tree, nodes, layout.by))
-        rows = [[[int(row)] for row in layout.outputs(item, place)] for item, place in items]
+        rows = [[[int(row)] for row in layout.outputs(item, at)] for item, at in items]
     else:
         margins = [tuple(int(a) for a in axes) for axes in figures]
         names = [layout.margin_name(axes) for axes in margins]
@@ -243,7 +243,7 @@ def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ..
             raise Refused(f"the margin {repeated!r} is named twice as exact: name it once")
         cube = layout.query.cube
         assert cube is not None
-        sums = [_margin_rows(layout, axes, place) for axes, (_, place) in zip(margins, items, strict=True)]
+        sums = [_margin_rows(layout, axes, at) for axes, (_, at) in zip(margins, items, strict=True)]
         if layout.query.identity:
             constraint = invariant(exact_margins(cube.shape, margins))
         else:
@@ -288,7 +288,7 @@ def _spans(rows: Any) -> list[tuple[int, int]]:
     return list(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True))
 
 
-def _margin_rows(layout: Layout, axes: tuple[int, ...], place: Place) -> Any:
+def _margin_rows(layout: Layout, axes: tuple[int, ...], at: At) -> Any:
     """Return the 0/1 rows that sum outputs to a margin, from the first measured margin that holds it."""
     cube = layout.query.cube
     assert cube is not None
@@ -304,4 +304,4 @@ def _margin_rows(layout: Layout, axes: tuple[int, ...], place: Place) -> Any:
     sentence = (
         f"the margin {layout.margin_name(axes)!r} does not follow from the margins that are measured: add it to them"
     )
-    raise layout.spec.error(place, sentence, layout.margin_name(axes), layout.levels)
+    raise at.refuse(sentence, layout.margin_name(axes), layout.levels)

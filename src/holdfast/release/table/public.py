@@ -11,8 +11,8 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.release.spec.places import Place
-from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.places import At
+from holdfast.release.spec.spec import DataSpec
 from holdfast.release.storage.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
 
 Texts = npt.NDArray[np.object_]
@@ -22,71 +22,70 @@ ENDS = (PARQUET, ".csv")
 
 @dataclass
 class PublicFiles:
-    """The public files of one spec, each read once; `hashes` tells which content was read."""
+    """The public files of one spec, each read once; `hashes` tells which content was read. `at` is where `data` is."""
 
-    spec: Spec
+    data: DataSpec
+    at: At
     hashes: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, str], Texts] = field(default_factory=dict)
 
-    def column(self, file: str, name: str, place: Place, asked: Place | None = None) -> Texts:
+    def column(self, file: str, name: str, at: At, asked: At | None = None) -> Texts:
         """Return one column as texts, None where there is no value, in the order of the rows.
 
-        `place` is where the spec names the file, `asked` where it asks for the column if that is elsewhere.
+        `at` is where the spec names the file, `asked` where it asks for the column if that is elsewhere.
         """
         if (file, name) not in self._read:
-            self._read[file, name] = self._texts(file, name, place, asked or place)
+            self._read[file, name] = self._texts(file, name, at, asked or at)
         return self._read[file, name]
 
-    def _texts(self, file: str, name: str, place: Place, asked: Place) -> Texts:
-        path = self.spec.resolve(file)
+    def _texts(self, file: str, name: str, at: At, asked: At) -> Texts:
+        path = self.at.places.resolve(file)
         if not path.name.endswith(ENDS):
-            raise self.spec.error(place, f"the public file {file!r} must end in {' or '.join(ENDS)}", found=file)
+            raise at.refuse(f"the public file {file!r} must end in {' or '.join(ENDS)}", found=file)
         try:
             if file not in self.hashes:
                 with path.open("rb") as content:
                     self.hashes[file] = hashlib.file_digest(content, "sha256").hexdigest()
         except FileNotFoundError:
             near = [each.name for each in path.parent.glob("*") if each.suffix in ENDS] if path.parent.is_dir() else []
-            raise self.spec.error(
-                place, f"there is no file {file!r}", file, difflib.get_close_matches(file, near)
-            ) from None
+            raise at.refuse(f"there is no file {file!r}", file, difflib.get_close_matches(file, near)) from None
         except OSError as error:
-            raise self.spec.error(place, f"the file {file!r} cannot be read: {error.strerror}", found=file) from None
+            raise at.refuse(f"the file {file!r} cannot be read: {error.strerror}", found=file) from None
         with session() as engine:
             try:
                 rows = rows_of(path)
                 kinds = {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {rows}").fetchall()}
                 if name not in kinds:
                     sentence = f"the file {file!r} has no column {name!r}"
-                    raise self.spec.error(asked, sentence, name, kinds)
+                    raise asked.refuse(sentence, name, kinds)
                 texts = f"SELECT {as_text(quoted_name(name), kinds[name])} AS v FROM {rows}"
                 found = engine.execute(texts).fetchnumpy()["v"]
             except (duckdb.Error, Unreadable):
                 kind = "Parquet" if path.suffix == PARQUET else "CSV with a header and as many values in every row"
-                raise self.spec.error(place, f"the file {file!r} is not readable as {kind}", found=file) from None
+                raise at.refuse(f"the file {file!r} is not readable as {kind}", found=file) from None
         column: Any = np.ma.asarray(found, dtype=object)
         return np.where(np.ma.getmaskarray(column), np.array(None, dtype=object), np.ma.getdata(column))
 
-    def values(self, column: str, place: Place) -> Texts:
+    def values(self, column: str, at: At) -> Texts:
         """Return the public values of a column, each once, in the order of the spec or of first appearance."""
-        data = self.spec.data
+        data = self.data
         listed: Any = data.values.get(column)
         if isinstance(listed, tuple):
-            where: Place = ("data", "values", column)
+            where = self.at["values"][column]
             twice = next((value for i, value in enumerate(listed) if value in listed[:i]), None)
             if twice is not None:
-                raise self.spec.error(where, f"the value {twice!r} occurs twice", found=twice)
+                raise where.refuse(f"the value {twice!r} occurs twice", found=twice)
             if not listed:
-                raise self.spec.error(where, "at least one value is needed, found none")
+                raise where.refuse("at least one value is needed, found none")
             return np.array(listed, dtype=object)
         if listed is None and data.domain is None:
             sentence = (
                 f"the values of {column!r} must be public: list them under data.values, or name a data.domain file"
             )
-            raise self.spec.error(place, sentence, found=column)
-        where = ("data", "domain") if listed is None else ("data", "values", column)
-        texts = self.column(data.domain if listed is None else listed, column, where, place)  # type: ignore[arg-type]
+            raise at.refuse(sentence, found=column)
+        where = self.at["domain"] if listed is None else self.at["values"][column]
+        texts = self.column(data.domain if listed is None else listed, column, where, at)  # type: ignore[arg-type]
         known = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
         if not known:
-            raise self.spec.error(where, f"the column {column!r} has no values", found=column)
+            raise where.refuse(f"the column {column!r} has no values", found=column)
         return np.array(known, dtype=object)

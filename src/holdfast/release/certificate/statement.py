@@ -1,0 +1,81 @@
+"""One privacy statement inside a certificate, in its own JSON form, and how strictly certificates are read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
+
+from holdfast.privacy import Guarantee
+from holdfast.privacy.guarantee import SCHEMA as GUARANTEE_SCHEMA
+
+
+class Model(BaseModel):
+    """Read strictly: unknown keys and other types are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+
+_GUARANTEE_SCHEMA: dict[str, Any] = {
+    "title": "Guarantee",
+    "type": "object",
+    "description": "One privacy statement.",
+    "properties": {
+        "schema": {"const": GUARANTEE_SCHEMA},
+        "epsilon": {"anyOf": [{"type": "number", "minimum": 0}, {"const": "infinity"}, {"type": "null"}]},
+        "delta": {"type": "number", "minimum": 0, "maximum": 1},
+        "rho": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
+        "mu": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
+        "orders": {"enum": ["all", "integer"]},
+        "neighbours": {
+            "type": "object",
+            "properties": {
+                "kind": {"enum": ["add-remove", "replace-one"]},
+                "records": {"type": "integer", "minimum": 1},
+            },
+            "required": ["kind", "records"],
+            "additionalProperties": False,
+        },
+        "scope": {"enum": ["all", "subspace", "invariant-sharing"]},
+        "status": {"enum": ["proved", "estimated"]},
+        "because": {"type": "string"},
+        "unprotected": {"type": "array", "items": {"type": "string"}},
+        "numerical_delta": {"type": "number", "minimum": 0, "maximum": 1},
+        "caveats": {"type": "array", "items": {"type": "string"}},
+        "exact": {"type": "boolean"},
+        "assumes": {"type": "array", "items": {"type": "string"}},
+    },
+    "additionalProperties": False,
+}
+#: Older statements do not say what they assume.
+_GUARANTEE_SCHEMA["required"] = [name for name in _GUARANTEE_SCHEMA["properties"] if name != "assumes"]
+#: Written only where the loss law of the noise is known: kinds of difference as [[|d|, σ² as a fraction, outputs], …].
+_GUARANTEE_SCHEMA["properties"]["losses"] = {
+    "type": "array",
+    "items": {
+        "type": "array",
+        "items": {
+            "type": "array",
+            "prefixItems": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": "^[0-9]+(/[1-9][0-9]*)?$"},
+                {"type": "integer", "minimum": 1},
+            ],
+            "minItems": 3,
+            "maxItems": 3,
+        },
+    },
+}
+
+
+def _statement(value: Any) -> Guarantee:
+    return value if isinstance(value, Guarantee) else Guarantee.from_json(value)
+
+
+#: A guarantee inside the certificate, in its own JSON form.
+Statement = Annotated[
+    Guarantee,
+    PlainValidator(_statement),
+    PlainSerializer(lambda guarantee: guarantee.as_mapping()),
+    WithJsonSchema(_GUARANTEE_SCHEMA),
+]
