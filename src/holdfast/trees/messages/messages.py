@@ -110,13 +110,7 @@ class Messages(Owner):
     @cached_property
     def order(self) -> list[Ints]:
         """Pieces by height, alike parcels together."""
-        p = self.pieces
-        height = p.height[p.kind]
-        order = np.argsort(height, kind="stable")
-        ends = np.searchsorted(height[order], np.arange(int(height.max(initial=0)) + 2))
-        levels = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
-        levels[0] = levels[0][np.argsort(p.kind[levels[0]], kind="stable")]
-        return levels
+        return self.pieces.by_height()
 
     @cached_property
     def roots(self) -> Ints:
@@ -286,17 +280,8 @@ class Messages(Owner):
 
     @cached_property
     def trees(self) -> tuple[Ints, Ints]:
-        """The root of every piece, and of every output (−1: its noise is 0). Below different roots all is independent."""
-        p = self.pieces
-        of_piece, of_output = np.arange(p.size), np.full(self.forest.n, -1)
-        for level in self.order[:0:-1]:
-            for part in (p.left[level], p.right[level]):
-                of_piece[part[part >= 0]] = of_piece[level[part >= 0]]
-        shown, parcels = np.flatnonzero(p.output >= 0), np.flatnonzero(p.left < 0)
-        parcels = parcels[np.argsort(p.first[parcels])]
-        of_output[p.output[shown]] = of_piece[shown]
-        of_output[p.leaves] = np.repeat(of_piece[parcels], p.members[parcels])
-        return of_piece, of_output
+        """The root of every piece, and of every output; what lies below different roots is independent."""
+        return self.pieces.trees(self.forest.n)
 
     # --- inside parcels ------------------------------------------------------------------------------------------
 
@@ -328,10 +313,7 @@ def _gives_way(up: Messages, found: Prospect) -> Bools | None:
         return None
     chosen = np.ones(far.size, dtype=np.bool_)
     if not (laws.laplace and found.is_rough):
-        parcels = np.flatnonzero(p.left < 0)
-        parcels = parcels[np.argsort(p.first[parcels])]
-        piece = parcels[np.searchsorted(p.first[parcels], up.far_places, side="right") - 1]
-        law, slope = up.law_of[far], found.outlook.below[p.kind[piece]]
+        law, slope = up.law_of[far], found.outlook.below[p.kind[p.parcel_of_leaf[up.far_places]]]
         resists = np.full(far.size, np.inf)
         for bound, pull in ((-up.low[far], slope[:, 0]), (up.high[far], -slope[:, 1])):
             left_out = (bound >= up.limits[0][law]) & (bound < LARGEST)

@@ -308,7 +308,7 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
 
 @compiled
 def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, error: Any) -> Any:
-    """The nearest place to an end whose tail ratio can be chosen freely, that ratio, and False; else the end, and True."""
+    """The nearest place to an end with room for a tail ratio, that ratio, and False; else the end itself, and True."""
     for at in range(end - start, end - start + inwards * (give_up + 1), inwards):
         ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error)
         if not plain:

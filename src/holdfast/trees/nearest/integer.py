@@ -15,8 +15,16 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import compiled
-from holdfast.trees.nearest.levels import HIGH_CUT, LENGTH, LOW_CUT, POSITION, START
-from holdfast.trees.nearest.levels import leaf_moves, leaf_windows, units_below
+from holdfast.trees.nearest.levels import (
+    HIGH_CUT,
+    LENGTH,
+    LOW_CUT,
+    POSITION,
+    START,
+    leaf_moves,
+    leaf_windows,
+    units_below,
+)
 from holdfast.trees.nearest.lines import longer
 from holdfast.trees.shape.ties import tie_hash
 
