@@ -110,3 +110,24 @@ def test_only_rejected_trees_are_drawn_again(monkeypatch):
     assert (leaves[:, 0] % 2 == 0).all()
     assert pearson(leaves, {table: chance / sum(even.values()) for table, chance in even.items()}, 5) > ALARM
     assert pearson(leaves, law, 5) < ALARM
+
+
+def test_a_large_gaussian_leaf_that_empty_ones_pull_far_has_its_law():
+    """It takes what 300 empty leaves take: their sum by convolution, under a slope so that doubles hold it."""
+    trees, empty, sigma = 50, 300, 10.0
+    parents = np.concatenate([np.full(trees, -1), np.repeat(np.arange(trees), empty + 1)])
+    low = np.where(np.arange(parents.size) < trees, -(2**62), 0)
+    low[trees :: empty + 1] = -150
+    made = sampler(parents, "gaussian", sigma, low=low, exact=range(trees))
+    taken = -made.draw(60, hf.seeded(6))[:, trees :: empty + 1].ravel()
+
+    def law(sigma):
+        places, slope = np.arange(1 << 12), 12.4 / sigma
+        leaf = np.exp(-(places**2) / (2 * sigma**2) - slope * places)
+        total = np.fft.irfft(np.fft.rfft(leaf / leaf.sum()) ** empty)
+        weights = np.maximum(total, 0)[:151] * np.exp(slope * places - places**2 / (2 * sigma**2))[:151]
+        return {(s,): p for s, p in enumerate((weights / weights.sum()).tolist())}
+
+    assert pearson(taken[:, None], law(sigma), 10) > ALARM
+    assert pearson(taken[:, None], law(1.03 * sigma), 10) < ALARM
+    assert taken.max() <= 150
