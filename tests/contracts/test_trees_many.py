@@ -179,7 +179,7 @@ def test_bounds_that_messages_leave_out_still_hold():
     """A far bound is kept by drawing the whole table again; here bounds count as far that are near."""
     low = np.where(np.arange(9) == 0, -NONE, -2)
     made = sampler([-1] + [0] * 8, "laplace", 1, low)
-    vars(made.messages)["_limits"] = np.array([[2], [2]])
+    vars(made.messages)["limits"] = np.array([[2], [2]])
     draws = made.tables(ROWS).draw(4_000, hf.seeded(8))
     assert made.messages.far.size == 8
     assert (draws >= low).all()

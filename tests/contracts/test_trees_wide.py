@@ -58,3 +58,37 @@ def test_far_bounds_are_left_out_where_nothing_pulls():
     made = sampler(parents, "laplace", 8.0, low)
     assert made.messages.ready.pulled is None
     assert made.messages.far.size == 800
+
+
+def test_large_gaussian_leaves_among_empty_ones_are_drawn_at_once(monkeypatch):
+    """The empty ones pull each by 10σ, near its far bound and beyond the usual table of weights."""
+    groups, siblings = 30, 160
+    parents = np.concatenate([np.full(groups, -1), np.repeat(np.arange(groups), siblings)])
+    large = groups + siblings * np.arange(groups)
+    low = np.where(np.arange(parents.size) < groups, -NONE, 0)
+    low[large] = -143
+    made = sampler(parents, "gaussian", 10.0, low, exact=range(groups))
+    attempts, once = [], type(made)._draw_rows
+
+    def counted(self, noise, keys, start, attempt):
+        attempts.append(attempt)
+        assert attempt < 5
+        return once(self, noise, keys, start, attempt)
+
+    monkeypatch.setattr(type(made), "_draw_rows", counted)
+    assert made.messages.far.size == groups
+    tables = made.draw(3, hf.seeded(1))
+    assert max(attempts) == 0
+    assert sums_up(parents, tables)
+    assert (tables >= low).all()
+    assert (tables[:, :groups] == 0).all()
+    assert -110 < tables[:, large].mean() < -80
+
+
+def test_a_gaussian_leaf_stays_within_a_far_bound_that_it_is_pulled_against():
+    low = np.r_[-NONE, -143, [0] * 500]
+    made = sampler(np.r_[-1, [0] * 501], "gaussian", 10.0, low, exact=[0])
+    drawn = made.draw(20, hf.seeded(2))
+    assert made.messages.ready.far.size == 0
+    assert (drawn >= low).all()
+    assert drawn[:, 1].mean() < -130

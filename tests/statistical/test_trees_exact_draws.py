@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.trees.messages.sampler import Sampler
+from holdfast.trees.messages.sampler import Sampler, _Drawing
 from holdfast.trees.shape.forest import Forest
 from samplers import coins_counted, enumerated, narrowed, noise, pearson, sampler, sums_up
 
@@ -82,3 +82,52 @@ def test_narrow_and_wide_windows_draw_one_law(kind):
         a, b = (wide.astype(float)) ** power, (small.astype(float)) ** power
         apart = (a.mean(axis=0) - b.mean(axis=0)) / np.sqrt(a.var(axis=0) / len(a) + b.var(axis=0) / len(b))
         assert np.abs(apart).max() < 6
+
+
+def test_only_rejected_trees_are_drawn_again(monkeypatch):
+    """Sixty trees below exact outputs, rejected where a leaf's noise is odd: no table has sixty even ones at once."""
+    trees, exact = 60, hf.invariant(hf.exact_nodes(THREE, [0]))
+    shift = 6 * np.arange(trees)[:, None]
+    parents = np.where(THREE.parents < 0, -1, THREE.parents + shift).ravel()
+    made = sampler(parents, "gaussian", 2, exact=shift.ravel())
+    finished, attempts = _Drawing.finished, []
+
+    def rejecting(self):
+        rejected = finished(self)
+        attempts.append(self.place[-1])
+        assert attempts[-1] < 40
+        for leaf, row in np.argwhere(self.noise[3::6] % 2 == 1).tolist():
+            rejected.setdefault(row, set()).add(int(self.up.trees[1][3 + 6 * leaf]))
+        return rejected
+
+    monkeypatch.setattr(_Drawing, "finished", rejecting)
+    draws = made.draw(20, hf.seeded(5))
+    assert max(attempts) > 3
+    assert sums_up(parents, draws)
+    leaves = draws.reshape(-1, 6)[:, 3:]
+    law = enumerated(THREE, "gaussian", [2] * 6, [0, 0, 0], exact, 14)
+    even = {table: chance for table, chance in law.items() if table[0] % 2 == 0}
+    assert (leaves[:, 0] % 2 == 0).all()
+    assert pearson(leaves, {table: chance / sum(even.values()) for table, chance in even.items()}, 5) > ALARM
+    assert pearson(leaves, law, 5) < ALARM
+
+
+def test_a_large_gaussian_leaf_that_empty_ones_pull_far_has_its_law():
+    """It takes what 300 empty leaves take: their sum by convolution, under a slope so that doubles hold it."""
+    trees, empty, sigma = 50, 300, 10.0
+    parents = np.concatenate([np.full(trees, -1), np.repeat(np.arange(trees), empty + 1)])
+    low = np.where(np.arange(parents.size) < trees, -(2**62), 0)
+    low[trees :: empty + 1] = -150
+    made = sampler(parents, "gaussian", sigma, low=low, exact=range(trees))
+    taken = -made.draw(60, hf.seeded(6))[:, trees :: empty + 1].ravel()
+
+    def law(sigma):
+        places, slope = np.arange(1 << 12), 12.4 / sigma
+        leaf = np.exp(-(places**2) / (2 * sigma**2) - slope * places)
+        total = np.fft.irfft(np.fft.rfft(leaf / leaf.sum()) ** empty)
+        weights = np.maximum(total, 0)[:151] * np.exp(slope * places - places**2 / (2 * sigma**2))[:151]
+        return {(s,): p for s, p in enumerate((weights / weights.sum()).tolist())}
+
+    assert pearson(taken[:, None], law(sigma), 10) > ALARM
+    assert pearson(taken[:, None], law(1.03 * sigma), 10) < ALARM
+    assert taken.max() <= 150

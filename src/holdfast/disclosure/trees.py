@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Ints, compiled
+from holdfast.arrays import Ints
 from holdfast.disclosure.figures import Contradiction, Known
+from holdfast.domains.breadth_first import breadth_first
+from holdfast.domains.intervals import bound_downwards, bound_upwards, output_parents
 
 #: Kinds of parts that bound single nodes, besides consistency, which counts obey by themselves.
 SIMPLE = frozenset({"consistent", "nonnegative", "between", "fixed", "at_least", "invariant"})
@@ -62,45 +64,8 @@ def ranges(known: Sequence[Known], of: Any, figures: bool = True) -> tuple[Ints,
     finite = np.where(high < LARGEST, high, 0)
     if max(low.astype(np.float64).sum(), finite.astype(np.float64).sum()) >= MOST:
         raise Refused("figures must add up to less than 2**61")
-    tree = of.tree
-    if not _passes(tree.parents, tree.order, of.n // tree.n, low, high):
+    passed = breadth_first(output_parents(of.tree.parents, of.n // of.tree.n))[:3]
+    if bound_upwards(*passed, low, high, 0.0) >= 0:
         raise Contradiction
+    bound_downwards(*passed, low, high)
     return low, high
-
-
-@compiled
-def _passes(parents: Any, order: Any, by: Any, low: Any, high: Any) -> Any:  # pragma: no cover (compiled)
-    """Tighten the bounds in place; return False where an interval is empty."""
-    n = low.size
-    least, most, endless = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    inner = np.zeros(n, np.bool_)
-    for i in range(order.size - 1, -1, -1):
-        for c in range(by):
-            v = order[i] * by + c
-            if inner[v]:
-                low[v] = max(low[v], least[v])
-                if endless[v] == 0:
-                    high[v] = min(high[v], most[v])
-            if low[v] > high[v]:
-                return False
-            if parents[order[i]] >= 0:
-                p = parents[order[i]] * by + c
-                inner[p] = True
-                least[p] += low[v]
-                if high[v] >= LARGEST:
-                    endless[p] += 1
-                else:
-                    most[p] += high[v]
-    for i in range(order.size):
-        if parents[order[i]] < 0:
-            continue
-        for c in range(by):
-            v, p = order[i] * by + c, parents[order[i]] * by + c
-            others_least = least[p] - low[v]
-            others_endless = endless[p] - (1 if high[v] >= LARGEST else 0)
-            others_most = most[p] - (0 if high[v] >= LARGEST else high[v])
-            if high[p] < LARGEST:
-                high[v] = min(high[v], high[p] - others_least)
-            if others_endless == 0:
-                low[v] = max(low[v], low[p] - others_most)
-    return True

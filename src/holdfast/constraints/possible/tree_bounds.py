@@ -20,6 +20,7 @@ from holdfast.arrays import Ints, compiled
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import Part
 from holdfast.domains.breadth_first import breadth_first
+from holdfast.domains.intervals import bound_upwards, output_parents
 from holdfast.exact.rationals import ExactVector
 
 Sides = tuple[Ints, Ints]
@@ -56,11 +57,14 @@ def crossing_on_tree(parts: Sequence[Part], n: int) -> tuple[bool, frozenset[int
     for bounds in (low, high):
         if np.abs(np.where(np.abs(bounds) < LARGEST, bounds, 0), dtype=np.float64).sum() >= _LARGEST_SUM:
             return False, frozenset()
-    parents = np.full(n, -1, dtype=np.int64) if not trees else _output_parents(parts[trees[0]].source)
+    shape: Any = parts[trees[0]].source if trees else None
+    parents = output_parents(shape.parents, shape.by) if trees else np.full(n, -1, dtype=np.int64)
     start, children, order, _, _ = breadth_first(parents)
-    at, summed = _empty_interval(parents, order, low, high)
+    least, most = low.copy(), high.copy()
+    at = bound_upwards(start, children, order, least, most, 0.0)
     if at < 0:
         return True, frozenset()
+    summed = np.stack([least > low, most < high])  # where the children's sums are the tighter bounds
     used = np.zeros(len(parts), dtype=np.bool_)
     if _mark_behind(at, start, children, summed, behind, used):
         used[trees[0]] = True
@@ -108,41 +112,6 @@ def _sides(part: Part, n: int, factor: int) -> Sides | None:
 
 def _tighten(kept: Ints, better: npt.NDArray[np.bool_], found: Ints, behind: Ints, number: int) -> None:
     kept[better], behind[better] = found[better], number
-
-
-def _output_parents(shape: TreeShape) -> Ints:
-    node, category = np.divmod(np.arange(shape.parents.size * shape.by), shape.by)
-    above = shape.parents[node]
-    return np.asarray(np.where(above < 0, -1, above * shape.by + category))
-
-
-@compiled
-def _empty_interval(parents: Any, order: Any, low: Any, high: Any) -> Any:  # pragma: no cover (compiled)
-    """Return an output whose interval is empty, or −1, and on which sides the children's sums are the tighter ones."""
-    n = parents.size
-    sums, free = np.zeros((2, n), np.int64), np.zeros((2, n), np.bool_)
-    inner, summed = np.zeros(n, np.bool_), np.zeros((2, n), np.bool_)
-    for i in range(n - 1, -1, -1):
-        v = order[i]
-        least, most = low[v], high[v]
-        if inner[v] and not free[0, v] and sums[0, v] > least:
-            least, summed[0, v] = sums[0, v], True
-        if inner[v] and not free[1, v] and sums[1, v] < most:
-            most, summed[1, v] = sums[1, v], True
-        if least > most:
-            return v, summed
-        p = parents[v]
-        if p >= 0:
-            inner[p] = True
-            if least <= -LARGEST:
-                free[0, p] = True
-            else:
-                sums[0, p] += least
-            if most >= LARGEST:
-                free[1, p] = True
-            else:
-                sums[1, p] += most
-    return -1, summed
 
 
 @compiled

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.constraints import System
+from holdfast.domains.intervals import output_parents
 from holdfast.noise import Independent
 from holdfast.privacy import Additive
 from holdfast.queries import Neighbours
-from holdfast.trees import Forest, output_parents
+from holdfast.trees import Forest
 from holdfast.trees.prices.leaf_bounds import LeafBounds
 
 #: Columns of a query with more cells than outputs are looked at one by one up to this number.

@@ -75,7 +75,7 @@ class Tree:
         far = max(max(bottom, -top, 0) for bottom, top in zip(low, high, strict=True))
         messages: dict[int, tuple[int, arb_poly]] = {}
         lost = arb(0)
-        for v in reversed(self.forest.downward):
+        for v in self.forest.order[::-1].tolist():
             width = math.ceil(bits * math.log(2) / float(rates[v])) + far
             start, sums = self._below(v, messages, width)
             first, last = max(low[v], -width, start), min(high[v], width, start + len(sums) - 1)

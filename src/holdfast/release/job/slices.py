@@ -202,7 +202,7 @@ class Reals:
     @cached_property
     def _order(self) -> list[int]:
         """Nodes with children, parents before children."""
-        return [v for v in self.grove.forest.downward if not self.grove.forest.is_leaf[v]]
+        return [v for v in self.grove.forest.order.tolist() if not self.grove.forest.is_leaf[v]]
 
     @cached_property
     def _variances(self) -> tuple[Floats, Floats]:

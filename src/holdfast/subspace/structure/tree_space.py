@@ -20,6 +20,7 @@ import numpy.typing as npt
 from holdfast.arrays import Floats, Ints
 from holdfast.constraints import System
 from holdfast.domains.breadth_first import breadth_first
+from holdfast.domains.intervals import output_parents
 from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours, Query
@@ -47,10 +48,7 @@ class TreeSpace:
         forest = Forest.of(system)
         if forest is None or query.tree is None or system.has_inequalities:
             return None
-        by = query.n // query.tree.n
-        nodes = np.repeat(query.tree.parents, by)
-        own = np.where(nodes < 0, -1, nodes * by + np.tile(np.arange(by), query.tree.n))
-        if not np.array_equal(forest.parents, own):
+        if not np.array_equal(forest.parents, output_parents(query.tree.parents, query.n // query.tree.n)):
             return None
         order, depth = breadth_first(forest.parents)[2:4]
         place = np.empty(forest.n, np.int64)

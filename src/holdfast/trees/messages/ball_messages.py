@@ -1,7 +1,7 @@
 """The messages in ball arithmetic: the windows and tail ratios that the compiled passes chose, the values enclosed.
 
 They are read from their definition, one at a time as they are asked for, and settle what doubles leave open
-(exact draws by hand: undecided.py).
+(exact draws by hand: exact_draws.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The places are gone through in a fixed order, and the first is taken at which the sum of their weights passes the word's
 share of all of it. Weights are known up to a relative error; where that does not tell which place it is, the choice is
-left undecided and made again in ball arithmetic (undecided.py). Proofs: docs/theory/exact-trees.md.
+left undecided and made again in ball arithmetic (exact_draws.py). Proofs: docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations

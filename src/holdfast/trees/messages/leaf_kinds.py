@@ -20,8 +20,8 @@ from holdfast.trees.shape.forest import Forest
 #: A bound further than this many scales from the truth is left out of the messages; a table that breaks it (of
 #: probability below 1e-19 each) is drawn again as a whole, which is the same law.
 FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
-#: The same for leaves that others, mostly empty, pull so hard that they hardly resist.
-FARTHER = 540
+#: The same for leaves that others, mostly empty, pull so hard that they hardly resist: as far as doubles hold weights.
+FARTHER_LAPLACE, FARTHER_GAUSSIAN = 540, 32
 #: Longest table of a leaf's weights.
 LONGEST = 1 << 20
 TOO_WIDE = "the noise is too wide for exact draws on this hierarchy: use onto(..., integer=False) or a larger epsilon"
@@ -43,9 +43,8 @@ def measured_laws(law: Independent) -> tuple[Laws, list[int]]:
 
 def limits(laws: Laws, pulled: Bools | None) -> Ints:
     """For each measured law, how far from 0 bounds are kept: in general, and where a leaf is pulled hard."""
-    usual = FAR_LAPLACE if laws.laplace else FAR_GAUSSIAN
-    farther = FARTHER if laws.laplace and pulled is not None else usual
-    far = np.stack([usual / laws.slope, farther / laws.slope])
+    usual, farther = (FAR_LAPLACE, FARTHER_LAPLACE) if laws.laplace else (FAR_GAUSSIAN, FARTHER_GAUSSIAN)
+    far = np.stack([usual / laws.slope, (usual if pulled is None else farther) / laws.slope])
     if not (np.isfinite(far).all() and far.max() < LONGEST):
         raise Refused(TOO_WIDE)
     return np.asarray(np.ceil(far) + 2, dtype=np.int64)

@@ -268,7 +268,7 @@ def add_leaf(
 def leaf_excess(
     f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
 ) -> Any:
-    """As `excess`, for the upper or lower tail of f and one leaf; a bound."""
+    """As `_excess` of passes.py, for the upper or lower tail of f and one leaf; a bound."""
     longest = powers.size - 1
     far, previous = 0.0, 0.0
     term = f[hi - lo] if up else f[0]

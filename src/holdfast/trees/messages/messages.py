@@ -2,7 +2,7 @@
 
 Sum-product messages (THEORY §4). First the forest is cut into pieces and it is guessed where totals will lie; then the
 messages are made from the leaves up, on windows that are widened where they turn out too narrow. Windows, tails and
-rounding do not reach the law of a draw: see steps.py and undecided.py, and for the proofs docs/theory/exact-trees.md.
+rounding do not reach the law of a draw: see steps.py and exact_draws.py, and for the proofs docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ MOST_BEYOND = 1e-9
 #: more often than seldom.
 BREAKS = 28.0
 SELDOM = 1e-4
+#: A Gaussian leaf that is pulled further than this many σ needs a longer table of weights: windows inside a parcel keep
+#: 8σ from the end of the usual one.
+HARD = 5.0
 #: Most bytes of messages.
 MOST_BYTES = 5 << 29
 
@@ -69,28 +72,32 @@ class Messages(Owner):
     # --- what is known before any message ------------------------------------------------------------------------
 
     @cached_property
-    def _laws(self) -> tuple[Laws, list[int]]:
+    def _measured(self) -> tuple[Laws, list[int]]:
         """The measured laws, and for each law of the noise its place among them; −1: not measured."""
         return leaf_kinds.measured_laws(self.law)
+
+    @property
+    def laws(self) -> Laws:
+        """The measured laws."""
+        return self._measured[0]
 
     @cached_property
     def law_of(self) -> Ints:
         """For every output, the place of its law among the measured ones; −1: not measured."""
-        _, places = self._laws
+        _, places = self._measured
         if self.law.which is None:
             return np.full(self.forest.n, places[0], dtype=np.int64)
         return np.array(places, dtype=np.int64)[self.law.which]
 
     @cached_property
-    def _limits(self) -> Ints:
+    def limits(self) -> Ints:
         """For each measured law, how far from 0 bounds are kept: in general, and where a leaf is pulled hard."""
-        laws, _ = self._laws
-        return leaf_kinds.limits(laws, self.pulled)
+        return leaf_kinds.limits(self.laws, self.pulled)
 
     @cached_property
     def kinds_of_leaves(self) -> tuple[Leaves, Ints]:
         """The kinds of leaves and the kind of every output (0 where it is no free leaf)."""
-        return leaf_kinds.kinds_of_leaves(self.forest, self.law_of, self.low, self.high, self.pulled, self._limits)
+        return leaf_kinds.kinds_of_leaves(self.forest, self.law_of, self.low, self.high, self.pulled, self.limits)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -103,13 +110,7 @@ class Messages(Owner):
     @cached_property
     def order(self) -> list[Ints]:
         """Pieces by height, alike parcels together."""
-        p = self.pieces
-        height = p.height[p.kind]
-        order = np.argsort(height, kind="stable")
-        ends = np.searchsorted(height[order], np.arange(int(height.max(initial=0)) + 2))
-        levels = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
-        levels[0] = levels[0][np.argsort(p.kind[levels[0]], kind="stable")]
-        return levels
+        return self.pieces.by_height()
 
     @cached_property
     def roots(self) -> Ints:
@@ -117,7 +118,7 @@ class Messages(Owner):
         return np.flatnonzero(self.pieces.root)
 
     @cached_property
-    def _far_places(self) -> Ints:
+    def far_places(self) -> Ints:
         """Where leaves with a bound that the messages leave out stand among the leaves of the pieces."""
         leaves, kind = self.kinds_of_leaves
         return leaf_kinds.left_out(self.pieces.leaves, kind, leaves.low, leaves.high, self.low, self.high)
@@ -125,23 +126,22 @@ class Messages(Owner):
     @cached_property
     def far(self) -> Ints:
         """Leaves with a bound that the messages leave out."""
-        return self.pieces.leaves[self._far_places]
+        return self.pieces.leaves[self.far_places]
 
     @cached_property
     def guessed(self) -> tuple[Prospect, Bools | None]:
         """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self.kinds_of_leaves
-        laws, _ = self._laws
 
         def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
             self.over(task, kinds, 1 << 14, None)
 
-        found = Prospect(self.pieces, leaves, laws, self.need, over, self.slopes)
-        pulled = self._gives_way(found)
+        found = Prospect(self.pieces, leaves, self.laws, self.need, over, self.slopes)
+        pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
         if self.slopes is None and (self.learn or rough):
             found.forget()  # a nation's guess is large
-            found = Prospect(self.pieces, leaves, laws, self.need, over, found.usual_slopes)
+            found = Prospect(self.pieces, leaves, self.laws, self.need, over, found.usual_slopes)
         return found, pulled
 
     @property
@@ -149,30 +149,6 @@ class Messages(Owner):
         """The guess of the windows, which learns."""
         found, _ = self.guessed
         return found
-
-    def _gives_way(self, found: Prospect) -> Bools | None:
-        """Leaves that are pulled so hard that bounds far away matter; None where none are."""
-        laws, _ = self._laws
-        if self.pulled is not None or not laws.laplace or not self.far.size:
-            return None
-        far, p = self.far, self.pieces
-        chosen = np.ones(far.size, dtype=np.bool_)
-        if not found.is_rough:
-            parcels = np.flatnonzero(p.left < 0)
-            parcels = parcels[np.argsort(p.first[parcels])]
-            piece = parcels[np.searchsorted(p.first[parcels], self._far_places, side="right") - 1]
-            law, slope = self.law_of[far], found.outlook.below[p.kind[piece]]
-            resists = np.full(far.size, np.inf)
-            for bound, pull in ((-self.low[far], slope[:, 0]), (self.high[far], -slope[:, 1])):
-                # under a slope, noise falls off as e^−(rate ± slope)
-                left_out = (bound >= self._limits[0][law]) & (bound < LARGEST)
-                resists = np.where(left_out, np.minimum(resists, (laws.rate[law] + pull) * bound), resists)
-            if np.exp(-np.maximum(resists, 0.0)).sum() < SELDOM:
-                return None
-            chosen = resists < BREAKS
-        pulled = np.zeros(self.forest.n, dtype=np.bool_)
-        pulled[far[chosen]] = True
-        return pulled
 
     @cached_property
     def guess(self) -> Outlook:
@@ -183,11 +159,10 @@ class Messages(Owner):
     def kit(self) -> Kit:
         """Laws and leaves as compiled code wants them."""
         leaves, _ = self.kinds_of_leaves
-        laws, _ = self._laws
         g = self.guess
         return Kit(
-            leaf_kinds.weights(self.law, int(self._limits.max())), laws.laplace, laws.rate, leaves.law, leaves.low,
-            leaves.high, g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_steep,
+            leaf_kinds.weights(self.law, int(self.limits.max())), self.laws.laplace, self.laws.rate, leaves.law,
+            leaves.low, leaves.high, g.grid, g.unit, g.leaf_mean, g.leaf_variance, g.leaf_steep,
         )  # fmt: skip
 
     # --- the up-pass ---------------------------------------------------------------------------------------------
@@ -277,20 +252,10 @@ class Messages(Owner):
                     raise TooNarrow
         self.prospect.forget()
         for k in np.unique(p.kind[p.root == 1]):
-            self._check_root(shelf, int(k))
+            beyond = _beyond(shelf, int(k))
+            if np.isinf(beyond) or (self.learn is not False and beyond > MOST_BEYOND):
+                raise TooNarrow
         return shelf
-
-    def _check_root(self, shelf: Shelf, k: int) -> None:
-        """A root's message must have a sum, and hardly any of it beyond its window."""
-        window = shelf.values[shelf.offset[k] : shelf.offset[k] + shelf.hi[k] - shelf.lo[k] + 1]
-        values = window * np.exp(-shelf.tilt[k] * (np.arange(window.size) - window.size // 2))
-        below = 0.0 if shelf.hard[k] & LOW else shelf.r_lo[k] * np.exp(shelf.tilt[k])
-        above = 0.0 if shelf.hard[k] & HIGH else shelf.r_hi[k] * np.exp(-shelf.tilt[k])
-        if not max(below, above) < 1 - 1e-9:
-            raise TooNarrow
-        beyond = values[0] * below / (1 - below) + values[-1] * above / (1 - above)
-        if self.learn is not False and beyond > MOST_BEYOND * values.sum():
-            raise TooNarrow
 
     @cached_property
     def ready(self) -> Messages:
@@ -313,6 +278,11 @@ class Messages(Owner):
             else:
                 return wide
 
+    @cached_property
+    def trees(self) -> tuple[Ints, Ints]:
+        """The root of every piece, and of every output; what lies below different roots is independent."""
+        return self.pieces.trees(self.forest.n)
+
     # --- inside parcels ------------------------------------------------------------------------------------------
 
     @kept
@@ -334,3 +304,35 @@ class Messages(Owner):
         shelf, slots, _ = self.blocks
         i = int(slots[q, j])
         return int(shelf.lo[i]), int(shelf.hi[i])
+
+
+def _gives_way(up: Messages, found: Prospect) -> Bools | None:
+    """Leaves that are pulled so hard that bounds far away matter; None where none are."""
+    laws, far, p = up.laws, up.far, up.pieces
+    if up.pulled is not None or not far.size:
+        return None
+    chosen = np.ones(far.size, dtype=np.bool_)
+    if not (laws.laplace and found.is_rough):
+        law, slope = up.law_of[far], found.outlook.below[p.kind[p.parcel_of_leaf[up.far_places]]]
+        resists = np.full(far.size, np.inf)
+        for bound, pull in ((-up.low[far], slope[:, 0]), (up.high[far], -slope[:, 1])):
+            left_out = (bound >= up.limits[0][law]) & (bound < LARGEST)
+            resists = np.where(left_out, np.minimum(resists, laws.resistance(law, pull, bound)), resists)
+        hard = not laws.laplace and bool((np.abs(slope).max(axis=1) > HARD * laws.slope[law]).any())
+        if not hard and np.exp(-resists).sum() < SELDOM:
+            return None
+        chosen = resists < BREAKS
+    pulled = np.zeros(up.forest.n, dtype=np.bool_)
+    pulled[far[chosen]] = True
+    return pulled
+
+
+def _beyond(shelf: Shelf, k: int) -> float:
+    """The share of a root's message beyond its window; infinite where that has no sum."""
+    window = shelf.values[shelf.offset[k] : shelf.offset[k] + shelf.hi[k] - shelf.lo[k] + 1]
+    values = window * np.exp(-shelf.tilt[k] * (np.arange(window.size) - window.size // 2))
+    below = 0.0 if shelf.hard[k] & LOW else shelf.r_lo[k] * np.exp(shelf.tilt[k])
+    above = 0.0 if shelf.hard[k] & HIGH else shelf.r_hi[k] * np.exp(-shelf.tilt[k])
+    if not max(below, above) < 1 - 1e-9:
+        return np.inf
+    return float((values[0] * below / (1 - below) + values[-1] * above / (1 - above)) / values.sum())

@@ -3,7 +3,7 @@
 Going up, the message of a parcel is that of all its leaves, and that of a pair is the sum of its two parts; then each
 gets its own weight and bounds. Going down, roots are drawn, totals of pairs are divided, and totals of parcels are
 divided over their leaves. Threads fill disjoint ranges. A draw that the error bounds do not decide is left open for
-undecided.py.
+exact_draws.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from holdfast.trees.messages.steps import (
     TRIMS,
     TWICE,
     add_piece,
-    excess,
     extended,
     finish,
     retilted,
@@ -78,19 +77,33 @@ def _own(
 
 
 @compiled
+def _excess(one: Any, other: Any, s: Any) -> Any:
+    """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
+
+    The mean of that distance above (below) a window grows (falls) with s, so it is largest at an end of the result.
+    """
+    f, f_lo, f_hi, f_first, f_last = one
+    g, g_lo, g_hi, g_first, g_last = other
+    far_f, far_g = 0.0, 0.0
+    for a in range(max(f_lo, s - g_hi), min(f_hi, s - g_lo) + 1):
+        term = f[a - f_lo] * g[s - a - g_lo]
+        far_f += term * max(f_first - a, a - f_last, 0)
+        far_g += term * max(g_first - (s - a), (s - a) - g_last, 0)
+    return far_f, far_g
+
+
+@compiled
 def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any, errors: Any) -> Any:
     """Keep to totals that hardly use tails whose ratio is known up to the message's error; return these and an error.
 
     `one` and `other` are values, window, and the window without such tails.
     """
-    f, f_lo, f_hi, f_first, f_last = one
-    g, g_lo, g_hi, g_first, g_last = other
     error = 0.0
     for side in range(2):
         added = 0.0
         for _ in range(TRIMS):
             s = final if side else first
-            far_f, far_g = excess(f, f_lo, f_hi, f_first, f_last, g, g_lo, g_hi, g_first, g_last, s)
+            far_f, far_g = _excess(one, other, s)
             added = (errors[0] + ROUNDING) * far_f + (errors[1] + ROUNDING) * far_g
             added *= TWICE / out[s - start]
             if added <= 0.02 * (errors[0] + errors[1]) or final - first < 16:

@@ -59,6 +59,33 @@ class Pieces(NamedTuple):
         """The number of kinds of pieces."""
         return int(self.example.size)
 
+    @property
+    def parcel_of_leaf(self) -> Ints:
+        """The parcel of every leaf."""
+        parcels = np.flatnonzero(self.left < 0)
+        parcels = parcels[np.argsort(self.first[parcels])]
+        return np.repeat(parcels, self.members[parcels])
+
+    def by_height(self) -> list[Ints]:
+        """The pieces of each height, alike parcels together."""
+        height = self.height[self.kind]
+        order = np.argsort(height, kind="stable")
+        ends = np.searchsorted(height[order], np.arange(int(height.max(initial=0)) + 2))
+        levels = [order[ends[h] : ends[h + 1]] for h in range(ends.size - 1)]
+        levels[0] = levels[0][np.argsort(self.kind[levels[0]], kind="stable")]
+        return levels
+
+    def trees(self, outputs: int) -> tuple[Ints, Ints]:
+        """The root of every piece, and of so many outputs (−1 where the noise is 0)."""
+        of_piece, of_output = np.arange(self.size), np.full(outputs, -1)
+        for level in self.by_height()[:0:-1]:
+            for part in (self.left[level], self.right[level]):
+                of_piece[part[part >= 0]] = of_piece[level[part >= 0]]
+        shown = np.flatnonzero(self.output >= 0)
+        of_output[self.output[shown]] = of_piece[shown]
+        of_output[self.leaves] = of_piece[self.parcel_of_leaf]
+        return of_piece, of_output
+
 
 def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends: tuple[Ints, Ints]) -> Pieces:
     """Cut a forest into pieces.
@@ -72,7 +99,7 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     room = 2 * (parcels + forest.n - leaves) + 1
     made = _empty(room, forest.n)
     tree = (forest.parents, children, start)
-    sizes = _cut(tree, forest.exact, law, low, high, (leaf_kind, *ends), made)
+    sizes = _cut(tree, forest.order, forest.exact, law, low, high, (leaf_kind, *ends), made)
     pieces, kinds, leaves = (int(size) for size in sizes)
     cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
@@ -93,26 +120,6 @@ def _mixed(h: Any, value: Any) -> Any:
     h ^= h >> np.uint64(33)
     h *= np.uint64(0xC4CEB9FE1A85EC53)
     return h ^ (h >> np.uint64(33))
-
-
-@compiled
-def _top_down(parents: Any, children: Any, start: Any) -> Any:
-    """Outputs, parents before children."""
-    n = parents.size
-    order = np.empty(n, np.int64)
-    filled = 0
-    for v in range(n):
-        if parents[v] < 0:
-            order[filled] = v
-            filled += 1
-    done = 0
-    while done < filled:
-        v = order[done]
-        done += 1
-        for i in range(start[v], start[v + 1]):
-            order[filled] = children[i]
-            filled += 1
-    return order
 
 
 @compiled
@@ -308,7 +315,7 @@ def _joined(made: Any, sizes: Any, table: Any, stack: Any, counts: Any, own: Any
 
 
 @compiled
-def _cut(tree: Any, exact: Any, law: Any, low: Any, high: Any, of_leaf: Any, made: Any) -> Any:
+def _cut(tree: Any, order: Any, exact: Any, law: Any, low: Any, high: Any, of_leaf: Any, made: Any) -> Any:
     """Fill `made`, children before parents; return how many pieces, kinds and leaves there are."""
     parents, _, start = tree
     n = parents.size
@@ -320,7 +327,6 @@ def _cut(tree: Any, exact: Any, law: Any, low: Any, high: Any, of_leaf: Any, mad
     least, most = low.copy(), high.copy()  # the noise that bounds at and below an output allow
     piece_of = np.full(n, -1, np.int64)  # the piece whose total is an output's noise; −1: that noise is 0
     stack = np.empty(16, np.int64)
-    order = _top_down(*tree)
     for step in range(n - 1, -1, -1):
         v = order[step]
         is_leaf = start[v] == start[v + 1]

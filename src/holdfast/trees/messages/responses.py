@@ -42,6 +42,16 @@ class Laws:
         """A slope that goes with each law: 1/λ or 1/σ."""
         return self.rate if self.laplace else np.sqrt(2 * self.rate)
 
+    def resistance(self, law: Ints, pull: Floats, bound: Ints) -> Floats:
+        """About −log of the probability that noise under a slope against it goes beyond a bound at so many units.
+
+        Under a slope, Laplace noise falls off as e^−(rate ± slope), and the mean of Gaussian noise moves by σ²·slope.
+        """
+        rate = self.rate[law]
+        if self.laplace:
+            return np.asarray(np.maximum((rate + pull) * bound, 0.0))
+        return np.asarray(rate * np.maximum(bound + pull / (2 * rate), 0.0) ** 2)
+
 
 def slopes(laws: Laws, depth: int) -> Floats:
     """The grid of slopes: up to what so many outputs above one another can pull, and close to the poles of leaves.

@@ -1,7 +1,7 @@
 """Exact draws of integer noise on a hierarchy given that parents equal the sum of their children, up to a nation.
 
 The messages are made once (messages.py); then totals are divided from the roots down. A draw that the error bounds of
-the messages do not decide is made again by hand (undecided.py). Every piece has its own place in one key stream, so
+the messages do not decide is made again by hand (exact_draws.py). Every piece has its own place in one key stream, so
 the number of workers changes nothing. Proofs: docs/theory/exact-trees.md.
 """
 
@@ -98,16 +98,27 @@ class Sampler(Owner):
         keys = Keys.drawn_from(stream)
         for start in range(0, size, rows):
             part = np.zeros((self.forest.n, min(rows, size - start)), dtype=np.int64)
-            for row in self._draw_rows(part, keys, start, 0):
-                again, attempt = np.zeros((self.forest.n, 1), dtype=np.int64), 1
-                while self._draw_rows(again, keys, start + row, attempt):
-                    attempt += 1  # one is nearly always enough; giving up would tell about the data
-                part[:, row] = again[:, 0]
+            for row, trees in self._draw_rows(part, keys, start, 0).items():
+                self._draw_again(part[:, row], trees, keys, start + row)
             _turn(part, noise[start : start + rows])
         return noise
 
-    def _draw_rows(self, noise: Ints, keys: Keys, start: int, attempt: int) -> list[int]:
-        """Draw some tables, (n, rows); return those that were rejected and are to be drawn again."""
+    def _draw_again(self, noise: Ints, rejected: set[int], keys: Keys, row: int) -> None:
+        """Draw the rejected trees of one table until none is: the others are independent of them and stay.
+
+        One time is nearly always enough. Giving up would tell about the data.
+        """
+        attempt = 0
+        while rejected:
+            attempt += 1
+            again = np.zeros((self.forest.n, 1), dtype=np.int64)
+            once_more = self._draw_rows(again, keys, row, attempt).get(0, set()) & rejected
+            done = np.isin(self.messages.ready.trees[1], list(rejected - once_more))
+            noise[done] = again[done, 0]
+            rejected = once_more
+
+    def _draw_rows(self, noise: Ints, keys: Keys, start: int, attempt: int) -> dict[int, set[int]]:
+        """Draw some tables, (n, rows); return the rows with trees, by their roots, that are to be drawn again."""
         up = self.messages.ready
         rows = noise.shape[1]
         words = keys.at("words", start, attempt).words(rows * _slots(up)).reshape(-1, rows)
@@ -126,7 +137,7 @@ def _slots(up: Messages) -> int:
 
 
 class _Drawing:
-    """Some tables in the making: totals of pieces for every row, and the rows that were rejected."""
+    """Some tables in the making: totals of pieces for every row, and the trees of each that were rejected."""
 
     def __init__(
         self, up: Messages, noise: Ints, words: Words, keys: Keys, start: int, attempt: int, inflation: float
@@ -135,7 +146,7 @@ class _Drawing:
         self.place = keys, start, attempt
         self.totals = np.zeros((up.pieces.size, noise.shape[1]), dtype=np.int64)
         self.room = int((up.shelf.hi - up.shelf.lo).max()) + 8
-        self.rejected: set[int] = set()
+        self.rejected: dict[int, set[int]] = {}
 
     def _by_hand(self, row: int) -> Hand:
         keys, start, attempt = self.place
@@ -148,12 +159,12 @@ class _Drawing:
     def _settle(self, openings: list[Ints], draw: Callable[[Hand, int, int], None]) -> None:
         """Draw by hand what stayed open, in a fixed order."""
         for row, piece in sorted((int(row), int(piece)) for part in openings for row, piece in part):
-            if row in self.rejected:
+            if row in self.rejected and int(self.up.trees[0][piece]) in self.rejected[row]:
                 continue
             try:
                 draw(self._by_hand(row), row, piece)
             except Restart:
-                self.rejected.add(row)
+                self.rejected.setdefault(row, set()).add(int(self.up.trees[0][piece]))
 
     def _over(self, task: Callable[[Ints, Ints], int], some: Ints, share: int, progress: Progress) -> list[Ints]:
         rows = self.noise.shape[1]
@@ -209,16 +220,17 @@ class _Drawing:
 
         self._settle(self._over(drawn, some, 512, progress), by_hand)
 
-    def finished(self) -> list[int]:
-        """Put the totals where they are shown; return the rows that were rejected or broke a far bound."""
+    def finished(self) -> dict[int, set[int]]:
+        """Put the totals where they are shown; return the trees that were rejected or broke a far bound, by rows."""
         up, p = self.up, self.up.pieces
         shown = np.flatnonzero(p.output >= 0)
         self.noise[p.output[shown]] = self.totals[shown]
         if up.far.size:
             chosen = self.noise[up.far]
             broken = (chosen < up.low[up.far, None]) | (chosen > up.high[up.far, None])
-            self.rejected |= set(np.flatnonzero(broken.any(axis=0)).tolist())
-        return sorted(self.rejected)
+            for place, row in np.argwhere(broken).tolist():
+                self.rejected.setdefault(row, set()).add(int(up.trees[1][up.far[place]]))
+        return self.rejected
 
 
 def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:

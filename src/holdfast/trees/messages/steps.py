@@ -246,23 +246,6 @@ def add_piece(
 
 
 @compiled
-def excess(
-    f: Any, f_lo: Any, f_hi: Any, f_first: Any, f_last: Any, g: Any, g_lo: Any, g_hi: Any, g_first: Any, g_last: Any,
-    s: Any,
-) -> Any:  # fmt: skip
-    """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
-
-    The mean of that distance above (below) a window grows (falls) with s, so it is largest at an end of the result.
-    """
-    far_f, far_g = 0.0, 0.0
-    for a in range(max(f_lo, s - g_hi), min(f_hi, s - g_lo) + 1):
-        term = f[a - f_lo] * g[s - a - g_lo]
-        far_f += term * max(f_first - a, a - f_last, 0)
-        far_g += term * max(g_first - (s - a), (s - a) - g_last, 0)
-    return far_f, far_g
-
-
-@compiled
 def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
     """Multiply by e^{tilt·(s − middle)} in place; return the relative error."""
     if tilt == 0.0:
@@ -324,6 +307,18 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
 
 
 @compiled
+def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, error: Any) -> Any:
+    """The nearest place to an end with room for a tail ratio, that ratio, and False; else the end itself, and True."""
+    for at in range(end - start, end - start + inwards * (give_up + 1), inwards):
+        ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error)
+        if not plain:
+            return at + start, ratio, plain
+    at = end - start
+    ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error)
+    return end, ratio, plain
+
+
+@compiled
 def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
     """Choose the stored window inside a computed one, with a place to spare at each soft end, and the tail ratios.
 
@@ -362,27 +357,11 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any)
     # an end that leaves room for a ratio is worth a few places
     give_up = min(GIVE_UP, (hi - lo) // 8)
     if not hard & LOW:
-        best = lo
-        for at in range(lo - start, lo + give_up - start + 1):
-            r_lo, plain = tail_ratio(values[at - 1], values[at], values[at + 1], error)
-            if not plain:
-                best = at + start
-                break
-        if plain:
-            r_lo, plain = tail_ratio(values[lo - start - 1], values[lo - start], values[lo - start + 1], error)
+        lo, r_lo, plain = _free_end(values, start, lo, 1, give_up, error)
         defined |= LOW if plain else 0
-        lo = best
     if not hard & HIGH:
-        best = hi
-        for at in range(hi - start, hi - give_up - start - 1, -1):
-            r_hi, plain = tail_ratio(values[at + 1], values[at], values[at - 1], error)
-            if not plain:
-                best = at + start
-                break
-        if plain:
-            r_hi, plain = tail_ratio(values[hi - start + 1], values[hi - start], values[hi - start - 1], error)
+        hi, r_hi, plain = _free_end(values, start, hi, -1, give_up, error)
         defined |= HIGH if plain else 0
-        hi = best
     return lo, hi, r_lo, r_hi, hard, defined, scale
 
 

@@ -16,17 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import compiled
-from holdfast.trees.nearest.lines import added, answer, cut, insert, leaf_line, own_cost, price_at
+from holdfast.trees.nearest.lines import added, answer, cut, insert, leaf_line, longer, own_cost, price_at
 from holdfast.trees.shape.ties import smallest, tie_hash
-
-
-@compiled
-def _longer(values, count, size):  # type: ignore[no-untyped-def]
-    """A longer array that begins with the first `count` values."""
-    result = np.empty(size)
-    for i in range(count):
-        result[i] = values[i]
-    return result
 
 
 @compiled
@@ -114,116 +105,103 @@ def _share(least, most, count, total, whole, number, x):  # type: ignore[no-unty
 
 
 @compiled
+def _children_lines(k, forest, leaf_weight, weight, limits, absolute, lines, prices, moves):  # type: ignore[no-untyped-def]
+    """The lines of the children of k with their own costs: points, where each begins, and the slopes of their rays."""
+    leaf_start, inner_start, _, _ = forest
+    lo, hi, _, _ = limits
+    start, points, left, right = lines
+    first, last = leaf_start[k], leaf_start[k + 1]
+    children = last - first + inner_start[k + 1] - inner_start[k]
+    room = 4 * (last - first)
+    for c in range(inner_start[k], inner_start[k + 1]):
+        room += points[c] + 1
+    price, move, begin = np.empty(room), np.empty(room), np.zeros(children + 1, np.int64)
+    lefts, rights = np.empty(children), np.empty(children)
+    scratch = (np.empty(8), np.empty(8))
+    for i in range(children):
+        made = begin[i]
+        if i < last - first:
+            j = first + i
+            top = hi[j] if hi.size > 0 else np.inf
+            found = leaf_line(absolute, leaf_weight[j], lo[j], top, price[made:], move[made:], scratch[0], scratch[1])
+        else:
+            c = inner_start[k] + i - (last - first)
+            line = (prices[start[c] :], moves[start[c] :], points[c], left[c], right[c])
+            found = own_cost(absolute, weight[c], *line, price[made:], move[made:])
+        lefts[i], rights[i] = found[1], found[2]
+        begin[i + 1] = made + found[0]
+    return price, move, begin, lefts, rights
+
+
+@compiled
+def _upwards(forest, weights, limits, absolute, gap):  # type: ignore[no-untyped-def]
+    """The lines of all inner outputs without their own costs: line k is start[k] … start[k] + points[k] − 1."""
+    leaf_weight, _, _, weight = weights
+    _, _, low, high = limits
+    count = weight.size
+    start, points = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
+    lines = (start, points, np.zeros(count), np.zeros(count))
+    prices, moves = np.empty(4 * count + 64), np.empty(4 * count + 64)
+    used = 0
+    for k in range(count - 1, -1, -1):
+        below = _children_lines(k, forest, leaf_weight, weight, limits, absolute, lines, prices, moves)
+        begin = below[2]
+        room = 4 * begin[-1] + 2 * begin.size + 6
+        if used + room > prices.size:
+            prices, moves = longer(prices, used, 2 * (used + room)), longer(moves, used, 2 * (used + room))
+        start[k] = used
+        own_price, own_move = prices[used:], moves[used:]
+        made, left, right = added(*below, gap[k], own_price, own_move)
+        made, left, right = cut(own_price, own_move, made, left, right, low[k], high[k])
+        if absolute:
+            made = insert(own_price, own_move, made, left, right, 0.0)
+        points[k], lines[2][k], lines[3][k] = made, left, right
+        used += made
+    return lines, prices, moves
+
+
+@compiled
 def curves(forest, weights, limits, absolute, whole, gap, price, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best moves of leaves and inner outputs, and the price at every inner output's children.
 
-    `forest`, `weights` and `limits` are as in `nearest_rows`; the sum of the children's moves plus `gap` is the
-    parent's move. `whole` shares ties out in whole units.
+    `forest`, `weights` and `limits` are as in rows.py; the sum of the children's moves plus `gap` is the parent's move.
+    `whole` shares ties out in whole units.
     """
     leaf_start, inner_start, leaves, inner = forest
     leaf_weight, _, _, weight = weights
-    lo, hi, low, high = limits
-    count = weight.size
-    start = np.zeros(count + 1, np.int64)  # line k, without its own cost, is start[k] … start[k] + points[k] − 1
-    points = np.zeros(count, np.int64)
-    left, right = np.zeros(count), np.zeros(count)
-    prices, moves = np.empty(4 * count + 64), np.empty(4 * count + 64)
-    scratch_price, scratch_move = np.empty(8), np.empty(8)
-    used, widest = 0, 1
-    for k in range(count - 1, -1, -1):
-        first, last = leaf_start[k], leaf_start[k + 1]
-        children = last - first + inner_start[k + 1] - inner_start[k]
-        widest = max(widest, children)
-        room = 4 * (last - first)
-        for c in range(inner_start[k], inner_start[k + 1]):
-            room += points[c] + 1
-        child_price, child_move = np.empty(room), np.empty(room)
-        begin = np.zeros(children + 1, np.int64)
-        child_left, child_right = np.empty(children), np.empty(children)
-        made = 0
-        for j in range(first, last):
-            found = leaf_line(
-                absolute,
-                leaf_weight[j],
-                lo[j],
-                hi[j] if hi.size > 0 else np.inf,
-                child_price[made:],
-                child_move[made:],
-                scratch_price,
-                scratch_move,
-            )
-            child_left[j - first], child_right[j - first] = found[1], found[2]
-            made += found[0]
-            begin[j - first + 1] = made
-        for c in range(inner_start[k], inner_start[k + 1]):
-            i = last - first + c - inner_start[k]
-            at = start[c]
-            found = own_cost(
-                absolute,
-                weight[c],
-                prices[at:],
-                moves[at:],
-                points[c],
-                left[c],
-                right[c],
-                child_price[made:],
-                child_move[made:],
-            )
-            child_left[i], child_right[i] = found[1], found[2]
-            made += found[0]
-            begin[i + 1] = made
-        room = 4 * made + 2 * children + 8
-        if used + room > prices.size:
-            prices, moves = _longer(prices, used, 2 * (used + room)), _longer(moves, used, 2 * (used + room))
-        start[k] = used
-        own_price, own_move = prices[used:], moves[used:]
-        line = added(child_price, child_move, begin, child_left, child_right, gap[k], own_price, own_move)
-        line = cut(own_price, own_move, line[0], line[1], line[2], low[k], high[k])
-        points[k], left[k], right[k] = line
-        if absolute:
-            points[k] = insert(own_price, own_move, points[k], left[k], right[k], 0.0)
-        used += points[k]
-    least, most, x = np.empty(widest), np.empty(widest), np.empty(widest)
-    number = np.empty(widest, np.int64)
-    leaf_price, leaf_move = np.empty(8), np.empty(8)
-    for k in range(count):
-        at = start[k]
-        own_price, own_move = prices[at : at + points[k]], moves[at : at + points[k]]
+    lo, hi, _, _ = limits
+    (start, points, left, right), prices, moves = _upwards(forest, weights, limits, absolute, gap)
+    leaf_price, leaf_move, scratch_price, scratch_move = np.empty(8), np.empty(8), np.empty(8), np.empty(8)
+    for k in range(weight.size):
+        own_price, own_move = prices[start[k] : start[k] + points[k]], moves[start[k] : start[k] + points[k]]
         if k < inner_start[0]:
-            smallest, largest = _inner_answer(absolute, weight[k], own_price, own_move, left[k], right[k], 0.0)
-            inner_x[k] = min(max(0.0, smallest), largest)
+            fewest, largest = _inner_answer(absolute, weight[k], own_price, own_move, left[k], right[k], 0.0)
+            inner_x[k] = min(max(0.0, fewest), largest)
         price[k] = price_at(own_price, own_move, points[k], left[k], right[k], inner_x[k])
         first, last = leaf_start[k], leaf_start[k + 1]
-        tied = False
-        for j in range(first, last):
-            i = j - first
-            top = hi[j] if hi.size > 0 else np.inf
-            made, ray, other = leaf_line(
-                absolute, leaf_weight[j], lo[j], top, leaf_price, leaf_move, scratch_price, scratch_move
-            )
-            least[i], most[i] = answer(leaf_price, leaf_move, made, ray, other, price[k])
-            number[i] = leaves[j]
-            tied = tied or least[i] < most[i]
-        for c in range(inner_start[k], inner_start[k + 1]):
-            i = last - first + c - inner_start[k]
-            at = start[c]
-            least[i], most[i] = _inner_answer(
-                absolute,
-                weight[c],
-                prices[at : at + points[c]],
-                moves[at : at + points[c]],
-                left[c],
-                right[c],
-                price[k],
-            )
-            number[i] = inner[c]
-            tied = tied or least[i] < most[i]
         children = last - first + inner_start[k + 1] - inner_start[k]
+        least, most, x = np.empty(children), np.empty(children), np.empty(children)
+        number = np.empty(children, np.int64)
+        tied = False
+        for i in range(children):
+            if i < last - first:
+                j = first + i
+                top = hi[j] if hi.size > 0 else np.inf
+                made, ray, other = leaf_line(
+                    absolute, leaf_weight[j], lo[j], top, leaf_price, leaf_move, scratch_price, scratch_move
+                )
+                least[i], most[i] = answer(leaf_price, leaf_move, made, ray, other, price[k])
+                number[i] = leaves[j]
+            else:
+                c = inner_start[k] + i - (last - first)
+                end = start[c] + points[c]
+                line = (prices[start[c] : end], moves[start[c] : end], left[c], right[c])
+                least[i], most[i] = _inner_answer(absolute, weight[c], *line, price[k])
+                number[i] = inner[c]
+            tied = tied or least[i] < most[i]
         if tied:
             _share(least, most, children, inner_x[k] - gap[k], whole, number, x)
-        for i in range(children):
-            value = x[i] if tied else least[i]
-            if i < last - first:
-                leaf_x[first + i] = value
-            else:
-                inner_x[inner_start[k] + i - (last - first)] = value
+        else:
+            x[:] = least
+        leaf_x[first:last] = x[: last - first]
+        inner_x[inner_start[k] : inner_start[k + 1]] = x[last - first :]

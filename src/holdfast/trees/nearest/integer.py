@@ -25,6 +25,7 @@ from holdfast.trees.nearest.levels import (
     leaf_windows,
     units_below,
 )
+from holdfast.trees.nearest.lines import longer
 from holdfast.trees.shape.ties import tie_hash
 
 #: Units kept on either side of the crossing at first; more where the real and the whole prices may differ more.
@@ -143,14 +144,15 @@ def _advance(up, places, sizes, costs, cost, rank, child, count):  # type: ignor
 
 
 @compiled
-def _explore(children, up, x, aim, places, sizes, key, costs, cost, rank, child, found):  # type: ignore[no-untyped-def]
+def _explore(children, up, x, aim, seen, rows, costs, found):  # type: ignore[no-untyped-def]
     """Walk along the parent's units from move x, upwards or downwards, until enough of them lie beyond the price.
 
-    `aim` is (price, how far beyond it to go, units beyond it seen and wanted, the parent's bounds, its weight, the
-    most units to look at). Costs of units within the bounds are written to row 0 (upwards) or 1 of `found`. Return how
-    many (−1: there is no room), whether the walk came to a true end, and the move.
+    `aim` is (price, how far beyond it to go, units beyond it wanted, the parent's bounds, its weight, the most units
+    to look at); `seen` of the units are already known. Costs of units within the bounds are written to row 0 (upwards)
+    or 1 of `found`. Return how many (−1: there is no room), whether the walk came to a true end, and the move.
     """
-    price, far, seen, wanted, low, high, own, patience = aim
+    places, sizes, key, cost, rank, child = rows
+    price, far, wanted, low, high, own, patience = aim
     count = _line_up(up, children, places, sizes, key, costs, cost, rank, child)
     made, row = 0, 0 if up else 1
     while True:
@@ -179,6 +181,19 @@ def _explore(children, up, x, aim, places, sizes, key, costs, cost, rank, child,
         patience -= 1
         if cut or (inside and enough) or patience < 0:
             return made, False, x
+
+
+@compiled
+def _both_ways(children, x, aim, rows, costs, found):  # type: ignore[no-untyped-def]
+    """Walk along the units from move x upwards, and from there downwards; what `_explore` returns, for each."""
+    places = rows[0]
+    base = places[AT, :children].copy()
+    above = _explore(children, True, x, aim, np.int64(0), rows, costs, found)
+    seen = np.int64(0)
+    for i in range(above[0]):
+        seen += found[0, i] < aim[0]
+    places[AT, :children] = base
+    return above, _explore(children, False, x, aim, seen, rows, costs, found)
 
 
 @compiled
@@ -287,9 +302,9 @@ def _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, ro
 def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, inner_x):  # type: ignore[no-untyped-def]
     """Find the best whole moves of leaves and inner outputs; tell whether they were found.
 
-    `forest` and `weights` are as in `nearest_rows`; `limits` bound the moves of leaves and, in whole numbers with
+    `forest` and `weights` are as in rows.py; `limits` bound the moves of leaves and, in whole numbers with
     ∓2**62 for none, of inner outputs; `hint` holds real moves of unmeasured leaves. `found_real` is what
-    `nearest_real` found: its prices and slopes say where windows lie, never what is best.
+    `least_squares` found: its prices and slopes say where windows lie, never what is best.
     """
     leaf_start, inner_start, _, inner = forest
     weight, _, _, own = weights
@@ -299,9 +314,9 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
     for k in range(count):
         widest = max(widest, leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k])
     cut_at, outer, alike = _starting_prices(forest, weights, limits, price, hint)
-    places, base = np.empty((4, widest), np.int64), np.empty(widest, np.int64)
-    sizes, key = np.empty((3, widest)), np.empty(widest, np.uint64)
-    cost, rank, child = np.empty(widest), np.empty(widest, np.uint64), np.empty(widest, np.int64)
+    places, sizes, key = np.empty((4, widest), np.int64), np.empty((3, widest)), np.empty(widest, np.uint64)
+    rank = np.empty(widest, np.uint64)
+    rows = (places, sizes, key, np.empty(widest), rank, np.empty(widest, np.int64))
     found, costs = np.empty((2, 64)), np.empty(8 * UNITS * count + 64)
     windows, begun = np.zeros((count, 5), np.int64), np.zeros(count, np.int64)
     patience = PATIENCE_EACH * (count + leaf_x.size) + PATIENCE
@@ -321,26 +336,10 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
                 continue
             children = leaf_start[k + 1] - leaf_start[k] + inner_start[k + 1] - inner_start[k]
             total, sound = _begin(k, cut_at[k], forest, weight, limits, hint, costs, windows, places, sizes, key)
-            for i in range(children):
-                base[i] = places[AT, i]
             begun[k] = total + gap[k]
-            ups = downs = top = bottom = seen = np.int64(0)
-            top_end = bottom_end = roomy = True
-            for turn in range(2):
-                for i in range(children):
-                    places[AT, i] = base[i]
-                aim = (outer[k], doubt[k], seen, wanted, low[k], high[k], own[k], patience)
-                made, ended, x = _explore(
-                    children, turn == 0, begun[k], aim, places, sizes, key, costs, cost, rank, child, found
-                )
-                roomy = roomy and made >= 0
-                if turn == 0:
-                    ups, top_end, top = made, ended, x
-                    for i in range(made):
-                        seen += found[0, i] < outer[k]
-                else:
-                    downs, bottom_end, bottom = made, ended, x
-            if not roomy:
+            aim = (outer[k], doubt[k], wanted, low[k], high[k], own[k], patience)
+            (ups, top_end, top), (downs, bottom_end, bottom) = _both_ways(children, begun[k], aim, rows, costs, found)
+            if ups < 0 or downs < 0:
                 found = np.empty((2, 2 * found.shape[1]))
                 continue
             patience -= top - bottom
@@ -351,10 +350,7 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
             windows[k, LOW_CUT] = 0 if begin == 0 and bottom_end else 1
             windows[k, HIGH_CUT] = 0 if end == downs + ups and top_end else 1
             if used + end - begin > costs.size:
-                longer = np.empty(2 * (used + end - begin))
-                for i in range(used):
-                    longer[i] = costs[i]
-                costs = longer
+                costs = longer(costs, used, 2 * (used + end - begin))
             for i in range(begin, end):
                 costs[used] = found[1, downs - 1 - i] if i < downs else found[0, i - downs]
                 used += 1
@@ -369,7 +365,6 @@ def whole_least_squares(forest, weights, limits, hint, gap, found_real, leaf_x, 
             doubt[k] *= 2.0
     if not sound:
         return False
-    rows = (places, sizes, key, cost, rank, child)
     _take(forest, weight, limits, hint, alike, cut_at, begun, costs, windows, rows, leaf_x, inner_x)
     leaf_moves(forest, weights, limits, alike, cut_at, begun, inner_x, key, rank, leaf_x)
     return True

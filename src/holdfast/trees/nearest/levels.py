@@ -1,6 +1,6 @@
 """Units of alike leaves under one parent, counted level by level: what most parents of a large hierarchy look like.
 
-The unit of a leaf from move x to x+1 costs w(2x+1) (`nearest_integer`). Leaves of one weight have equal costs at equal
+The unit of a leaf from move x to x+1 costs w(2x+1) (integer.py). Leaves of one weight have equal costs at equal
 moves, so the row of their units is told by how many leaves have the unit at level x: those with lo ≤ x < hi. Each pass
 is one function over all such parents: handing arrays on for each of them would take longer than the work itself.
 """
@@ -32,7 +32,7 @@ def units_below(price, weight):  # type: ignore[no-untyped-def]
 
 @compiled
 def leaf_windows(forest, weights, limits, alike, gap, prices, wanted, patience, costs, windows, begun):  # type: ignore[no-untyped-def]
-    """Make the windows of all parents of alike leaves, as `nearest_integer` does with a heap for the others.
+    """Make the windows of all parents of alike leaves, as `whole_least_squares` does with a heap for the others.
 
     `prices` is (cut_at, outer, doubt): where the leaves are cut, the price from above, how far windows go beyond it.
     Return how many costs were written (−1: there is no room) and what is left of the patience (below 0: none).

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints, compiled
+from holdfast.domains.intervals import bound_upwards
 from holdfast.trees.shape.layout import sorted_outputs
 from holdfast.trees.shape.ties import coins_of, smallest, tie_hash
 
@@ -77,7 +78,8 @@ class Levelwise:
         noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
         lowest, highest = low[self.order], high[self.order]
         whole = low.dtype.kind == "i"
-        bad = _reach(self.first, self.exact, lowest, highest, 0.0 if whole else SLACK)
+        places = np.arange(self.order.size)
+        bad = bound_upwards(self.first, places, places, lowest, highest, 0.0 if whole else SLACK)
         if bad >= 0:
             raise Refused(f"what must hold cannot be reached below output {self.order[bad]}: widen its bounds")
         result = np.empty_like(noisy)
@@ -116,27 +118,6 @@ def _shares(first, variance):  # type: ignore[no-untyped-def]
         if unknown > 1:
             return True
     return False
-
-
-@compiled
-def _reach(first, exact, low, high, slack):  # type: ignore[no-untyped-def]
-    """Tighten bounds by the sums of the children's bounds, in place; return a place where they cross, or −1."""
-    for i in range(low.size - 1, -1, -1):
-        if first[i + 1] == first[i]:
-            continue
-        least, most = low[i] * 0, low[i] * 0
-        for c in range(first[i], first[i + 1]):
-            # Two numbers within ±2**62 have a sum within 64 bits; a sum that leaves ±2**62 bounds nothing.
-            least = -LARGEST if least <= -LARGEST or low[c] <= -LARGEST else min(least + low[c], LARGEST)
-            most = LARGEST if most >= LARGEST or high[c] >= LARGEST else max(most + high[c], -LARGEST)
-        least, most = max(least, low[i]), min(most, high[i])
-        if least > most:
-            if least - most > slack * max(1.0, abs(least), abs(most)):
-                return i
-            most = least
-        if not exact[i]:
-            low[i], high[i] = least, most
-    return -1
 
 
 @compiled

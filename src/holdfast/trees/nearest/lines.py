@@ -1,4 +1,4 @@
-"""Lines of prices and moves: what an output of a hierarchy answers to a price (`nearest_curves`).
+"""Lines of prices and moves: what an output of a hierarchy answers to a price (curves.py).
 
 A line is points (price, move) that rise in both, and the slopes of a ray at either end: 0 is level, inf upright.
 """
@@ -11,6 +11,15 @@ from holdfast.arrays import compiled
 
 #: No move is larger than 2**62, so prices beyond this size are never asked for; lines end before them.
 FARTHEST = 1e30
+
+
+@compiled
+def longer(values, count, size):  # type: ignore[no-untyped-def]
+    """A longer array that begins with the first `count` values."""
+    result = np.empty(size)
+    for i in range(count):
+        result[i] = values[i]
+    return result
 
 
 @compiled

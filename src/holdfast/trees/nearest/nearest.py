@@ -1,8 +1,8 @@
 """The nearest table on a hierarchy: the global optimum of `onto`, over the reals and over the whole numbers.
 
 Moves x = z − y instead of values keep differences of whole numbers exact however large the values are. Least squares is
-solved by policy iteration (`nearest_real`), in the rare case that this does not settle by whole curves
-(`nearest_curves`), and over the whole numbers by merging marginal costs near the real optimum (`nearest_integer`); sums
+solved by policy iteration (real.py), in the rare case that this does not settle by whole curves
+(curves.py), and over the whole numbers by merging marginal costs near the real optimum (integer.py); sums
 of absolute values are solved by curves throughout. Proofs: docs/theory/update-on-trees.md.
 """
 

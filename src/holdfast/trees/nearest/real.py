@@ -72,87 +72,109 @@ def scan(first, last, price, lo, hi, variance, same):  # type: ignore[no-untyped
 
 
 @compiled
-def least_squares(forest, weights, limits, gap, bounded, found):  # type: ignore[no-untyped-def]
-    """Find the prices and the moves x of the inner outputs; tell whether the optimum was reached.
+def _upwards(forest, weights, limits, gap, bounded, begins, slack, found, leaves, inner):  # type: ignore[no-untyped-def]
+    """Answers of all inner outputs while the cut outputs stay the same; whether leaves were cut otherwise.
 
-    `forest` and `weights` are as in `nearest_rows`. `limits` is (lo, hi, low, high): bounds on the moves of leaves and
-    of inner outputs (equal where one is exact). The sum of the children's moves plus `gap` is the parent's move.
-    `bounded` says whether there are bounds beside exact outputs; exact leaves have no variance. `found` is (price, x,
-    slope, response): on return `slope` holds dΣ/dλ at each output's children, `response` the slope of its own answer.
+    `leaves` is (constant, slope, least price, largest price, size of the terms in the price) of the leaves below each
+    output, `inner` is (constant of its children, constant of its own answer, which of its bounds it stands at).
     """
     leaf_start, inner_start, _, _ = forest
     _, variance, same, weight = weights
     lo, hi, low, high = limits
-    price, x, slope, response = found
+    price, _, slope, response = found
+    own, own_slope, least, most, size = leaves
+    constant, answer, state = inner
+    changed = begins
+    for k in range(weight.size - 1, -1, -1):
+        first, last = leaf_start[k], leaf_start[k + 1]
+        if last > first:
+            room = slack * (abs(price[k]) + size[k])
+            if bounded and not least[k] - room <= price[k] <= most[k] + room:
+                own[k], own_slope[k], least[k], most[k] = scan(first, last, price[k], lo, hi, variance, same[k])
+                changed = True
+            if begins and own_slope[k] == 0.0:
+                own[k], own_slope[k], least[k], most[k] = 0.0, (last - first) * same[k], np.inf, -np.inf
+                if same[k] == 0.0:
+                    for j in range(first, last):
+                        own_slope[k] += variance[j]
+                        own[k] += lo[j] if variance[j] == 0.0 else 0.0
+        a, b = gap[k] + own[k], own_slope[k]
+        for c in range(inner_start[k], inner_start[k + 1]):
+            a += answer[c]
+            b += response[c]
+        constant[k], slope[k] = a, b
+        if state[k] == 0:
+            scale = 1.0 + weight[k] * b
+            answer[k], response[k] = a / scale, b / scale
+        else:
+            answer[k], response[k] = low[k] if state[k] < 0 else high[k], 0.0
+    return changed
+
+
+@compiled
+def _downwards(inner_start, weight, low, high, slack, found, size, inner, above):  # type: ignore[no-untyped-def]
+    """Prices and moves from the roots down, and which outputs stand at a bound now; whether any of these is new."""
+    price, x, slope, _ = found
+    constant, _, state = inner
+    moved = False
+    for k in range(weight.size):
+        a, b = constant[k], slope[k]
+        scale = 1.0 + weight[k] * b
+        at = 0
+        if low[k] == high[k]:
+            at = -1
+        elif low[k] > -np.inf or high[k] < np.inf:
+            free = (a + b * above[k]) / scale
+            room = slack * (abs(a) + abs(b * above[k]))
+            if free < low[k] - room or (free <= low[k] + room and state[k] < 0):
+                at = -1
+            elif free > high[k] + room or (free >= high[k] - room and state[k] > 0):
+                at = 1
+        if at != state[k]:
+            state[k] = at
+            moved = True
+        if at == 0:
+            price[k] = (above[k] - weight[k] * a) / scale
+            x[k] = a + b * price[k]
+            size[k] = (abs(above[k]) + weight[k] * abs(a)) / scale
+        else:
+            x[k] = low[k] if at < 0 else high[k]
+            if b > 0.0:
+                price[k] = (x[k] - a) / b
+                size[k] = (abs(x[k]) + abs(a)) / b
+        for c in range(inner_start[k], inner_start[k + 1]):
+            above[c] = price[k]
+    return moved
+
+
+@compiled
+def least_squares(forest, weights, limits, gap, bounded, found):  # type: ignore[no-untyped-def]
+    """Find the prices and the moves x of the inner outputs; tell whether the optimum was reached.
+
+    `forest` and `weights` are as in rows.py. `limits` is (lo, hi, low, high): bounds on the moves of leaves and of
+    inner outputs (equal where one is exact). The sum of the children's moves plus `gap` is the parent's move.
+    `bounded` says whether there are bounds beside exact outputs; exact leaves have no variance. `found` is (price, x,
+    slope, response): on return `slope` holds dΣ/dλ at each output's children, `response` the slope of its own answer.
+    """
+    weight, (_, _, low, high) = weights[3], limits
+    price, _, slope, _ = found
     count = weight.size
-    above = np.zeros(count)
-    constant, answer = np.empty(count), np.empty(count)
-    own, own_slope = np.zeros(count), np.zeros(count)
-    least, most = np.full(count, np.inf), np.full(count, -np.inf)
-    state = np.zeros(count, np.int8)
-    size = np.zeros(count)
+    above, size = np.zeros(count), np.zeros(count)
+    leaves = (np.zeros(count), np.zeros(count), np.full(count, np.inf), np.full(count, -np.inf), size)
+    constant, state = np.empty(count), np.zeros(count, np.int8)
+    inner = (constant, np.empty(count), state)
     slack, moved = SLACK, True
     price[:] = 0.0
     for k in range(count):
         if low[k] == high[k]:
             state[k] = -1
     for turn in range(MOST_ROUNDS):
-        changed = turn == 0
         if turn > PATIENT_ROUNDS:
             slack = min(4.0 * slack, MOST_SLACK)
-        for k in range(count - 1, -1, -1):
-            first, last = leaf_start[k], leaf_start[k + 1]
-            if last > first:
-                room = slack * (abs(price[k]) + size[k])
-                if bounded and not least[k] - room <= price[k] <= most[k] + room:
-                    own[k], own_slope[k], least[k], most[k] = scan(first, last, price[k], lo, hi, variance, same[k])
-                    changed = True
-                if turn == 0 and own_slope[k] == 0.0:
-                    own[k], own_slope[k], least[k], most[k] = 0.0, (last - first) * same[k], np.inf, -np.inf
-                    if same[k] == 0.0:
-                        for j in range(first, last):
-                            own_slope[k] += variance[j]
-                            own[k] += lo[j] if variance[j] == 0.0 else 0.0
-            a, b = gap[k] + own[k], own_slope[k]
-            for c in range(inner_start[k], inner_start[k + 1]):
-                a += answer[c]
-                b += response[c]
-            constant[k], slope[k] = a, b
-            if state[k] == 0:
-                scale = 1.0 + weight[k] * b
-                answer[k], response[k] = a / scale, b / scale
-            else:
-                answer[k], response[k] = low[k] if state[k] < 0 else high[k], 0.0
+        changed = _upwards(forest, weights, limits, gap, bounded, turn == 0, slack, found, leaves, inner)
         if not changed and not moved:
             return _reached(state, constant, slope, price, above, weight, low, high)
-        moved = False
-        for k in range(count):
-            a, b = constant[k], slope[k]
-            scale = 1.0 + weight[k] * b
-            at = 0
-            if low[k] == high[k]:
-                at = -1
-            elif low[k] > -np.inf or high[k] < np.inf:
-                free = (a + b * above[k]) / scale
-                room = slack * (abs(a) + abs(b * above[k]))
-                if free < low[k] - room or (free <= low[k] + room and state[k] < 0):
-                    at = -1
-                elif free > high[k] + room or (free >= high[k] - room and state[k] > 0):
-                    at = 1
-            if at != state[k]:
-                state[k] = at
-                moved = True
-            if at == 0:
-                price[k] = (above[k] - weight[k] * a) / scale
-                x[k] = a + b * price[k]
-                size[k] = (abs(above[k]) + weight[k] * abs(a)) / scale
-            else:
-                x[k] = low[k] if at < 0 else high[k]
-                if b > 0.0:
-                    price[k] = (x[k] - a) / b
-                    size[k] = (abs(x[k]) + abs(a)) / b
-            for c in range(inner_start[k], inner_start[k + 1]):
-                above[c] = price[k]
+        moved = _downwards(forest[1], weight, low, high, slack, found, size, inner, above)
         if not bounded:
             return True
     return False

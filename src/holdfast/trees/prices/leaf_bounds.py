@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arrays import Bools, Floats, Ints, compiled
+from holdfast.arrays import Bools, Floats, Ints, Owner, compiled, kept
 from holdfast.domains.breadth_first import breadth_first
 
 #: Entries of the largest table that is made of leaf counts below outputs, or of candidates and their ancestors.
@@ -17,7 +17,7 @@ MOST_ENTRIES = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class LeafBounds:
+class LeafBounds(Owner):
     """Outputs in trees whose leaves have bounds: all that the price depends on besides the scales.
 
     `which` tells which law each output has; `width` is upper minus lower bound of a leaf, infinite where one of them is
@@ -50,14 +50,12 @@ class LeafBounds:
         return self._passed[1][start[output] : start[output + 1]]
 
     def with_width(self, width: Floats) -> LeafBounds:
-        """The same outputs with other widths; the last one made is kept."""
-        if np.array_equal(width, self.width):
-            return self
-        kept: LeafBounds | None = self.__dict__.get("_other")
-        if kept is None or not np.array_equal(width, kept.width):
-            kept = replace(self, width=width)
-            self.__dict__["_other"] = kept
-        return kept
+        """The same outputs with other widths, kept with what is computed from them."""
+        return self if np.array_equal(width, self.width) else self._of_width(width.tobytes())
+
+    @kept
+    def _of_width(self, width: bytes) -> LeafBounds:
+        return replace(self, width=np.frombuffer(width).copy())
 
     @cached_property
     def is_leaf(self) -> Bools:

@@ -4,41 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Ints, compiled
+from holdfast.arrays import Ints
 from holdfast.constraints import System, TreeShape
-
-
-def output_parents(parents: Ints, by: int) -> Ints:
-    """Parents of the outputs of a tree with so many categories per node, in node-major order."""
-    if by == 1:
-        return parents
-    node, category = np.divmod(np.arange(parents.size * by), by)
-    above = parents[node]
-    return np.asarray(np.where(above < 0, -1, above * by + category))
-
-
-@compiled
-def _children(parents: Any) -> Any:
-    """Sort outputs by their parents, roots first and left out of every slice."""
-    n = parents.size
-    start = np.zeros(n + 2, np.int64)
-    for v in range(n):
-        start[parents[v] + 2] += 1
-    for v in range(n + 1):
-        start[v + 1] += start[v]
-    place = start.copy()
-    order = np.empty(n, np.int64)
-    for v in range(n):
-        above = parents[v] + 1
-        order[place[above]] = v
-        place[above] += 1
-    return order, start[1:]
+from holdfast.domains.breadth_first import breadth_first
+from holdfast.domains.intervals import output_parents
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +46,30 @@ class Forest:
         return int(self.parents.size)
 
     @cached_property
+    def _passed(self) -> tuple[Ints, Ints, Ints, Ints, int]:
+        return breadth_first(self.parents)
+
+    @property
     def children(self) -> tuple[Ints, Ints]:
-        """Children of output v: order[start[v]:start[v+1]]."""
-        return _children(self.parents)
+        """Children of output v: children[start[v]:start[v+1]]."""
+        start, children, *_ = self._passed
+        return children, start
+
+    @property
+    def order(self) -> Ints:
+        """Outputs breadth-first: parents before children, siblings together."""
+        return self._passed[2]
 
     def children_of(self, v: int) -> Ints:
         """The children of one output."""
-        order, start = self.children
-        return order[start[v] : start[v + 1]]
+        children, start = self.children
+        return children[start[v] : start[v + 1]]
 
     @cached_property
     def is_leaf(self) -> npt.NDArray[np.bool_]:
         """Whether an output has no children."""
         _, start = self.children
         return np.diff(start) == 0
-
-    @cached_property
-    def downward(self) -> list[int]:
-        """Outputs, parents before children."""
-        result = np.flatnonzero(self.parents < 0).tolist()
-        for v in result:
-            result.extend(self.children_of(v).tolist())
-        return result
 
     def noise_bounds(self, system: System, truth: Ints | None, unit: object) -> tuple[Ints, Ints]:
         """Bounds on the noise of each output: table bounds minus the truth; ∓2**62 where there is none."""

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from scipy import fft
 
 from holdfast.arrays import Bools, Floats, Ints, compiled
-from holdfast.domains.breadth_first import breadth_first
 from holdfast.trees.shape.forest import Forest
 from holdfast.trees.spread.marginals import Marginals
 from holdfast.trees.spread.outside import TIE
@@ -35,7 +34,7 @@ def unmeasured_ends(forest: Forest, measured: Bools) -> Ints:
     stopped = measured | forest.exact
     if stopped[forest.is_leaf].all():
         return np.zeros(0, dtype=np.int64)
-    order = breadth_first(forest.parents)[2]
+    order = forest.order
     return np.asarray(order[_unstopped(forest.parents, order, stopped, forest.is_leaf)[order]])
 
 

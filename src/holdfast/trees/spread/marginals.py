@@ -48,7 +48,6 @@ class Marginals:
         """For every output, the smallest place whose cumulative probability reaches p."""
         if p not in self._known:
             found = self._pass(np.array([p, 1 - p]))
-            self.__dict__.setdefault("variances", found.variance[self._outputs])
             self._known.clear()  # two levels are enough to keep: intervals ask for both
             for level, q in enumerate((p, 1 - p)):
                 self._known[q] = found.quantile[self._outputs, level]

@@ -27,7 +27,7 @@ FEWEST = 100
 def variance_of_sum(marginals: Marginals, weights: npt.NDArray[np.float64]) -> float:
     """The variance of Σ weights·noise."""
     forest = marginals.sampler.forest
-    value, count, tree = _gathered(forest.parents, *forest.children, forest.exact, weights)
+    value, count, tree = _gathered(forest.parents, *forest.children, forest.order, forest.exact, weights)
     alone = (value != 0) & (count[tree] == 1)
     known = float((value[alone] ** 2 * marginals.variances[alone]).sum())
     rest = np.flatnonzero((value != 0) & (count[tree] > 1))
@@ -42,16 +42,10 @@ def variance_of_sum(marginals: Marginals, weights: npt.NDArray[np.float64]) -> f
 
 
 @compiled
-def _gathered(parents: Any, children: Any, start: Any, exact: Any, weights: Any) -> Any:
+def _gathered(parents: Any, children: Any, start: Any, order: Any, exact: Any, weights: Any) -> Any:
     """Weights on the highest outputs below which all leaves have one weight, 0 elsewhere; how many such outputs each
     independent tree has; and the tree of every output."""
     n = parents.size
-    order = np.empty(n, np.int64)
-    filled = 0
-    for v in range(n):
-        if parents[v] < 0:
-            order[filled] = v
-            filled += 1
     full = weights.copy()
     tree = np.arange(n)
     for i in range(n):
@@ -61,9 +55,6 @@ def _gathered(parents: Any, children: Any, start: Any, exact: Any, weights: Any)
             if not exact[parents[v]]:
                 tree[v] = tree[parents[v]]
                 full[v] += full[parents[v]]
-        for j in range(start[v], start[v + 1]):
-            order[filled] = children[j]
-            filled += 1
     none, one, many = 0, 1, 2  # how many different weights the free leaves below an output have
     state = np.zeros(n, np.int8)
     value = np.zeros(n)

@@ -123,7 +123,7 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_low: Ints, leaf_h
     part_of: dict[int, int] = {}  # outputs whose noise is not always 0
     roots: list[tuple[int, bool]] = []
     reach_low, reach_high = low.tolist(), high.tolist()
-    for v in reversed(forest.downward):
+    for v in forest.order[::-1].tolist():
         exact, own_low, own_high = bool(forest.exact[v]), int(low[v]), int(high[v])
         if forest.is_leaf[v]:
             if exact:
