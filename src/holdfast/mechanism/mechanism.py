@@ -418,8 +418,12 @@ class Mechanism:
 
     @property
     def _evidence(self) -> tuple[revision.Evidence, ...]:
-        """How near draws come to their law; nothing where they have it, or where no way to draw is known."""
-        return self._plan.evidence if self._way_is_known else ()
+        """How near draws come to their law; nothing where they have it, or no way is known.
+
+        A way that was asked for by name and cannot draw is refused: nothing is said about draws that are not made.
+        """
+        asked_for = self.condition is not None and self.condition.method is not None
+        return self._plan.evidence if asked_for or self._way_is_known else ()
 
     def _way(self, move: _Move) -> update.Way:
         return known(update.choose(move.problem, move.method))
