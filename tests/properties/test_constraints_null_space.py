@@ -167,9 +167,7 @@ def test_margins_know_their_rank_rows_and_lattice(shape: tuple[int, ...], keep: 
     cells = np.arange(figures.n).reshape(shape)
     rng = np.random.default_rng(1)
     table = rng.integers(0, 9, size=shape)
-    expected = []
-    for margin in keep:
-        expected.append(table.sum(axis=tuple(a for a in range(len(shape)) if a not in margin)).ravel())
+    expected = [table.sum(axis=tuple(a for a in range(len(shape)) if a not in margin)).ravel() for margin in keep]
     np.testing.assert_array_equal(C @ table.ravel(), np.concatenate(expected))
     assert cells.size == figures.n
     # rank: over all sets of axes inside some margin, the product of (side − 1)
