@@ -58,7 +58,7 @@ def signatures(rows: Any, columns: Columns, mask: npt.NDArray[np.bool_] | None) 
     return Signatures(matrix, classes)
 
 
-def _size(left: Columns, right: Columns) -> float:
+def _size(left: Any, right: Any) -> float:
     """The largest sum of sizes that is added up in a product."""
     sizes = abs(left).astype(np.float64) @ abs(right).astype(np.float64)
     return float(sizes.max()) if sizes.nnz else 0.0
