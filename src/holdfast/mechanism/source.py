@@ -187,7 +187,7 @@ class Conditioned:
         return self.plan.spread()
 
     def _refuse_lawless(self) -> None:
-        """Nothing is said of what cannot be drawn: noise that may have no law at all, or a way asked for that cannot."""
+        """Nothing is said of what cannot be drawn: noise that may have no law, or a way asked for that cannot."""
         if None in self.base.law.laws or self.method is not None:
             _ = self.plan
 
