@@ -12,6 +12,8 @@ from broken import claim, wrong_sensitivity
 from holdfast.auditing import Audit
 from holdfast.cli.command import app
 from holdfast.release import audit as audited
+from holdfast.release.job.job import Job
+from holdfast.release.spec.spec import read_spec
 from jobs import ZONES
 
 NOISE = hf.laplace(hf.histogram(2), epsilon=1)
@@ -136,3 +138,26 @@ def test_the_command_refuses_what_cannot_be_audited(folder, monkeypatch):
     made = CliRunner().invoke(app, ["audit", "spec.yaml"])
     assert made.exit_code == 3
     assert "nothing can be audited" in made.stderr
+
+
+TABLES = """\
+title: Trips
+data: {source: nowhere.csv, domain: zones.csv, name: trips}
+privacy: {epsilon: 2}
+tables:
+- {name: first, histogram: zone}
+- {name: second, histogram: zone}
+output: out
+"""
+
+
+def test_several_tables_are_audited_together_against_the_total(folder):
+    """Each table keeps to its own statement; a total that forgets one of them is refuted by both at once."""
+    (folder / "spec.yaml").write_text(TABLES)
+    job = Job.from_spec(read_spec("spec.yaml"))
+    report = audited.audit(job, seconds=1)
+    assert [name for name, _ in report.tables] == ["first", "second", "all tables together"]
+    assert not report.violated
+    one = dataclasses.replace(job.guarantee, epsilon=job.tables[0].guarantees[0].epsilon)
+    forgetful = dataclasses.replace(job, guarantees=(one,))
+    assert hf.audit(audited._Together.of(forgetful), seconds=20).violated

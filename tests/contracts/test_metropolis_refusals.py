@@ -44,6 +44,8 @@ def test_what_it_cannot_draw_is_refused_in_one_sentence(name):
     with pytest.raises(hf.Refused, match=sentence) as refusal:
         mechanism.simulate(np.zeros(mechanism.query.n, dtype=int), 1)
     assert "\n" not in str(refusal.value)
+    with pytest.raises(hf.Refused, match=sentence):  # nothing is promised about draws that are never made
+        _ = mechanism.guarantee
 
 
 def way_of(mechanism):

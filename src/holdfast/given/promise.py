@@ -13,7 +13,8 @@ from scipy import sparse
 from holdfast.constraints import System
 from holdfast.evidence import Evidence
 from holdfast.given.prices.bounds import box_price, tree_price
-from holdfast.given.prices.lines import line_price
+from holdfast.given.prices.exchanges import exchange_price
+from holdfast.given.prices.lines import line_price, lines_price
 from holdfast.given.prices.orders import order_price
 from holdfast.given.prices.rows import row_price
 from holdfast.given.prices.slacks import slack_price
@@ -36,7 +37,16 @@ EQUALITIES = {
     "THEORY §2); ε is converted from ρ",
 }
 #: What inequalities cost, each where its hypotheses hold: the first that answers is taken.
-PRICES = (box_price, line_price, tree_price, row_price, order_price, slack_price)
+PRICES = (
+    box_price,
+    line_price,
+    tree_price,
+    row_price,
+    order_price,
+    exchange_price,
+    slack_price,
+    lines_price,
+)
 TWICE = "conditioning on a set of positive probability at most doubles pure ε (TV after Def 9)"
 UNION = (
     "given a union: the largest ε_d + log c_x′/c_x over neighbouring tables, with the exact weights of its sides "

@@ -187,8 +187,8 @@ class Conditioned:
         return self.plan.spread()
 
     def _refuse_lawless(self) -> None:
-        """Noise that is not measured everywhere may have no law at all: nothing is said of what cannot be drawn."""
-        if None in self.base.law.laws:
+        """Nothing is said of what cannot be drawn: noise that may have no law, or a way asked for that cannot."""
+        if None in self.base.law.laws or self.method is not None:
             _ = self.plan
 
     def promise(self, neighbours: Neighbours | None = None) -> Promise:

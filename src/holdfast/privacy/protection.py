@@ -209,7 +209,7 @@ def _of_tree(query: Query) -> tuple[Column, ...]:
     node, found = tree.leaves.copy(), []
     for depth in range(len(tree.levels) - 1, -1, -1):  # leaves above a level stand for themselves there
         node = np.where(tree.depth[node] > depth, tree.parents[node], node)
-        if np.unique(node).size > 1:
+        if (node != node[0]).any():
             found.append(Column(tree.levels[depth], np.repeat(node, by), tree.names))
     if by > 1:
         found.insert(0, Column.of("category", np.tile(np.arange(by), tree.n_leaves), range(by)))

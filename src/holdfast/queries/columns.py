@@ -176,12 +176,28 @@ def equal_columns(columns: Columns) -> Ints:
         places = tidy.indptr[members].astype(np.int64)[:, None] + np.arange(k)
         rows = tidy.indices[places].astype(np.int64)
         data = (tidy.data[places] + 0).view(np.int64)  # + 0 turns −0.0 into 0.0; bits then decide equality
-        key = np.ascontiguousarray(np.hstack([rows, data]))
-        packed = key.view(np.dtype((np.void, key.dtype.itemsize * key.shape[1]))).ravel()
-        found, inverse = np.unique(packed, return_inverse=True)
-        classes[members] = used + inverse.ravel()
-        used += found.size
+        number = np.zeros(members.size, np.int64)
+        for place in range(int(k)):  # equal so far and equal here: numbers stay below the count of columns
+            for entry in (rows[:, place], data[:, place]):
+                number = _numbered(number, entry)
+        classes[members] = used + number
+        used += int(number.max()) + 1
     return classes
+
+
+def _numbered(group: Ints, entry: Ints) -> Ints:
+    """Return a number from 0 on for each pair of a group and an entry, in their order."""
+    least, most = int(entry.min()), int(entry.max())
+    if least == most:
+        return group
+    width = most - least + 1
+    if (int(group.max()) + 1) * width >= 2**62:
+        entry, least = np.unique(entry, return_inverse=True)[1].ravel(), 0
+        width = int(entry.max()) + 1
+    keys = group * width + (entry - least)
+    if int(keys.max()) > 4 * keys.size:
+        return np.unique(keys, return_inverse=True)[1].ravel()
+    return np.asarray((np.cumsum(np.bincount(keys) > 0) - 1)[keys])
 
 
 def distinct_only(columns: Columns, classes: Ints) -> Ints:

@@ -161,7 +161,10 @@ def exact_margins(shape: Iterable[int], keep: Iterable[Iterable[int]]) -> ExactM
         raise Refused("shape must have at least one axis, found none")
     if not listed:
         raise Refused("keep must name at least one margin, found none")
-    margins = tuple(tuple(positions("keep", margin, len(sides)).tolist()) if margin else () for margin in listed)
-    if len({frozenset(margin) for margin in margins}) < len(margins):
+    # One margin whichever way its axes are named: rows, bases and draws are those of rising axes.
+    margins = tuple(
+        tuple(sorted(positions("keep", margin, len(sides)).tolist())) if margin else () for margin in listed
+    )
+    if len(set(margins)) < len(margins):
         raise Refused("keep must not name a margin twice")
     return ExactMargins(sides, margins)

@@ -63,13 +63,25 @@ def _most(base: Additive, system: System, differences: Differences) -> int:
 
 
 def _rise(rates: Counter[Fraction], most: int) -> arb | None:
-    """Enclose log(P(V ≥ −most)/P(V ≥ 0)) from above, V a sum of integer Laplace noise with these rates 1/λ.
-
-    P(V ≥ 0) = (1 + P(V = 0))/2, since V is symmetric. A sum of the transform of V over N points is Σ_k P(V = t + kN),
-    at least P(V = t), and at most so much more as a Chernoff bound allows.
-    """
+    """Enclose log(P(V ≥ −most)/P(V ≥ 0)) from above; P(V ≥ 0) = (1 + P(V = 0))/2, since V is symmetric."""
     if most == 0:
         return arb(0)
+    found = sum_masses(rates, most)
+    if found is None:
+        return None
+    masses, missed = found
+    gain = arb(0)
+    for mass in masses[1:]:
+        gain += mass
+    return (1 + 2 * gain / (1 + (masses[0] - missed).max(arb(0)))).log()
+
+
+def sum_masses(rates: Counter[Fraction], most: int) -> tuple[list[arb], arb] | None:
+    """P(V = t) for t = 0, …, most, V a sum of integer Laplace noise with these rates 1/λ; None where that is long.
+
+    A sum of the transform of V over N points is Σ_k P(V = t + kN): at least P(V = t), and at most so much more as the
+    second value says, by a Chernoff bound.
+    """
     slope = min(rates) / 2
     tilt = arb(1)  # E e^{V·slope}
     for rate, count in rates.items():
@@ -79,11 +91,7 @@ def _rise(rates: Counter[Fraction], most: int) -> arb | None:
     if points * (len(rates) + most) > MOST_POINTS:
         return None
     missed = 2 * tilt * (-ball(slope) * (points - most)).exp() / (1 - (-ball(slope) * points).exp())
-    masses = _masses(rates, most, points)
-    gain = arb(0)
-    for mass in masses[1:]:
-        gain += mass
-    return (1 + 2 * gain / (1 + (masses[0] - missed).max(arb(0)))).log()
+    return _masses(rates, most, points), missed
 
 
 def _masses(rates: Counter[Fraction], most: int, points: int) -> list[arb]:

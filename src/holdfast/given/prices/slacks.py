@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -26,10 +26,12 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.given.prices.bounds import PRECISION
+from holdfast.given.prices.lines import along_lines
 from holdfast.noise.precision import ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
 
 Slacks = tuple[int, ...]
+Move = tuple[float, float]  # ε_d, and what is known to come on top at most
 
 #: Free directions, inequalities, outputs and kinds of changes up to which slacks are searched.
 MOST_DIRECTIONS, MOST_ROWS, MOST_OUTPUTS, MOST_CHANGES = 4, 16, 16, 400
@@ -72,11 +74,13 @@ def slack_price(base: Additive, system: System, differences: Differences, **word
     if points is None:
         return None
     rates = [base.inverse_scales[0 if base.law.which is None else int(base.law.which[i])] for i in range(system.n)]
-    moves: dict[Slacks, Fraction] = {}
+    moves: dict[Slacks, Move] = {}
     for change in changes:
         loss = sum((rate * abs(int(d)) for rate, d in zip(rates, change, strict=True)), Fraction(0))
         step = tuple(int(s) for s in slopes @ change)
-        moves[step] = max(loss, moves.get(step, Fraction(0)))
+        extra = _along_lines(loss, slopes, change, rates)
+        earlier = moves.get(step, (0.0, 0.0))
+        moves[step] = (max(_double(loss), earlier[0]), max(extra, earlier[1]))
     bound = _supremum(points, moves)
     words["because"] = "a certified supremum over the slacks of all tables (docs/theory/orders-and-lines.md)"
     twice = 2 * float(base.loss(differences).value)
@@ -124,6 +128,16 @@ class _Points:
     def __post_init__(self) -> None:
         spread = np.sqrt((self.values.astype(np.float64) ** 2) @ self.weights / self.weights.sum())
         self.strides = [max(1, round(each / PARTS)) for each in spread]
+        self.values = np.ascontiguousarray(self.values, dtype=np.int32)
+        self.ends = (-self.values.min(axis=1)).tolist()  # slacks from which a row holds at every point
+
+    def allowed(self, limits: Iterable[int]) -> npt.NDArray[np.bool_]:
+        """Which points have no row below minus its limit."""
+        found = np.ones(self.weights.size, dtype=bool)
+        for values, limit, end in zip(self.values, limits, self.ends, strict=True):
+            if limit < end:
+                found &= values >= -limit
+        return found
 
     @classmethod
     def of(cls, base: Additive, system: System, slopes: Ints) -> _Points | None:
@@ -172,8 +186,7 @@ class _Points:
         """The weight of the listed points that these slacks allow."""
         found = self.kept.get(slacks)
         if found is None:
-            allowed = (self.values >= -np.array(slacks, dtype=np.int64)[:, None]).all(axis=0)
-            found = self.kept[slacks] = float(self.weights[allowed].sum())
+            found = self.kept[slacks] = float((self.weights * self.allowed(slacks)).sum())
         return found
 
     def rise(self, step: Slacks, low: Slacks, high: Slacks) -> float:
@@ -194,20 +207,15 @@ class _Points:
         if found is not None:
             return found
         total = 0.0
-        after = np.array(_moved(high, step), dtype=np.int64)
-        both = np.minimum(after, np.array(high, dtype=np.int64))
+        after = _moved(high, step)
+        both = tuple(map(min, after, high))
         for i, by in enumerate(step):
-            if by <= 0:
-                continue
-            limits = np.concatenate([both[:i], [NEVER], after[i + 1 :]])
-            allowed = (self.values >= -limits[:, None]).all(axis=0)
             # The row rises from slack s by `by`: values −s − by, …, −s − 1 come in.
-            values = -self.values[i][allowed]
-            first, last = low[i] + 1, min(high[i] + by, int(self.values[i].min()) * -1)
-            if last < first:
+            first, last = low[i] + 1, min(high[i] + by, self.ends[i])
+            if by <= 0 or last < first:
                 continue
-            inside = (values >= first) & (values <= last)
-            masses = np.bincount(values[inside] - first, self.weights[allowed][inside], minlength=last - first + 1)
+            inside = self.allowed((*both[:i], last, *after[i + 1 :])) & (self.values[i] <= -first)
+            masses = np.bincount(-self.values[i][inside] - first, self.weights[inside], minlength=last - first + 1)
             total += _largest_window(masses.astype(np.float64), by)
         self.gains[key] = total
         return total
@@ -294,21 +302,32 @@ def _inverse(square: list[list[Fraction]]) -> tuple[list[list[int]], int]:
     return [[int(value * common) for value in row[size:]] for row in rows], common
 
 
-def _supremum(points: _Points, moves: dict[Slacks, Fraction]) -> float:
+def _along_lines(loss: Fraction, slopes: Ints, change: Ints, rates: list[Fraction]) -> float:
+    """What lines allow on top of ε_d (Proposition 7): each row that the change leads away from holds it by a rate."""
+    held = Fraction(LARGEST_VALUE)
+    for row in slopes[slopes @ change > 0]:
+        inside = np.flatnonzero(row)
+        apart = (row[inside] * change[inside] <= 0).any()
+        held = min(held, *(Fraction(0) if apart else rates[i] for i in inside))
+    with working_precision(PRECISION):
+        return _double(Fraction(float(along_lines(loss, held, integer=True).upper())))
+
+
+def _supremum(points: _Points, moves: dict[Slacks, Move]) -> float:
     """An upper bound of the largest ε_d + log(c(s + G·d)/c(s)) over all slacks s ≥ 0 with s + G·d ≥ 0."""
     heap: list[tuple[float, int, Slacks, Slacks, Slacks]] = []
     number, reached = itertools.count(), 0.0
 
     def enter(step: Slacks, low: Slacks, high: Slacks) -> float:
-        loss = _double(moves[step])
-        extra = min(loss, points.rise(step, low, high))
+        loss, most = moves[step]
+        extra = min(most, points.rise(step, low, high))
         heapq.heappush(heap, (-(loss + extra), next(number), step, low, high))
         return loss + math.log(points.weight(_moved(low, step)) / points.weight(low))
 
     for step in moves:
         low = tuple(max(0, -s) for s in step)
         reached = max(reached, enter(step, low, (NEVER,) * len(low)))
-    close = CLOSE * float(max(moves.values()))
+    close = CLOSE * max(loss for loss, _ in moves.values())
     for _ in range(points.boxes):
         bound, _, step, low, high = heap[0]
         at = _widest(points, step, low, high)

@@ -26,6 +26,7 @@ from holdfast.constraints import System
 from holdfast.given.exact import enumeration
 from holdfast.given.prices.bounds import PRECISION, box_price
 from holdfast.given.prices.union_boxes import kept_apart, one_record, sides_as_intervals
+from holdfast.given.prices.union_sums import joined, reached, sides_of_one_sum, sum_rise
 from holdfast.given.problem import Problem
 from holdfast.given.unions.segments import whole_solution
 from holdfast.given.unions.union import Weights, overlap, sides
@@ -62,14 +63,16 @@ class Price:
 def union_price(base: Additive, system: System, relation: Neighbours) -> Price | None:
     """The price of a union of sides that exclude each other; None where none is proved.
 
-    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 6).
+    Guarantee: pure ε of this size (docs/theory/unions.md, Propositions 2 to 6 and 9).
     """
     problem = Problem(base.law, system, base.unit)
     if base.query.cells is None or not base.query.integer or base.query.grid is not None:
         return None
-    if sides(problem) is None or overlap(problem) is not None:
+    if overlap(problem) is not None:
         return None
     with working_precision(PRECISION):
+        if sides(problem) is None:
+            return _by_sums(base, problem, relation)
         return (
             _by_sides(base, problem, relation)
             or _by_tables(base, problem, relation)
@@ -286,6 +289,20 @@ def _by_boxes(base: Additive, problem: Problem, relation: Neighbours) -> Price |
     frozen = np.flatnonzero([not any(each.changes for each in output) and len(set(output)) > 1 for output in outputs])
     words = (*frozen_words(base, frozen), ONE_SIDE)
     return Price(each * records, relation, False, words, tuple(frozen.tolist()))
+
+
+def _by_sums(base: Additive, problem: Problem, relation: Neighbours) -> Price | None:
+    """Sides that are intervals of one sum, half planes say (Proposition 9)."""
+    found = sides_of_one_sum(problem)
+    if found is None:
+        return None
+    sign, intervals, rates = found
+    steps = reached(np.unique(np.asarray(sign @ base.query.columns)).tolist(), relation)
+    largest = sum_rise(intervals, rates, steps)
+    if largest is None:
+        return None
+    loss = base.loss(replace(base, neighbours=relation).everything()).value
+    return Price(ball(loss) + largest, relation, False, () if joined(intervals, steps) else (ONE_SIDE,))
 
 
 def _shared(system: System) -> npt.NDArray[np.bool_]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -60,10 +60,10 @@ def shared_moves(
         several = closed_form and not stage.adds and stage.records > 1
         moves = None if several and query.n > LISTED_CUBE else search.at(stage)
         if moves is None and several:
-            moves = cube_moves(query.n, cube_margins, stage, search.alterable())
+            moves = cube_moves(query.n, cube_margins, stage, search.alterable)
         if moves is not None:
             return moves
-    return no_moves(stage, query.n, np.flatnonzero(search.alterable()))
+    return no_moves(stage, query.n, np.flatnonzero(search.alterable))
 
 
 def _stages(asked: Neighbours) -> Iterator[Neighbours]:
@@ -92,7 +92,7 @@ class _Search:
 
     def everything(self) -> bool:
         """Return whether every difference of the original relation keeps the invariants, if there is one."""
-        if not self.alterable().any():
+        if not self.alterable.any():
             return False
         classes = np.unique(self.signature.classes[self.signature.classes >= 0])
         return classes.size == 1 and (not self.relation.adds or classes[0] == 0)
@@ -107,8 +107,9 @@ class _Search:
         exact = self.query.is_exact(asked, None, self.mask)
         return Moves(asked, True, False, exact, np.zeros(0, np.int64), self.query.n, bound, kinds)
 
+    @cached_property
     def alterable(self) -> npt.NDArray[np.bool_]:
-        """Return which outputs some change of records in the original relation alters."""
+        """Which outputs some change of records in the original relation alters."""
         if self.relation.adds:
             return self._touched_by_one(self.signature.classes >= 0)
         return self._touched_by_pairs(np.where(self.signature.classes >= 0, 0, -1))
@@ -162,7 +163,7 @@ class _Search:
     def _made(self, stage: Neighbours, changed: Any, bound: Any, kinds: Any) -> Moves:
         unit = Weights((Fraction(1),), None, self.query.n)
         exact = all(bound(unit, p).exact for p in (1, 2))
-        frozen = np.flatnonzero(self.alterable() & ~changed)
+        frozen = np.flatnonzero(self.alterable & ~changed)
         return Moves(stage, False, False, exact, frozen, self.query.n, bound, kinds)
 
     def _simple_kinds(self, zero: Bools, classes: Ints, stage: Neighbours) -> Any:

@@ -43,8 +43,9 @@ def signatures(rows: Any, columns: Columns, mask: npt.NDArray[np.bool_] | None) 
         raise Refused(f"rows must have one column per output, {columns.shape[0]}, found shape {given.shape}")
     left = _whole("rows", given)
     right = columns if columns.dtype.kind == "i" else _whole("query", columns.tocsr())
-    size = abs(left).astype(np.float64) @ abs(right).astype(np.float64)
-    if size.nnz and float(size.max()) >= LARGEST / 2:
+    largest = [float(np.abs(each.data).max(initial=0)) for each in (left, right)]
+    most = largest[0] * largest[1] * np.diff(right.tocsc().indptr).max(initial=0)  # no entry of the product is larger
+    if most >= LARGEST / 2 and _size(left, right) >= LARGEST / 2:
         raise Refused(
             "the weights of the query and the rows of the constraint have too many digits together for exact "
             "arithmetic: round the weights to multiples of 2**-20, say"
@@ -55,6 +56,12 @@ def signatures(rows: Any, columns: Columns, mask: npt.NDArray[np.bool_] | None) 
     if mask is not None:
         classes[~mask] = -1
     return Signatures(matrix, classes)
+
+
+def _size(left: Any, right: Any) -> float:
+    """The largest sum of sizes that is added up in a product."""
+    sizes = abs(left).astype(np.float64) @ abs(right).astype(np.float64)
+    return float(sizes.max()) if sizes.nnz else 0.0
 
 
 def _whole(name: str, given: csr_array[Any]) -> csr_array[Any]:

@@ -26,7 +26,8 @@ def distinct_pairs(first: Ints, second: Ints) -> Ints:
     """Return the different pairs of two lists of numbers ≥ 0, as two rows, sorted."""
     width = int(second.max(initial=0)) + 1
     if (int(first.max(initial=0)) + 1) * width < 2**62:
-        keys = np.unique(first.astype(np.int64) * width + second)
+        keys = np.sort(first.astype(np.int64) * width + second)
+        keys = keys[np.diff(keys, prepend=-1) > 0]
         return np.stack([keys // width, keys % width])
     return np.unique(np.stack([first, second]), axis=1)
 

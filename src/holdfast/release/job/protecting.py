@@ -37,7 +37,7 @@ def record_columns(laid: Layout) -> tuple[Column, ...]:
     node = tree.leaves.copy()
     for depth in range(len(tree.levels) - 1, -1, -1):
         node = np.where(tree.depth[node] > depth, tree.parents[node], node)
-        if np.unique(node).size > 1:
+        if (node != node[0]).any():
             found.append(Column(tree.levels[depth], node[points[0]], tree.names))
     categories = zip(laid.asked.categories, laid.keys[1:], points[1:], strict=True)
     return (*reversed(found), *(Column(name, point, key.values[0]) for name, key, point in categories))
