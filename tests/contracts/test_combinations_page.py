@@ -1,24 +1,17 @@
 """The generated page of combinations: every cell builds, and the page in the repository is up to date."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
 import holdfast as hf
 from holdfast import given, onto
-
-ROOT = Path(__file__).resolve().parents[2]
+from scripts import program
 
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("combinations", ROOT / "script" / "combinations.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["combinations"] = module
-    spec.loader.exec_module(module)
-    return module
+    return program("script/combinations.py")
 
 
 def test_the_page_says_what_the_library_does(generator):

@@ -1,4 +1,4 @@
-"""The nearest table on hierarchies of every kind and size: each answer comes with a proof (tests/optimality.py)."""
+"""The nearest table on hierarchies of every kind and size: each answer comes with a proof (support/optimality.py)."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +13,7 @@ from typer.testing import CliRunner
 from holdfast.cli.command import app
 from holdfast.release import run
 from jobs import ZONES
+from scripts import program
 
 SPEC = """\
 title: Trips
@@ -63,9 +63,7 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
 @pytest.mark.parametrize("name", ["city", "contingency", "state", "crossed", "shifts"])
 def test_the_examples_can_be_released(tmp_path, name):
     examples = Path(__file__).parents[2] / "examples"
-    found = spec_from_file_location("make_data", examples / "make_data.py")
-    maker = module_from_spec(found)
-    found.loader.exec_module(maker)
+    maker = program("examples/make_data.py")
     for file in {"spec.yaml", "zones.csv", "counties.csv"} & {path.name for path in (examples / name).iterdir()}:
         shutil.copy(examples / name / file, tmp_path)
     maker.MAKERS[name](tmp_path)
