@@ -40,9 +40,9 @@ def difference_set(columns: Columns, neighbours: Neighbours) -> npt.NDArray[Any]
 def few_differences(columns: Columns, neighbours: Neighbours, most: int) -> npt.NDArray[Any] | None:
     """Return the difference set where it has at most so many rows; where not, None, mostly before all are listed."""
     one = difference_set(columns, replace(neighbours, records=1))
-    # More records change what one changes, and the sums of that with any two of its rows.
-    least = one if neighbours.records == 1 else _distinct((one[:, None, :] + one[None, :2, :]).reshape(-1, one.shape[1]))
-    if max(len(one), len(least)) > most:
+    # Several records change whatever one changes, and sums of two such changes: two rows are added to all of them.
+    some = one if neighbours.records == 1 else _distinct((one[:, None] + one[None, :2]).reshape(-1, columns.shape[0]))
+    if max(len(one), len(some)) > most:
         return None
     found = difference_set(columns, neighbours)
     return found if len(found) <= most else None
