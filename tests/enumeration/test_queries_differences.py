@@ -13,6 +13,7 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, counts, histogram, margins, workload
+from holdfast.queries.moves.sumsets import few_differences
 
 RELATIONS = [Neighbours(kind, k) for kind in ("add-remove", "replace-one") for k in (1, 2)]
 
@@ -148,6 +149,8 @@ def test_differences_lists_the_set_once_each(kind, relation):
         listed = [tuple(int(x) for x in row) for row in rows]
         assert len(set(listed)) == len(listed)
         assert set(listed) == difference_set(query, relation)
+        assert np.array_equal(few_differences(query.columns, relation, len(rows)), rows)
+        assert not len(rows) or few_differences(query.columns, relation, len(rows) - 1) is None
 
 
 @pytest.mark.parametrize("kind", ["tree", "histogram", "margins", "whole workload", "quarter workload"])
