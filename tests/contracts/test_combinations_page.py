@@ -14,10 +14,12 @@ def generator():
     return program("script/combinations.py")
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_library_does(generator):
     assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "run script/combinations.py"
 
 
+@pytest.mark.slow
 def test_every_cell_is_drawn_or_refused_with_a_sentence(generator):
     cells = list(generator.cells())
     assert len(cells) == 4 + 21 * 8
@@ -48,6 +50,7 @@ def test_every_way_is_listed(room):
     assert files | plans == {room.name_of(way) for way in room.ways()}
 
 
+@pytest.mark.slow
 def test_every_way_is_used_by_some_cell(generator):
     used = {name for cell in generator.cells() if cell.drawn for name in cell.way.split(", ")}
     listed = {way for room in (given, onto) for way in map(room.name_of, room.ways())}

@@ -69,6 +69,7 @@ def test_draws_of_one_seed_are_the_same_again():
         assert np.array_equal(first, again)
 
 
+@pytest.mark.slow
 def test_orders_of_many_cells_are_drawn_along_lines_and_of_few_by_rejection():
     few = hf.gaussian(hf.histogram(4), rho=0.5, integer=False).given(hf.ordered(range(4)))
     assert few.method == "rejection"

@@ -97,6 +97,7 @@ def disagreements(comparison: Comparison, cumulative: list[Decimal]) -> int:
 CASES = [("laplace", x) for x in LAPLACE] + [("gaussian", x) for x in GAUSSIAN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parameter"), CASES)
 def test_every_first_word_decides_what_the_law_says(kind, parameter):
     cumulative = oracle(kind, parameter)

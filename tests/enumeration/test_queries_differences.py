@@ -94,6 +94,7 @@ def random_groups(rng, query):
     return rng.integers(0, 4, query.n), values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tree", "histogram", "margins", "whole workload", "real workload"])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_largest_change_and_kinds_match_the_listed_set(kind, relation):

@@ -13,6 +13,7 @@ from subspaces import CASES, GAUSSIAN, KINDS, budget, covariance, differences, g
 EVERY = list(itertools.product(CASES, KINDS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), EVERY)
 def test_mu_is_the_largest_over_the_whole_difference_set(case, kind):
     query, constraint = CASES[case]
@@ -53,6 +54,7 @@ def test_moves_that_share_the_exact_figures_cost_no_more_than_is_said(case, kind
             assert statement.mu >= np.sqrt(largest_square(sigma, kept)) * (1 - 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), EVERY)
 def test_laplace_noise_costs_what_is_said(case, kind):
     """min{Σ|t|/λ : F t = Π_N d} by a linear program for every difference, F read off the map of the law."""

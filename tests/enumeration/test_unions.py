@@ -88,6 +88,7 @@ def near(relation, one, other):
     return 0 < come + go <= relation.records if relation.adds else come == go and 0 < come <= relation.records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [1, 2])
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", UNIONS)

@@ -60,7 +60,10 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
         assert "trips" in shown.stdout
 
 
-@pytest.mark.parametrize("name", ["city", "contingency", "state", "crossed", "shifts"])
+@pytest.mark.parametrize(
+    "name",
+    ["state", "shifts", *(pytest.param(name, marks=pytest.mark.slow) for name in ("city", "contingency", "crossed"))],
+)
 def test_the_examples_can_be_released(tmp_path, name):
     examples = Path(__file__).parents[2] / "examples"
     maker = program("examples/make_data.py")

@@ -486,6 +486,7 @@ def test_release_sends_to_the_agents(job):
         could_release(job)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # seven processes, each of which loads the library
 def test_the_example_survives_a_crash(tmp_path):
     script = Path(__file__).parents[2] / "examples" / "distributed" / "run.py"

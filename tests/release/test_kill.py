@@ -47,6 +47,7 @@ def killed(tmp_path_factory):
     return ended(tmp_path_factory.mktemp("killed"), "kill", KILLS)
 
 
+@pytest.mark.slow
 def test_killed_at_any_point_nothing_is_lost(killed):
     for point in killed:
         assert_nothing_is_lost(point)
@@ -60,6 +61,7 @@ def test_the_kill_points_lie_in_every_phase(killed):
     assert {(), ("table.csv", "table.parquet"), ("report.html", "table.csv", "table.parquet"), written} <= left
 
 
+@pytest.mark.slow
 def test_interrupted_at_any_point_nothing_is_lost_and_nothing_is_left_over(tmp_path):
     points = ended(tmp_path, "interrupt", INTERRUPTS)
     assert_every_phase_was_met(points)

@@ -168,6 +168,7 @@ def test_statements_that_do_not_add_up_to_what_was_asked_are_refused_before_the_
     assert Ledger(made.spec.ledger_file).entries() == []
 
 
+@pytest.mark.slow
 def test_draws_that_come_near_their_law_are_released_where_a_delta_is_asked(tmp_path):
     change = ("table: {histogram: age}", "table: {cube: [sex, age]}\nhold: [{exact: [sex, age]}]\nmethod: walk")
     made = released.job(tmp_path, "histogram", change, epsilon="1, delta: 1e-6, noise: laplace")
