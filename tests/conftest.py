@@ -1,13 +1,13 @@
 """One profile of hypothesis for all tests: repeatable, and without a clock (ball arithmetic takes what it takes).
 
-Tests over many seeds are campaigns: the quick tier takes the first few.
+Campaigns are slow wherever they stand: tests that count draws, and all but the first seeds of tests over many.
 """
 
 import pytest
 from hypothesis import settings
 
 #: Seeds from here on are left to the slow tier.
-QUICK_SEEDS = 30
+QUICK_SEEDS = 20
 
 settings.register_profile("holdfast", deadline=None, derandomize=True)
 settings.load_profile("holdfast")
@@ -16,5 +16,5 @@ settings.load_profile("holdfast")
 def pytest_collection_modifyitems(items):
     for item in items:
         seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
-        if isinstance(seed, int) and seed >= QUICK_SEEDS:
+        if item.path.parent.name == "statistical" or (isinstance(seed, int) and seed >= QUICK_SEEDS):
             item.add_marker(pytest.mark.slow)

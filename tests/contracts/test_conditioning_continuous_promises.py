@@ -24,6 +24,7 @@ def test_laplace_noise_on_a_crossed_table_is_estimated_and_pays_for_its_distance
     assert (mechanism.standard_error() > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
 def test_bounded_crossed_tables_are_drawn_and_nothing_is_told_about_chains(make):
     budget = {"epsilon": 1} if make is hf.laplace else {"rho": 0.5}

@@ -309,6 +309,7 @@ MARGINS = hf.margins((2, 2), keep=[(0,), (1,)])
 PARENT = hf.Hierarchy.from_parents([-1, 0, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "constraint", "scale", "kind", "least", "most"),
     [

@@ -119,6 +119,7 @@ def test_largest_change_and_kinds_match_the_listed_set(kind, relation):
             assert not any(dominated(a, b) for a, b in itertools.permutations(kinds, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tree", "histogram", "margins", "whole workload", "real workload"])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_sensitivity_is_the_smallest_double_not_below(kind, relation):

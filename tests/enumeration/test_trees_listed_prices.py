@@ -75,6 +75,7 @@ def compare(seed):
     return compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_no_neighbouring_tables_lose_more_than_is_said(part):
     assert sum(compare(seed) for seed in range(20 * part, 20 * part + 20)) >= 10

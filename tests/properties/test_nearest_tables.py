@@ -217,6 +217,7 @@ def large_case(name, rng):
     return parents, truth, noisy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dense", "sparse", "all zero", "enormous leaf", "one parent"])
 def test_large_hierarchies_are_proved_as_well(name):
     rng = np.random.default_rng(11)

@@ -185,6 +185,7 @@ def test_nothing_heavy_is_loaded_for_help():
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_colours(folder):
     command = [sys.executable, "-m", "holdfast.cli", "explain", "spec.yaml"]
     found = subprocess.run(command, capture_output=True, text=True, check=True)

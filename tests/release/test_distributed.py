@@ -76,6 +76,7 @@ def keys(number: int = 0) -> Keys:
 # --- noise ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_agents_make_bit_for_bit_what_one_machine_makes_and_it_obeys_what_must_hold(name):
     mechanism, parts = MECHANISMS[name]

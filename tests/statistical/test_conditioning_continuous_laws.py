@@ -90,7 +90,6 @@ CONES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKE)
 @pytest.mark.parametrize("name", CONES)
 def test_noise_on_a_cone_has_the_energy_of_its_kind(kind, name):
@@ -125,7 +124,6 @@ def marginal(kind, truth, scales, low, high):
     return lambda values: np.interp(values, first, cumulative / cumulative[-1])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKE)
 @pytest.mark.parametrize(
     ("truth", "low", "high"),

@@ -37,7 +37,6 @@ def problem(shape, keep, kind, scale):
     return Problem(base.base.law, hf.invariant(hf.exact_margins(shape, keep)).system(query.n))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_listed_law(name):
     shape, keep, kind, scale, reach, size = CASES[name]

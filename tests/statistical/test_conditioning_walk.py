@@ -64,7 +64,6 @@ def problem(shape, keep, kind, scale, bounded):
     return Problem(base.base.law, (constraint & hf.nonnegative() if bounded else constraint).system(query.n))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_listed_law(name):
     way, shape, keep, kind, scale, reach, truth, size = CASES[name]
@@ -131,7 +130,6 @@ def test_rows_of_inequalities_are_respected():
     assert pearson(draws, *law(0.9)) < ALARM
 
 
-@pytest.mark.slow
 def test_tables_that_moves_within_bounds_do_not_connect_are_reached():
     """The positive part of a move of degree 6: no shorter one leaves it within bounds (Diaconis and Sturmfels 1998)."""
     first, shifted = np.eye(3, dtype=np.int64), np.roll(np.eye(3, dtype=np.int64), 1, axis=1)

@@ -131,7 +131,6 @@ GIVEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", GIVEN)
 def test_given_draws_the_exact_conditional_law(kind, name):

@@ -73,7 +73,6 @@ def mechanism(kind, tree, scales, extra, integer=True):
     return make(hf.counts(tree), scale=scales, integer=integer).given(must, method="metropolis")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_whole_draws_follow_the_listed_law(name):
     kind, tree, scales, leaves, extra = CASES[name]

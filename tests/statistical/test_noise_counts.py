@@ -69,7 +69,6 @@ def test_the_other_kind_of_noise_is_rejected(law):
     assert p_value(draws, other) < ALARM
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("law", [IntegerLaplace(Fraction(3)), IntegerGaussian(Fraction(9))], ids=str)
 def test_draws_that_are_mostly_undecided_follow_the_law(law):
     """With first words of 5 bits most draws need the exact path."""

@@ -22,7 +22,6 @@ def scores(noise, mechanism, weights):
     return np.abs(np.r_[means, (squares.mean(axis=0) - variance) / (squares.std(axis=0) / np.sqrt(len(sums)))])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", SOME)
 def test_draws_have_mean_zero_their_variance_and_keep_every_equality(case):
     query, constraint = CASES[case]

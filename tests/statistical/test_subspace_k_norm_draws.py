@@ -45,7 +45,6 @@ def test_a_polygon_is_filled_evenly():
         assert stats.chisquare(np.bincount(sectors), np.full(3, 4_000 / 3)).pvalue < LEAST
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("rank", "count", "seed"), [(4, 9, 1), (5, 7, 2)])
 def test_walks_and_facets_draw_one_law(rank, count, seed):
     body = body_of(rank, count, seed)

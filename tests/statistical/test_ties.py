@@ -30,7 +30,6 @@ def worst(errors):
     return np.abs(errors.mean(axis=0) / np.maximum(errors.std(axis=0) / np.sqrt(len(errors)), 1e-9)).max()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_output_has_a_bias(name):
     query, constraint, how = CASES[name]

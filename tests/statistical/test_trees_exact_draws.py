@@ -36,7 +36,6 @@ CASES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", CASES)
 def test_totals_beyond_narrow_windows_have_the_exact_law(kind, name):
