@@ -42,7 +42,7 @@ def released(shape: tuple[int, ...], truth: npt.NDArray[np.int64], scale: float,
     mechanism = hf.laplace(hf.margins(shape), scale=scale).given(constraint)
     release = mechanism.release(truth)
     seconds = time.perf_counter() - start
-    distance = sum(each.distance for each in mechanism._plan.evidence)
+    distance = sum(each.distance for each in mechanism.source.plan.evidence)
     change = (release.values - truth).reshape(shape)
     assert not change.sum(axis=0).any()
     assert not change.sum(axis=1).any()

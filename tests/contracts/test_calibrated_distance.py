@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.given.evidence import LEAST_TAU, PRICE, TAU, needed_tau, refuse_rounding
 from holdfast.given.near.walk import walk
+from holdfast.given.tau import LEAST_TAU, PRICE, TAU, needed_tau, refuse_rounding
 
 TWO_SUMS = hf.invariant([[1, 1, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6]])
 
@@ -21,7 +21,7 @@ def walking(scale=1.0, **how):
 
 
 def distance(mechanism):
-    return sum(each.distance for each in mechanism._plan.evidence)
+    return sum(each.distance for each in mechanism.source.plan.evidence)
 
 
 def test_the_distance_asked_for_is_paid_for():
@@ -83,7 +83,7 @@ def test_nothing_is_released_where_the_distance_costs_everything():
 def test_rounding_sets_a_floor():
     """A distance below what rounding may add is neither chosen nor granted."""
     mechanism = walking(0.2)
-    problem = mechanism._plan.shares[0].problem
+    problem = mechanism.source.plan.shares[0].problem
     assert problem.tau == walk.least_tau(problem) > needed_tau(20.0, PRICE)
     with pytest.raises(hf.Refused, match="tau must be at least"):
         walking(0.2, tau=1e-15).release([1] * 6)
@@ -106,7 +106,7 @@ def test_exact_draws_need_no_distance():
 def test_shorter_distances_are_walked_longer():
     steps = []
     for tau in (1e-3, 1e-8):
-        problem = walking(0.7, tau=tau)._plan.shares[0].problem
+        problem = walking(0.7, tau=tau).source.plan.shares[0].problem
         steps.append(walk._lines(problem, None)[1])
     assert steps[1] > 1.5 * steps[0]
 

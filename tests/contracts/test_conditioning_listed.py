@@ -36,7 +36,7 @@ def test_bounds_keep_the_proof():
     mechanism = hf.laplace(hf.margins((3, 3, 3)), scale=1).given(cube(3, 3, 3) & hf.nonnegative(), tau=1e-8)
     assert mechanism.method == "listed"
     assert mechanism.guarantee.status == "proved"
-    assert mechanism._plan.evidence[0].distance == 1e-8
+    assert mechanism.source.plan.evidence[0].distance == 1e-8
     values = mechanism.simulate(np.arange(27) % 3, 200, rng=hf.seeded(2))
     assert values.min() == 0
     assert (values != np.arange(27) % 3).any()
@@ -47,7 +47,7 @@ def test_bounds_keep_the_proof():
 def test_the_distance_is_small_enough_for_the_epsilon():
     """The list for a tiny distance would be long here, so the one that ε needs is made."""
     mechanism = hf.laplace(hf.margins((3, 3, 3)), scale=1).given(cube(3, 3, 3))
-    assert mechanism._plan.evidence[0].distance == 1e-9
+    assert mechanism.source.plan.evidence[0].distance == 1e-9
     assert mechanism.guarantee.delta == pytest.approx((1 + math.exp(8)) * 1e-9)
 
 

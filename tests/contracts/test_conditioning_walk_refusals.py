@@ -64,11 +64,11 @@ def test_a_walk_is_an_estimate_and_says_what_was_measured():
 def test_independent_tables_share_the_distance():
     cube = hf.invariant(hf.exact_margins((3, 4, 5), [(0, 2), (1, 2)]))
     asked = laplace((3, 4, 5)).given(cube, method="walk")
-    assert len(asked._plan.shares) == 5
-    assert sum(each.distance for each in asked._plan.evidence) == pytest.approx(1e-7)
+    assert len(asked.source.plan.shares) == 5
+    assert sum(each.distance for each in asked.source.plan.evidence) == pytest.approx(1e-7)
     assert asked.guarantee.delta == pytest.approx((1 + math.exp(4)) * 1e-7)
     asked = laplace((3, 4, 5)).given(cube, method="walk", tau=1e-6)
-    assert sum(each.distance for each in asked._plan.evidence) == pytest.approx(1e-6)
+    assert sum(each.distance for each in asked.source.plan.evidence) == pytest.approx(1e-6)
 
 
 def test_three_way_tables_with_all_pairs_of_margins_change_by_four_records():
@@ -161,9 +161,9 @@ def test_bounds_on_tables_of_many_axes_are_kept_by_drawing_again():
     values = mechanism.simulate(truth, 20, rng=hf.seeded(1))
     assert values.min() >= 0
     assert (values != truth).any()
-    evidence = mechanism._plan.evidence[0]
+    evidence = mechanism.source.plan.evidence[0]
     unbounded = hf.gaussian(hf.margins(shape), scale=2).given(hf.invariant(hf.exact_margins(shape, pairs)))
-    assert evidence.distance == in_turn.MEAN_TRIES * unbounded._plan.evidence[0].distance
+    assert evidence.distance == in_turn.MEAN_TRIES * unbounded.source.plan.evidence[0].distance
     assert not evidence.proved  # what a refusal tells is not known for Gaussian noise
     with pytest.raises(hf.Refused, match="too rarely within its bounds"):
         mechanism.simulate(np.zeros(32, dtype=int), 1, rng=hf.seeded(1))

@@ -45,10 +45,8 @@ LEFT = {
     "holdfast.trees.messages.messages.Messages",
     "circle: holdfast.release.job.caveats – holdfast.release.job.job – holdfast.release.job.protecting"
     " – holdfast.release.job.unprotected",
-    "holdfast.mechanism.mechanism",
     "holdfast.release.certificate.certificate",
     "holdfast.disclosure.programs._Block",
-    "holdfast.mechanism.mechanism.Mechanism",
     "holdfast.trees.nearest.curves.curves",
     "holdfast.trees.nearest.integer.whole_least_squares",
     "holdfast.trees.nearest.real.least_squares",

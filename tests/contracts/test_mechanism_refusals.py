@@ -1,5 +1,7 @@
 """Every public constructor and verb answers bad input with one sentence; nothing is drawn, no value is printed."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -190,3 +192,28 @@ def test_a_domain_too_large_to_list_is_refused_quickly():
     assert mechanism.simulate([1, 0, 2, 0, 1, 1, 0, 3, 0], 1).shape == (1, 9)
     with pytest.raises(hf.Refused, match="too many tables"):
         mechanism.release([100 * i for i in range(9)])
+
+
+@pytest.mark.parametrize(
+    "held",
+    [hf.nonnegative(), hf.ordered([0, 1, 2]), hf.invariant([[1, 1, 0]]), hf.between(0, 9, at=[0])],
+    ids=str,
+)
+@pytest.mark.parametrize("law", [hf.laplace, hf.gaussian])
+def test_noise_that_nothing_limits_has_no_statement(held, law):
+    """Output 2 is not measured and can grow without end: what is stated is refused as the release is."""
+    mechanism = law(hf.histogram(3), scale=[1, 1, math.inf]).given(held)
+    sentences = set()
+    for act in (lambda: mechanism.guarantee, lambda: mechanism.release([1, 2, 3])):
+        with pytest.raises(hf.Refused) as refusal:
+            act()
+        sentences.add(str(refusal.value))
+    assert len(sentences) == 1
+    assert mechanism.guarantees == ()
+    assert mechanism.about(1) is None
+
+
+def test_a_move_that_determines_unmeasured_outputs_has_its_statement():
+    mechanism = hf.laplace(hf.histogram(3), scale=[1, 1, math.inf]).onto(hf.invariant([[1, 1, 1]]))
+    assert mechanism.guarantee.epsilon == 2
+    assert hf.laplace(hf.histogram(3), scale=[1, 1, math.inf]).given(hf.between(0, 9)).guarantee.epsilon < 2

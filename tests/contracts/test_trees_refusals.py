@@ -123,6 +123,9 @@ def test_noise_without_a_law(law, case):
     truth = np.zeros(tree.n, dtype=np.int64)
     refused(lambda: noise(law, tree, **how).given(held).release(truth), "has no law", "measure", word)
     refused(lambda: noise(law, tree, **how).given(held).noise(1), "has no law")
+    # Nor is anything stated about it: the sentence is the same.
+    assert noise(law, tree, **how).given(held).guarantees == ()
+    refused(lambda: noise(law, tree, **how).given(held).guarantee, "has no law", "measure", word)
 
 
 def test_bounds_can_give_noise_a_law():

@@ -39,7 +39,7 @@ def law(mechanism, truth):
     """The exact law at a truth, output by output, in units of the grid."""
     reach = 200 if mechanism.query.n == 1 else 45
     steps = mechanism.query.in_steps("truth", truth, (mechanism.query.n,), whole=True)
-    system = None if mechanism.condition is None else mechanism.condition.system
+    system = mechanism.source.system
     found = {}
     if system is None or system.branches or not system.equalities.count + system.invariants.count:
         noises = itertools.product(range(-reach, reach + 1), repeat=len(steps))

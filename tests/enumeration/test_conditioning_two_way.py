@@ -123,7 +123,7 @@ def test_the_delta_asked_for_has_room_for_the_distance():
     for asked in (1e-6, 1e-9):
         made = start.calibrated(epsilon=1, delta=asked)
         statement, noise = made.guarantee, made.base.law.scale_values[0]
-        tau = sum(two_way.evidence(share.problem).distance for share in made._plan.shares)
+        tau = sum(two_way.evidence(share.problem).distance for share in made.source.plan.shares)
         from_rho = hf.Guarantee(rho=4 / (2 * noise), neighbours="add-remove", because="a swap changes four cells by 1")
         needed = from_rho.at_epsilon(statement.epsilon).delta
         assert statement.status == "proved"

@@ -158,3 +158,11 @@ def test_refusals():
 
 def test_the_listed_law_of_one_coordinate():
     assert listed_loss(np.array([[1]]), [2], [[1]], np.zeros((0, 1), int)) == pytest.approx(0.5)
+
+
+def test_a_statement_about_a_subspace_lists_what_it_assumes():
+    """The sum of a histogram is a fact that no query implies: whoever reads the statement is told."""
+    fixed = hf.laplace(hf.histogram(3), scale=1, neighbours="replace-one").given(hf.equals([[1, 1, 1]], [9]))
+    assert fixed.guarantee.assumes
+    assert hf.within(fixed, [[1, -1, 0]]).assumes == fixed.guarantee.assumes
+    assert hf.within(hf.laplace(hf.histogram(3), scale=1), [[1, -1, 0]]).assumes == ()

@@ -285,7 +285,7 @@ def test_listed_points_and_what_is_left_out_hold_all_weight():
     """Σ over the points of two exact totals, in balls: between the listed weight and that with what is left out."""
     for scales in ([1, 1, 1], [Fraction(1, 3), 2, Fraction(5, 7)], [2, 3, math.inf]):
         mechanism = hf.laplace(hf.histogram(3), scale=scales).given(hf.invariant([[1, 2, 3]]) & hf.nonnegative())
-        system = mechanism.condition.system
+        system = mechanism.source.system
         points = slacks._Points.of(mechanism.base, system, slacks._slopes(system))
         rates = [fmpq(0) if math.isinf(s) else 1 / fmpq(*Fraction(s).as_integer_ratio()) for s in scales]
         total = arb(0)

@@ -86,9 +86,9 @@ def test_the_sum_of_the_form_is_largest_around_points_of_the_lattice():
     """Σ_z e^{−|z−c|²/2} over the lattice is at most that of c = 0: the heart of the proof, where noise is small."""
     mechanism = made("tree with exact root", rho=4)
     points = listed(mechanism, 8)
-    sigma = np.linalg.pinv(mechanism._drawn._form.factor @ mechanism._drawn._form.factor.T)
+    sigma = np.linalg.pinv(mechanism.source.drawn._form.factor @ mechanism.source.drawn._form.factor.T)
     rng = np.random.default_rng(5)
-    basis = mechanism._drawn._form.basis
+    basis = mechanism.source.drawn._form.basis
     sums = []
     for _ in range(50):
         away = points - basis @ rng.uniform(-0.5, 0.5, basis.shape[1])
@@ -134,3 +134,4 @@ def test_an_understated_form_would_be_seen():
     forms = np.array([float(value) for value in exact_form(mechanism, changes)])
     lengths = (changes**2).sum(axis=1)
     assert np.ptp(forms / lengths) > 0.1 * forms.max() / lengths.max()
+    assert mechanism.source.law == "optimal"

@@ -61,8 +61,8 @@ def test_laplace_noise_costs_what_is_said(case, kind):
     """min{Σ|t|/λ : F t = Π_N d} by a linear program for every difference, F read off the map of the law."""
     query, constraint = CASES[case]
     mechanism = hf.extend(query, constraint, law="laplace", neighbours=kind, epsilon=1)
-    scales = mechanism.form.scales * mechanism._scale
-    frame = mechanism.form.apply(np.diag(scales)).T
+    scales = mechanism.source.form.scales * mechanism.source.scale
+    frame = mechanism.source.form.apply(np.diag(scales)).T
     onto = projector(query, constraint)
     assert np.abs(onto @ frame - frame).max() < 1e-9
     basis = np.linalg.svd(frame)[0][:, : np.linalg.matrix_rank(frame, tol=1e-9)]
@@ -99,8 +99,8 @@ def test_the_density_of_k_norm_noise_falls_with_the_gauge(case, kind):
     if not known:
         return
     assert mechanism.method == "k-norm"
-    drawn = mechanism.form.cells.draw(12, hf.seeded(5))
-    for numbers, value in zip(drawn, mechanism.form.apply(drawn), strict=True):
+    drawn = mechanism.source.form.cells.draw(12, hf.seeded(5))
+    for numbers, value in zip(drawn, mechanism.source.form.apply(drawn), strict=True):
         said = np.abs(numbers).sum() / (2 if pairs else 1)
         assert gauge(columns, pairs, value) == pytest.approx(said, rel=1e-7)
     changes = differences(query, constraint, kind)

@@ -64,7 +64,7 @@ def test_draws_have_the_covariance_of_the_law(scale):
     mechanism = mechanism.given(hf.invariant(hf.exact_margins(shape, [(0,), (1,)])))
     draws = mechanism.noise(20_000, rng=hf.seeded(3))
     variances = np.broadcast_to(np.square(np.asarray(scale, dtype=float)), 12)
-    expected = dense(mechanism.condition.system.null_space().rows, variances) @ np.diag(variances)
+    expected = dense(mechanism.source.system.null_space().rows, variances) @ np.diag(variances)
     assert np.allclose(mechanism.standard_error() ** 2, np.diag(expected))
     weights = np.arange(12.0) ** 2 % 7
     error = mechanism._spread.variance_of(weights)

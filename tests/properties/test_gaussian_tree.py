@@ -59,7 +59,7 @@ def test_the_covariance_is_that_of_the_conditional_law(seed):
         with pytest.raises(hf.Refused, match="no law"):
             mechanism.noise(1)
         return
-    plan = mechanism._plan
+    plan = mechanism.source.plan
     if plan.names != ("gaussian_tree",):
         assert (mechanism.query.tree.parents < 0).all()  # nothing adds up: outputs are independent
         return
@@ -85,10 +85,10 @@ def test_the_general_way_agrees(seed):
     if mechanism.method != "gaussian_tree":
         return
     general = hf.gaussian(mechanism.query, scale=np.sqrt(mechanism.base.law.variances), integer=False)
-    general = general.given(mechanism.condition.constraint, method="gaussian")
+    general = general.given(mechanism.source.constraint, method="gaussian")
     assert np.allclose(mechanism.standard_error(), general.standard_error(), rtol=1e-7, atol=1e-7)
     weights = np.linspace(-1, 2, mechanism.query.n)
-    first, second = (each._plan.spread().variance_of(weights) for each in (mechanism, general))
+    first, second = (each.source.plan.spread().variance_of(weights) for each in (mechanism, general))
     assert first == pytest.approx(second, rel=1e-7, abs=1e-9)
 
 
@@ -121,7 +121,7 @@ def test_draws_have_the_spread_that_is_promised():
     noise = mechanism.noise(40_000, rng=hf.seeded(3))
     squares = (noise**2).mean(axis=0) / mechanism.standard_error() ** 2
     assert np.abs(squares - 1).max() < 6.5 * np.sqrt(2 / 40_000)
-    inside = np.abs(noise) <= mechanism._plan.spread().quantiles(0.95)
+    inside = np.abs(noise) <= mechanism.source.plan.spread().quantiles(0.95)
     assert np.abs(inside.mean(axis=0) - 0.9).max() < 6.5 * np.sqrt(0.09 / 40_000)
 
 

@@ -31,7 +31,7 @@ def answered(case):
     """The image with its evidence, and its values as multiples of the grid."""
     problem = case.mechanism.moves[0].problem
     found = onto.certified(onto.choose(problem), problem, case.y, problem.right_hand_sides())
-    grid = Fraction(1) if found.evidence is None else found.evidence.grid
+    grid = found.evidence.grid or Fraction(1)
     return found, [round(Fraction(value) / grid) * grid for value in found.values.tolist()]
 
 

@@ -70,7 +70,7 @@ def test_squares_and_octahedra_by_hand():
     mechanism = hf.extend(square, hf.invariant([[0, 0, 1]]), law="k-norm", epsilon=1)
     assert mechanism.method == "k-norm (facets)"
     assert mechanism.standard_error() == pytest.approx([2, 2, 0], rel=1e-5)
-    assert mechanism.evidence.error == pytest.approx(8, rel=1e-5)
+    assert mechanism.evidence.objective == pytest.approx(8, rel=1e-5)
     # A cube of three dimensions: r ~ Gamma(4), E r² = 20, E x² = 1/3.
     signs = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1]])
     cube = hf.extend(hf.workload(signs), hf.equals([[0, 0, 0]], [0]), law="k-norm", epsilon=2)
@@ -86,7 +86,7 @@ def test_no_difference_changes_the_log_density_by_more_than_said(case, kind):
     query, constraint = CASES[case]
     mechanism = hf.extend(query, constraint, law="k-norm", neighbours=kind, epsilon=1)
     changes = differences(query, constraint, kind)
-    noise = mechanism.noise(6, hf.seeded(3)) / mechanism._scale
+    noise = mechanism.noise(6, hf.seeded(3)) / mechanism.source.scale
     ends = np.concatenate([noise, *(noise - change for change in changes)])
     sizes = gauges(changes.T, False, ends).reshape(-1, 6)
     losses = np.abs(sizes[1:] - sizes[0])
@@ -172,12 +172,12 @@ def test_a_weighted_total_of_many_cells():
     assert mechanism.evidence.notes == ("K has 9 columns with 1 relation",)
     body = Body.of(listed(np.linalg.svd(weights / np.linalg.norm(weights))[2][1:], False))
     expected = (body.turn @ Facets.of(body).moments @ body.turn.T).trace()
-    assert mechanism.evidence.error == pytest.approx(expected, rel=0.02)
+    assert mechanism.evidence.objective == pytest.approx(expected, rel=0.02)
     noise = mechanism.noise(200, hf.seeded(3))
     assert np.abs(noise @ weights[0]).max() < 1e-9
     large = hf.extend(hf.histogram(90), hf.invariant(np.arange(90)[None] % 7 + 1), law="k-norm", epsilon=1)
     assert large.guarantee.status == "proved"
-    assert large.evidence.error < 2 * 89
+    assert large.evidence.objective < 2 * 89
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_blocks_with_totals_have_the_moments_of_all_facets(n, blocks):
     body = Body.of(listed(left.T @ points, True))
     expected = left @ body.turn @ Facets.of(body).moments @ body.turn.T @ left.T
     assert covariance(mechanism) == pytest.approx(expected, rel=1e-5, abs=1e-5)
-    drawn = mechanism.form.parts[0].draw(40, hf.seeded(2))
+    drawn = mechanism.source.form.parts[0].draw(40, hf.seeded(2))
     assert gauges(points, True, drawn @ points.T) == pytest.approx(np.abs(drawn).sum(axis=1) / 2, rel=1e-7)
     assert mechanism.noise(50, hf.seeded(4)) @ rows.T == pytest.approx(0, abs=1e-9)
 
@@ -243,7 +243,7 @@ def test_a_hierarchy_with_an_exact_level():
         assert mechanism.guarantee.status == "proved"
         assert mechanism.standard_error()[:7] == pytest.approx(0, abs=1e-5)
         plain = hf.extend(hf.counts(tree), constraint, law="laplace", neighbours=kind, epsilon=1)
-        assert mechanism.evidence.error < plain.evidence.error
+        assert mechanism.evidence.objective < plain.evidence.objective
 
 
 def test_groups_have_noise_of_their_own():

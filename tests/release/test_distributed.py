@@ -90,7 +90,7 @@ def test_agents_make_bit_for_bit_what_one_machine_makes_and_it_obeys_what_must_h
     whole = joined(mechanism.query, division, together)
     assert whole.dtype == np.int64
     assert whole.any()
-    system = getattr(mechanism, "system", None) or (mechanism.condition and mechanism.condition.system)
+    system = mechanism.source.system
     assert system is None or system.null_space().contains(whole)
     other = joined(mechanism.query, division, noise_of_all(noise, division, keys(1)))
     assert (other != whole).any()
@@ -161,7 +161,7 @@ def test_real_noise_has_its_variances(name):
         [joined(mechanism.query, division, noise_of_all(noise, division, keys(i))) for i in range(size)]
     ) * float(noise.step)
     weights = np.arange(1.0, mechanism.query.n + 1)
-    spread = mechanism._unit_spread()
+    spread = mechanism.unit_spread()
     free = mechanism.standard_error() > 0
     assert (drawn[:, ~free] == 0).all()
     rows = [*np.eye(mechanism.query.n)[free], weights]

@@ -8,7 +8,6 @@ import pytest
 
 import released
 from holdfast.arguments import Refused
-from holdfast.mechanism.extended import Extended
 from holdfast.release.certificate.verify import verify
 from holdfast.release.explain import explain
 from holdfast.release.job import choosing
@@ -54,8 +53,7 @@ def test_the_spec_names_every_law():
 def test_noise_made_for_exact_margins_meets_the_budget(tmp_path, law, kind):
     made = job(tmp_path, crossed(kind, f"extend-{law}"))
     table = made.tables[0]
-    assert isinstance(table.mechanism, Extended)
-    assert table.mechanism.law == law
+    assert table.mechanism.source.law == law
     found = made.guarantee.rho if kind == "gaussian" else made.guarantee.epsilon
     assert 0.5 * (1 - 1e-6) < found <= 0.5
     assert (made.guarantee.scope, made.guarantee.records, made.guarantee.status) == ("invariant-sharing", 2, "proved")
@@ -147,7 +145,7 @@ def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_
     assert f"table: {ESTIMATED}" in made.caveats
     assert plan(made).as_mapping()["tables"][0]["comparison"][0]["last_resort"] is True
     monkeypatch.setattr(
-        choosing, "counted", lambda mechanism, _: estimated if mechanism.condition is not None else proved
+        choosing, "counted", lambda mechanism, _: estimated if mechanism.source.system is not None else proved
     )
     made = job(tmp_path, crossed("laplace and delta", "auto", table=""))
     assert (made.tables[0].method, made.tables[0].chosen.last_resort) == ("onto", False)
@@ -184,7 +182,7 @@ def test_auto_prefers_epsilon_alone_where_nothing_else_is_asked(tmp_path, monkey
     given = job(tmp_path, crossed("laplace", "given", table="")).guarantee
     numerical = replace(given, delta=1e-6, numerical_delta=1e-6, exact=False)
     monkeypatch.setattr(
-        choosing, "counted", lambda mechanism, _: numerical if mechanism.condition is not None else given
+        choosing, "counted", lambda mechanism, _: numerical if mechanism.source.system is not None else given
     )
     made = job(tmp_path, crossed("laplace", "auto", table=""))
     assert (made.tables[0].method, made.tables[0].chosen.last_resort) == ("onto", False)

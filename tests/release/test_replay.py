@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holdfast.cli.command import app
+from holdfast.mechanism import moving
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release import run
 from jobs import ZONES, cube, tree
@@ -63,8 +64,8 @@ class Tape:
 @pytest.fixture
 def clocks(monkeypatch):
     """One time, one identity and one coin for ties in all runs: they are public, and differ between any two."""
-    coins = Mechanism._ties
-    monkeypatch.setattr(Mechanism, "_ties", lambda *words: None if coins(*words) is None else np.zeros(1, np.uint64))
+    coins = moving.coins
+    monkeypatch.setattr(moving, "coins", lambda *words: None if coins(*words) is None else np.zeros(1, np.uint64))
     monkeypatch.setattr(run.secrets, "token_hex", lambda size: "0" * 2 * size)
     monkeypatch.setattr(run, "now", lambda: "2026-01-02T03:04:05+00:00")
 

@@ -204,7 +204,7 @@ def test_effective_draws_of_known_sequences():
 
 
 def test_diagnostics_tell_how_the_chain_went():
-    problem = mechanism("laplace", THREE, 2, None)._plan.problem
+    problem = mechanism("laplace", THREE, 2, None).source.plan.problem
     found = metropolis.diagnose(problem, None, hf.seeded(1), chains=4, steps=20_000)
     assert (found.chains, found.steps, found.effective.shape) == (4, 20_000, (3,))
     assert 0.15 < found.acceptance < 0.33

@@ -97,9 +97,9 @@ def test_total_squared_error_is_at_most_that_of_the_continuous_law_and_far_below
     squares = [(each.noise(4_000, hf.seeded(9)).astype(float) ** 2).sum(axis=1) for each in (best, plain)]
     bound = (best.standard_error() ** 2).sum()
     assert squares[0].mean() == pytest.approx(bound, rel=0.06)  # more than 5.5 standard deviations
-    assert bound == pytest.approx(best.evidence.error / 0.2, rel=1e-9)
+    assert bound == pytest.approx(best.evidence.objective / 0.2, rel=1e-9)
     assert squares[0].mean() / squares[1].mean() < 0.3
-    assert 0 <= best.evidence.gap < 1e-3
+    assert 0 <= best.evidence.relative_gap < 1e-3
 
 
 def test_variances_do_not_exceed_those_of_the_continuous_law_where_noise_is_small():

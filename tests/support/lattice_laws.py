@@ -38,7 +38,7 @@ def made(case, neighbours="add-remove", law="optimal", **budget):
 
 def gram(mechanism):
     """The form as a table of fractions in the coordinates of the basis: Uᵀ D U."""
-    form = mechanism._drawn._form
+    form = mechanism.source.drawn._form
     size = len(form.weights)
     unit = [[Fraction(int(i == j)) + Fraction(int(form.upper[i, j]), 2**30) for j in range(size)] for i in range(size)]
     rows = range(size)
@@ -46,7 +46,7 @@ def gram(mechanism):
 
 
 def _coordinates(mechanism, vectors):
-    basis = mechanism._drawn._form.basis
+    basis = mechanism.source.drawn._form.basis
     whole = np.rint(np.linalg.lstsq(basis.astype(float), np.asarray(vectors, dtype=float).T, rcond=None)[0]).astype(int)
     assert np.array_equal(basis @ whole, np.asarray(vectors).T)
     return whole
@@ -70,7 +70,7 @@ def near_form(mechanism, vectors):
 
 def listed(mechanism, reach):
     """All points of the lattice in a box, by trying every whole point of the coordinates that determine the others."""
-    query, system = mechanism.query, mechanism.system
+    query, system = mechanism.query, mechanism.held
     rows = np.vstack([system.null_space().rows.toarray(), query.consistency().toarray()])
     free = _free_columns(rows)
     bound = [c for c in range(query.n) if c not in free]
@@ -97,4 +97,4 @@ def _free_columns(rows):
 def shared(mechanism, statement):
     """Every change of the statement's records that keeps all equalities, by listing the whole difference set."""
     changes = mechanism.query.differences(statement.neighbours)
-    return changes[(mechanism.system.null_space().rows @ changes.T == 0).all(axis=0)]
+    return changes[(mechanism.held.null_space().rows @ changes.T == 0).all(axis=0)]

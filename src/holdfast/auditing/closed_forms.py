@@ -20,7 +20,7 @@ def known_evidence(claim: Claim, mechanism: Mechanism, pair: Pair) -> Evidence |
     Laplace: the largest loss is Σ|d_i|/λ_i. Gaussian: δ(ε) at μ = ‖Σ^(−1/2)d‖ (Balle and Wang 2018, Theorem 8).
     """
     law = mechanism.base.law
-    if law.integer or mechanism.condition is not None or mechanism.moves or None in law.laws:
+    if law.integer or mechanism.source.system is not None or mechanism.moves or None in law.laws:
         return None
     change = np.abs((pair.other - pair.one).astype(np.float64)) / float(mechanism.base.unit)
     points = list(zip(claim.epsilons.tolist(), claim.deltas.tolist(), strict=True))

@@ -21,6 +21,7 @@ from holdfast.arrays import Floats, Ints
 from holdfast.auditing.pairs import Pair
 from holdfast.constraints import System
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.moving import moved
 from holdfast.noise import Independent
 
 #: Outputs that are listed at most; and where each must be moved.
@@ -56,7 +57,9 @@ class _Part:
 
 def listed(mechanism: Mechanism, pair: Pair) -> Listed | None:
     """List both laws; None where there are too many outputs, or supports that no window reaches."""
-    ends = tuple(mechanism._from_units("truth", end, (mechanism.query.n,)) for end in (pair.one, pair.other))
+    ends = tuple(
+        mechanism.query.in_steps("truth", end, (mechanism.query.n,), whole=True) for end in (pair.one, pair.other)
+    )
     part = _part(mechanism, (ends[0], ends[1]))
     if part is None:
         return None
@@ -74,11 +77,11 @@ def listed(mechanism: Mechanism, pair: Pair) -> Listed | None:
     spill = (0.0, 0.0)
     if mechanism.moves:
         logs, spill = _gathered(mechanism, outputs, logs, ends[0]), missing
-    return _bounded(logs, missing, spill, conditioned=mechanism.condition is not None)
+    return _bounded(logs, missing, spill, conditioned=mechanism.source.system is not None)
 
 
 def _part(mechanism: Mechanism, ends: tuple[Ints, Ints]) -> _Part | None:
-    system = None if mechanism.condition is None else mechanism.condition.system
+    system = mechanism.source.system
     law, unit = mechanism.base.law, mechanism.base.unit
     everything = np.arange(mechanism.query.n)
     if not mechanism.moves and (system is None or not system.branches):
@@ -193,7 +196,7 @@ def _outputs(part: _Part, pivots: Ints, low: Ints, high: Ints) -> Ints:
 
 def _gathered(mechanism: Mechanism, outputs: Ints, logs: Floats, truth: Ints) -> Floats:
     """The logs of the images: what is moved to one place is added. The coin for ties is public and stays the same."""
-    images = np.ascontiguousarray(mechanism._moved(outputs.copy(), truth, None))
+    images = np.ascontiguousarray(moved(mechanism.moves, outputs.copy(), truth, None))
     _, where = np.unique(images.view(np.dtype((np.void, images.dtype.itemsize * images.shape[1]))), return_inverse=True)
     found = np.full((2, int(where.max()) + 1), -np.inf)
     for row in range(2):

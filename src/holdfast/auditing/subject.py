@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.constraints import System
-from holdfast.mechanism.extended import Extended
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.mixed import Mixture
 from holdfast.mechanism.projected import Projected
@@ -52,8 +51,9 @@ class Subject:
         if not kept:
             raise Refused(NOTHING.format("a void statement"))
         asked = query if query is not None else getattr(mechanism, "query", None)
-        # A subclass may draw from another law than its base says.
-        listed = mechanism if type(mechanism) is Mechanism and query is None else None
+        # A subclass may draw from another law than its base says, as does noise made for its constraint.
+        is_listed = type(mechanism) is Mechanism and mechanism.source.law is None and query is None
+        listed = mechanism if is_listed else None
         return cls(_name(mechanism), kept, _draw(mechanism), asked, _held(mechanism), listed)
 
 
@@ -78,8 +78,6 @@ def _statements(mechanism: Any) -> tuple[Guarantee, ...]:
 def _held(mechanism: Any) -> System | None:
     if isinstance(mechanism, Mixture):
         return mechanism.parts[0].held
-    if isinstance(mechanism, (Extended, Projected)):
-        return mechanism.system
     found = getattr(mechanism, "held", None)
     return found if isinstance(found, System) else None
 

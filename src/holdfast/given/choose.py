@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from holdfast.arguments import NoWay, Refused, one_of
 from holdfast.constraints.system.blocks import independent_outputs, split_system
+from holdfast.evidence import Evidence
 from holdfast.given.baselines import metropolis
-from holdfast.given.evidence import Evidence
 from holdfast.given.exact import (
     boxes,
     enumeration,
@@ -128,10 +128,12 @@ class Plan:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """How near the draws of each share come to their law; nothing for shares that are drawn exactly."""
+        """How near the draws of each share come to their law."""
         near = {name_of(way) for way in ways()[len(WAYS) :]}
-        shares = [share for share in self.shares if name_of(share.way) in near]
-        return tuple(cast("Near", share.way).evidence(share.problem) for share in shares)
+        return tuple(
+            cast("Near", share.way).evidence(share.problem) if name_of(share.way) in near else Evidence()
+            for share in self.shares
+        )
 
     def draw(self, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
         """Draw noise for all outputs, (size, n)."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from holdfast.arrays import Owner
 from holdfast.constraints import NullSpace, System
-from holdfast.given.evidence import TAU
+from holdfast.given.tau import TAU
 from holdfast.noise import Independent
 
 

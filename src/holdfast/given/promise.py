@@ -11,13 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.constraints import System
-from holdfast.given.evidence import PRICE, TAU, Evidence, distance_of, needed_tau
+from holdfast.evidence import Evidence
 from holdfast.given.prices.bounds import box_price, tree_price
 from holdfast.given.prices.lines import line_price
 from holdfast.given.prices.orders import order_price
 from holdfast.given.prices.rows import row_price
 from holdfast.given.prices.slacks import slack_price
 from holdfast.given.prices.unions import union_price
+from holdfast.given.tau import PRICE, TAU, distance_of, needed_tau
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.composition import THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import outward
@@ -59,7 +60,7 @@ NO_CLAIM = (
 def promise(base: Additive, system: System, evidence: tuple[Evidence, ...] = ()) -> Promise:
     """Return every statement that holds for the mechanism conditioned on the system.
 
-    `evidence` says how near draws come to this law, for each share of the outputs that is not drawn exactly.
+    `evidence` says how near draws come to this law, for each share of the outputs.
     """
     found = _promise(base, system)
     return Promise.of([weakened(each, base, evidence) for each in found.statements], found.refusal or TOO_FAR)
@@ -89,7 +90,8 @@ def statement_for(
 
 def weakened(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:
     """The statement about draws that come as near to the law as the evidence says."""
-    return _weaker(statement, base, evidence) if evidence else statement
+    near = tuple(each for each in evidence if not each.of_the_law)
+    return _weaker(statement, base, near) if near else statement
 
 
 def _weaker(statement: Guarantee, base: Additive, evidence: tuple[Evidence, ...]) -> Guarantee:

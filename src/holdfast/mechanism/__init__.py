@@ -2,7 +2,8 @@
 
 from holdfast.mechanism.composed import compose
 from holdfast.mechanism.extended import extend
-from holdfast.mechanism.mechanism import Mechanism, gaussian, laplace
+from holdfast.mechanism.making import gaussian, laplace
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.mixed import Mixture, mixture
 from holdfast.mechanism.named_subspace import within
 from holdfast.mechanism.projected import Projected, project

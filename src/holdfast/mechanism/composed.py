@@ -30,7 +30,7 @@ from holdfast.privacy.invariants import MOST_RECORDS, NAMED, named, published
 from holdfast.queries import Bound, Moves, Neighbours, Query, shared_moves, workload
 from holdfast.queries.weights import Weights
 
-Source = Mechanism | Mixture | Projected
+AnyMechanism = Mechanism | Mixture | Projected
 MECHANISMS = (Mechanism, Mixture, Projected)
 
 #: Cells up to which it is worked out which outputs the figures of all parts determine by addition and subtraction.
@@ -50,7 +50,7 @@ class _Part:
     """A mechanism, what must hold in it, and where its outputs are among those of all parts."""
 
     name: str
-    mechanism: Source
+    mechanism: AnyMechanism
     system: System | None
     outputs: slice
 
@@ -124,7 +124,9 @@ class Composition(Guarantee):
     __hash__ = Guarantee.__hash__
 
 
-def compose(parts: Iterable[Guarantee] | Iterable[Source], *, epsilon: Any = None, delta: Any = None) -> Composition:
+def compose(
+    parts: Iterable[Guarantee] | Iterable[AnyMechanism], *, epsilon: Any = None, delta: Any = None
+) -> Composition:
     """Return what several releases promise together, from their statements or from the mechanisms themselves.
 
     With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε; with
@@ -158,7 +160,7 @@ def compose(parts: Iterable[Guarantee] | Iterable[Source], *, epsilon: Any = Non
     return Composition.of([*together, *everywhere])
 
 
-def _for_all_neighbours(mechanisms: Sequence[Source], epsilon: Any, delta: Any) -> list[Guarantee]:
+def _for_all_neighbours(mechanisms: Sequence[AnyMechanism], epsilon: Any, delta: Any) -> list[Guarantee]:
     """The sum of the parts' statements about all neighbours; nothing where a part makes none, or they have no sum."""
     found = [
         next((each for each in part.guarantees if each.scope != "invariant-sharing" and not each.void), None)
@@ -173,7 +175,7 @@ def _for_all_neighbours(mechanisms: Sequence[Source], epsilon: Any, delta: Any) 
         return []
 
 
-def _joint(mechanisms: list[Source]) -> tuple[list[_Part], Query] | None:
+def _joint(mechanisms: list[AnyMechanism]) -> tuple[list[_Part], Query] | None:
     """The parts and the query of all their outputs; None where their own statements say it all."""
     systems = [each.held for each in mechanisms]
     if len(mechanisms) == 1 or not any(system is not None for system in systems):
@@ -202,7 +204,7 @@ def _joint(mechanisms: list[Source]) -> tuple[list[_Part], Query] | None:
     return [_Part(*each) for each in zip(names, mechanisms, systems, outputs, strict=True)], query
 
 
-def _relations(mechanism: Source) -> set[Neighbours]:
+def _relations(mechanism: AnyMechanism) -> set[Neighbours]:
     """For which neighbours it was made."""
     if isinstance(mechanism, Mixture):
         return {part.base.neighbours for part in mechanism.parts}

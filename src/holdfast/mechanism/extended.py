@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, positive, probability, rational, reals, whole
-from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System
-from holdfast.given.choose import NEAR
-from holdfast.given.near.walk import walk
-from holdfast.mechanism.mechanism import Mechanism, gaussian, laplace
+from holdfast.arguments import Refused, one_of, positive, probability, rational
+from holdfast.constraints import Constraint, System
+from holdfast.evidence import Evidence
+from holdfast.mechanism.checking import a_query, equalities
+from holdfast.mechanism.making import gaussian, laplace
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.moving import above_zero
+from holdfast.mechanism.source import of_neighbours
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
-from holdfast.privacy import Additive, Guarantee, Promise, Target, for_records, gaussian_mu
+from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, for_records, gaussian_mu
 from holdfast.privacy.budget import one_budget
 from holdfast.privacy.composition import for_all_changes
 from holdfast.privacy.losses.conversion import rho_for
@@ -27,7 +30,6 @@ from holdfast.randomness import Stream
 from holdfast.subspace import (
     GAUSSIAN,
     LAWS,
-    Evidence,
     LatticeGaussian,
     SubspaceLaw,
     choose,
@@ -37,159 +39,128 @@ from holdfast.subspace import (
 )
 from holdfast.subspace.structure.cube_spaces import CubeSpaces
 
-NO_VERBS = (
-    "noise made for its constraint cannot be conditioned or moved again: give extend() all equalities at once, or use "
-    "laplace() or gaussian() with given() and onto()"
-)
 
+@dataclass(frozen=True, eq=False)
+class OnSubspace:
+    """Noise on the null space N of what must hold.
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Extended(Mechanism):
-    """A query's answer plus noise on the null space of what must hold. Made by `extend`.
-
-    Law: q(x) + s·U, U the law `form` on N and s the scale of `base`. Guarantee: `guarantees`.
+    Law: q(x) + s·U, U the law `form` on N and s the scale of `base`. Guarantee: `promise`.
     """
 
-    law: str = field(kw_only=True)
-    costs: npt.NDArray[np.float64] | None = field(kw_only=True)
-    constraint: Constraint = field(kw_only=True)
-    system: System = field(kw_only=True)
-    form: SubspaceLaw = field(kw_only=True)
+    base: Additive
+    law: str
+    costs: npt.NDArray[np.float64] | None
+    constraint: Constraint
+    system: System
+    form: SubspaceLaw
+    depends_on_data: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The law is found again: what it was made of (functions, factorisations) cannot travel.
         return _made, (self.base, self.constraint, self.law, self.costs)
 
-    def __repr__(self) -> str:
-        return f"<Mechanism: {self.form.name} noise on {self.query!r}, for {self.constraint}>"
+    def __str__(self) -> str:
+        return f"{self.form.name} noise on {self.base.query!r}, for {self.constraint}"
 
-    def given(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the noise already obeys its constraint."""
-        raise Refused(NO_VERBS)
+    def over(self, base: Additive) -> OnSubspace:
+        """The same for rescaled noise."""
+        return replace(self, base=base)
 
-    def onto(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the noise already obeys its constraint."""
-        raise Refused(NO_VERBS)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is drawn."""
+        return (self.form.name,)
 
-    def statement_for(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the noise of `base` is not the noise that is drawn."""
-        raise Refused("noise made for its constraint promises what its guarantees say, and nothing about other changes")
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """How good the law is: its total squared error at loss 1, the least possible one, and what was compared."""
+        return (self.form.evidence,)
 
-    def statement_about(self, moves: Moves, **words: Any) -> Guarantee:
+    def promise(self, neighbours: Neighbours | None = None) -> Promise:
+        """Every statement that holds.
+
+        The law was made for the neighbours of `base`: for others a statement about all of them grows by group privacy.
+        """
+        if neighbours is None:
+            return self._own
+        best = next((each for each in self._own.statements if each.scope == "all" and not each.void), None)
+        if best is None:
+            return self._promised(of_neighbours(self.base, neighbours))
+        return Promise((for_records(best, max(best.records, neighbours.records)),))
+
+    def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
         """The statement about all changes of so many records, for those among them that keep every exact figure.
 
         Where they do, the part of the output that a subspace statement leaves out is the same before and after.
         """
-        return for_all_changes(self.guarantees, moves.neighbours, **words)
+        if not isinstance(differences, Moves):
+            raise Refused(
+                "noise made for its constraint promises what its guarantees say, and nothing about other changes"
+            )
+        return for_all_changes(self._own.statements, differences.neighbours, **words)
 
     @property
-    def held(self) -> System | None:
-        """What must hold in the output."""
-        return self.system
-
-    @property
-    def asked(self) -> Constraint | None:
-        """Everything that was asked of the output."""
-        return self.constraint
-
-    @property
-    def method(self) -> str:
-        """What is drawn."""
-        return self.form.name
-
-    @property
-    def evidence(self) -> Evidence:
-        """How good the law is: its total squared error at loss 1, the least possible one, and what was compared."""
-        return self.form.evidence
-
-    def _promised(self, base: Additive) -> Promise:
-        return promise(base, self.form, self.system)
-
-    def about(self, records: Any) -> Guarantee | None:
-        """The statement about changes of at least so many records together; None where none holds.
-
-        The law was made for the neighbours of `base`: a statement about all of them grows by group privacy.
-        """
-        best = next((each for each in self.guarantees if each.scope == "all" and not each.void), None)
-        if best is None:
-            return super().about(records)
-        try:
-            return for_records(best, max(best.records, whole("records", records, at_least=1)))
-        except Refused:
-            return None
-
-    @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """What the law at scale 1 is multiplied by."""
         scale = self.base.law.scale_values[0]
         assert scale is not None
         return math.sqrt(scale) if self.form.kind == "gaussian" else float(scale)
 
     @cached_property
-    def _spread(self) -> Spread | None:
-        return self.form.spread().times(self._scale)
+    def _own(self) -> Promise:
+        return self._promised(self.base)
 
-    def _measured_draw(self, size: int, stream: Stream) -> npt.NDArray[Any]:
-        return self.form.draw(size, stream) * self._scale
+    def _promised(self, base: Additive) -> Promise:
+        return promise(base, self.form, self.system)
 
-    def _truth(self, truth: Any) -> npt.NDArray[Any]:
-        checked = self._from_units("truth", truth, (self.query.n,))
-        missed = self.system.violation(checked, self.base.unit)
-        if missed is not None:
-            raise Refused(f"truth violates what must hold: {missed}")
-        return checked
+    def spread(self) -> Spread | None:
+        """The law of the errors."""
+        return self.form.spread().times(self.scale)
 
-    def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
-        """Test on the values themselves that everything asked for holds."""
-        missed = self.system.violation(values, self.base.unit)
-        if missed is None and self.system.invariants.count:
-            rows = self.system.invariants.A
-            change = np.abs(rows @ (values - truth))
-            size = np.maximum(abs(rows) @ (np.abs(values) + np.abs(truth)), 1.0)
-            missed = "an invariant" if (change > 1e-9 * size).any() else None
-        if missed is not None:
-            raise RuntimeError(f"nothing is released: the values drawn miss {missed}; this is a fault of holdfast")
+    def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Draw the noise."""
+        del truth
+        return self.form.draw(size, stream) * self.scale
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WholeExtended(Extended):
-    """A query's answer plus whole Gaussian noise on the lattice of what must hold. Made by `extend(integer=True)`.
+@dataclass(frozen=True, eq=False)
+class OnLattice(OnSubspace):
+    """Whole Gaussian noise on the lattice of what must hold.
 
-    Law: q(x) + U, P(u) ∝ e^{−uᵀΣ⁻¹u/2σ²} on the lattice, Σ that of `form` and σ² that of `base`. Guarantee:
-    `guarantees`, about data that share all exact figures.
+    Law: q(x) + U, P(u) ∝ e^{−uᵀΣ⁻¹u/2σ²} on the lattice, Σ that of `form` and σ² that of `base`. Guarantee: `promise`,
+    about data that share all exact figures.
     """
 
-    form: LatticeGaussian = field(kw_only=True)  # type: ignore[assignment]
+    form: LatticeGaussian  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another machine might round the form in another way: it travels as it is.
-        return _made_whole, (self.base, self.constraint, self.law, self.costs, self.form)
+        return _made, (self.base, self.constraint, self.law, self.costs, self.form)
 
     @cached_property
-    def _drawn(self) -> LatticeGaussian:
+    def drawn(self) -> LatticeGaussian:
+        """The law at its own scale."""
         sigma2 = self.base.law.scale_values[0]
         assert sigma2 is not None
         return self.form.at(sigma2)
 
     @property
-    def method(self) -> str:
+    def names(self) -> tuple[str, ...]:
         """What is drawn; refused where that takes too long."""
-        self._drawn.refuse_slow()
-        return self.form.name
+        self.drawn.refuse_slow()
+        return (self.form.name,)
 
     def _promised(self, base: Additive) -> Promise:
-        return lattice_promise(base, self._drawn, self.system)
+        return lattice_promise(base, self.drawn, self.system)
 
-    @cached_property
-    def _spread(self) -> Spread | None:
-        return self._drawn.spread()
+    def spread(self) -> Spread | None:
+        """The law of the errors."""
+        return self.drawn.spread()
 
-    def _measured_draw(self, size: int, stream: Stream) -> npt.NDArray[Any]:
-        return self._drawn.draw(size, stream)
-
-    def _check(self, values: npt.NDArray[Any], truth: npt.NDArray[Any]) -> None:
-        """Test on the values themselves, in whole numbers, that everything asked for holds."""
-        if not self.system.null_space().contains(values - truth):
-            raise RuntimeError("nothing is released: the values drawn miss an equality; this is a fault of holdfast")
+    def noise(self, truth: npt.NDArray[Any] | None, size: int, stream: Stream) -> npt.NDArray[Any]:
+        """Draw the noise, exactly."""
+        del truth
+        return self.drawn.draw(size, stream)
 
 
 def extend(
@@ -214,31 +185,28 @@ def extend(
     With `integer` about data that share all exact figures, with the number of records that change together: that first
     statement meets the budget, as does one for all neighbours where there is one (docs/theory/lattice-gaussian.md).
     """
-    if not isinstance(query, Query):
-        raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(query).__name__}")
-    system = equalities("extend()", query, constraint)
+    system = equalities("extend()", a_query(query), constraint)
     relation = Neighbours.of(neighbours)
     if not isinstance(integer, (bool, np.bool_)):
         raise Refused(f"integer must be True or False, found {integer!r}")
-    costs = None if weights is None else reals("weights", weights, (query.n,))
-    if costs is not None and (costs <= 0).any():
-        raise Refused(f"weights must be above 0, but the entry at position {np.flatnonzero(costs <= 0)[0]} is not")
+    costs = None if weights is None else above_zero(weights, query.n)
     if costs is not None and law != "optimal":
         raise Refused(f"weights say what law='optimal' makes least, found law={law!r}")
     target, budget = _budget(law, epsilon, delta, rho)
     if integer:
         asked = {"rho": rho, "epsilon": epsilon, "delta": delta}
         exact = {name: rational(name, value) for name, value in asked.items() if value is not None}
-        return _whole(query, constraint, relation, law, costs, exact)
+        return _whole(query, constraint, system, relation, law, costs, exact)
     form = choose(query, system, relation, law, costs)
     noise: Any = Gaussian(form.largest / budget) if form.kind == "gaussian" else Laplace(form.largest / budget)
     base = Additive(query, Independent((noise,), None, query.n), relation, target)
-    return Extended(base, law=law, costs=costs, constraint=constraint, system=system, form=form)
+    return Mechanism(OnSubspace(base, law, costs, constraint, system, form))
 
 
 def _whole(
     query: Query,
     constraint: Constraint,
+    system: System,
     relation: Neighbours,
     law: str,
     costs: npt.NDArray[np.float64] | None,
@@ -250,26 +218,27 @@ def _whole(
     else:
         noise = laplace(query, epsilon=budget["epsilon"], neighbours=relation)
     given = noise.given(constraint)
-    system = equalities("extend()", query, constraint)
     if law == "k-norm" and not (query.identity and _one_total(system)):
         raise Refused(
             "whole k-norm noise is known for a histogram with an exact total, where it is conditioned Laplace noise: "
             "use law='laplace', or integer=False"
         )
+    # Walks are only measured; and draws that only come near a law promise no rho.
+    is_near = bool(given.source.evidence) and all(each.proved for each in given.source.evidence)
     if law not in GAUSSIAN:
-        if not _is_near(given):
+        if not is_near:
             raise Refused(
                 "no way is proved to draw whole Laplace noise given these equalities: use laplace(...).given(...), "
                 "whose walk is only measured, or integer=False"
             )
         return _meeting(given, budget)
     spherical = law == "gaussian" or (law == "optimal" and costs is None and _alike(query, system))
-    if spherical and _is_exact(given):
+    if spherical and is_near and all(each.of_the_law for each in given.source.evidence):
         return _meeting(given, budget)
     try:
         return _on_lattice(given.base, constraint, system, law, costs, budget)
     except Refused:
-        if spherical and "rho" not in budget and _is_near(given):  # draws that only come near a law promise no rho
+        if spherical and "rho" not in budget and is_near:
             return _meeting(given, budget)
         raise
 
@@ -282,18 +251,6 @@ def _rho(budget: dict[str, Fraction]) -> Fraction:
     if rho == 0:
         raise Refused("epsilon and delta are too small to be met through rho: ask for less privacy")
     return rho
-
-
-def _is_exact(given: Mechanism) -> bool:
-    """Whether the conditional law itself is drawn."""
-    return given._way_is_known and not any(share.way in NEAR for share in given._plan.shares)
-
-
-def _is_near(given: Mechanism) -> bool:
-    """Whether the conditional law is drawn, or a law that is proved to be near it; walks are only measured."""
-    if not given._way_is_known or any(share.way is walk for share in given._plan.shares):
-        return False
-    return all(each.proved for each in given._plan.evidence)
 
 
 def _meeting(given: Mechanism, budget: dict[str, Fraction]) -> Mechanism:
@@ -310,7 +267,7 @@ def _on_lattice(
     law: str,
     costs: npt.NDArray[np.float64] | None,
     budget: dict[str, Fraction],
-) -> WholeExtended:
+) -> Mechanism:
     """Gaussian noise on the lattice of what the equalities leave open, by the ρ that meets the budget."""
     target = Target(budget["epsilon"], budget["delta"]) if "delta" in budget else None
     unit = Additive(
@@ -323,7 +280,7 @@ def _on_lattice(
     first = promised.statements[0].rho
     assert first is not None
     scaled = replace(unit, law=Independent((IntegerGaussian(Fraction(first) / _rho(budget)),), None, base.query.n))
-    result = WholeExtended(scaled, law=law, costs=costs, constraint=constraint, system=system, form=form)
+    result = Mechanism(OnLattice(scaled, law, costs, constraint, system, form))
     _ = result.method  # noise that cannot be drawn is refused here
     return result
 
@@ -342,30 +299,18 @@ def _alike(query: Query, system: System) -> bool:
     return _one_total(system) or (spaces is not None and len(spaces.free) == 1)
 
 
-def _made_whole(
-    base: Additive, constraint: Constraint, law: str, costs: npt.NDArray[np.float64] | None, form: LatticeGaussian
-) -> WholeExtended:
-    """Make the mechanism again with the form that it had."""
+def _made(
+    base: Additive,
+    constraint: Constraint,
+    law: str,
+    costs: npt.NDArray[np.float64] | None,
+    form: LatticeGaussian | None = None,
+) -> OnSubspace:
+    """Make the noise again from what it says about itself, or with the form that it had."""
     system = equalities("extend()", base.query, constraint)
-    return WholeExtended(base, law=law, costs=costs, constraint=constraint, system=system, form=form)
-
-
-def _made(base: Additive, constraint: Constraint, law: str, costs: npt.NDArray[np.float64] | None) -> Extended:
-    """Make the mechanism again from what it says about itself."""
-    system = equalities("extend()", base.query, constraint)
-    form = choose(base.query, system, base.neighbours, law, costs)
-    return Extended(base, law=law, costs=costs, constraint=constraint, system=system, form=form)
-
-
-def equalities(name: str, query: Query, constraint: Any) -> System:
-    """Write the constraint out; refuse anything but equalities."""
-    if isinstance(constraint, (ExactNodes, ExactMargins)):
-        raise Refused("exact figures become a constraint by invariant(): write invariant(exact_nodes(...))")
-    if not isinstance(constraint, Constraint):
-        raise Refused(f"constraint must be made by invariant() and the like, found {type(constraint).__name__}")
-    if constraint.is_union or constraint.has_inequalities:
-        raise Refused(f"{name} takes invariants and other equalities only: use given() or onto() for anything else")
-    return constraint.system(query.n)
+    if form is not None:
+        return OnLattice(base, law, costs, constraint, system, form)
+    return OnSubspace(base, law, costs, constraint, system, choose(base.query, system, base.neighbours, law, costs))
 
 
 def _budget(law: str, epsilon: Any, delta: Any, rho: Any) -> tuple[Target | None, Fraction]:

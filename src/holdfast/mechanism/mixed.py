@@ -6,24 +6,25 @@ Imaging goes through a mixture: moving its values onto a constraint is the mixtu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
+from math import lcm
 from operator import and_
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb
 
 from holdfast.arguments import Refused, positive, whole
 from holdfast.constraints import Constraint, System
-from holdfast.mechanism.mechanism import DATA_DEPENDENT, NOT_SECRET, Mechanism, chosen_stream
-from holdfast.mechanism.processed import Processed, then
+from holdfast.mechanism.checking import chosen_stream, drawn_from
+from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
+from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.release import Release
 from holdfast.noise.draws.comparison import Comparison
-from holdfast.noise.precision import ball
+from holdfast.noise.draws.finite import FiniteLaw
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Differences, Guarantee, Promise
 from holdfast.privacy.invariants import NO_MOVE, published, sharing
@@ -32,28 +33,8 @@ from holdfast.queries import Moves, Query
 from holdfast.randomness import Stream
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Cumulative probabilities of the parts."""
-
-    weights: tuple[Fraction, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of parts."""
-        return len(self.weights)
-
-    def at(self, k: int) -> arb:
-        """Enclose the probability of the first k parts."""
-        return ball(sum(self.weights[:k], Fraction(0)))
-
-    def run(self) -> Iterator[arb]:
-        """Enclose the cumulative probabilities in turn, without the last."""
-        return (self.at(k) for k in range(1, self.size))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Mixture:
+class Mixture(Promising):
     """One of several mechanisms, chosen with fixed public probabilities. Made by `mixture`."""
 
     parts: tuple[Mechanism, ...]
@@ -72,38 +53,22 @@ class Mixture:
         """Belief update: every part is moved onto the constraint, as `Mechanism.onto` says."""
         return replace(self, parts=tuple(part.onto(constraint, **how) for part in self.parts))
 
-    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
-        """Post-processing: release function(values) instead of the values, as `Mechanism.then` says."""
-        return then(self, function, name)
-
     def given(self, *_constraint: Any, **_how: Any) -> NoReturn:
         """Belief revision would weigh the parts by the data; refused."""
         raise Refused("given() on a mixture would weigh its parts by the data: condition each part, then mix them")
 
     @cached_property
-    def _promise(self) -> Promise:
-        """Every statement that holds (TV Thm 16, part 2; with exact figures SDP §2.3)."""
+    def promise(self) -> Promise:
+        """Every statement that holds (TV Thm 16, part 2; with exact figures SDP §2.3).
+
+        Where parts publish exact figures: for data that share those of *all* parts, since it is not known beforehand
+        which are published; and for all neighbours about what none of the figures fixes, where all parts say so.
+        """
         for part in self.parts:
             _ = part.guarantee  # refused with its own reason
         if self.held is None or not self.held.invariants.count:
             return Promise((mixed([_for_all(part) for part in self.parts]),))
         return Promise.of([*self._sharing(self.held), *self._subspace(self.held)], NO_MOVE)
-
-    @property
-    def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds, best first.
-
-        Where parts publish exact figures: for data that share those of *all* parts, since it is not known beforehand
-        which are published; and for all neighbours about what none of the figures fixes, where all parts say so.
-        """
-        return self._promise.statements
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The best statement that holds; refused where none does."""
-        if self._promise.refusal:
-            raise Refused(self._promise.refusal)
-        return self._promise.statements[0]
 
     @cached_property
     def held(self) -> System | None:
@@ -167,19 +132,17 @@ class Mixture:
         """Release one table by one part. `rng=None` draws from the secure stream; refused when no statement holds."""
         statements = (self.guarantee, *self.guarantees[1:])
         for part in self.parts:
-            part._truth(truth)  # refused whatever the coin says
+            part.checked(truth)  # refused whatever the coin says
         stream = chosen_stream(rng)
         chosen = self.parts[int(self._coin.draw(1, stream)[0])]
         made = chosen.release(truth, stream)
-        if stream.reproducible:
-            statements = tuple(replace(each, caveats=(*each.caveats, NOT_SECRET)) for each in statements)
-        return Release(
-            made.values, statements, self.query, self.method, self._spread, made.measurements, ties=made.ties
-        )
+        shown = (made.values, drawn_from(stream, statements), self.query, self.method)
+        return Release(*shown, self._spread, made.measurements, ties=made.ties)
 
     @cached_property
     def _coin(self) -> Comparison:
-        return Comparison.of(Shares(self.weights))
+        common = lcm(*(weight.denominator for weight in self.weights))
+        return Comparison.of(FiniteLaw([Fraction(0)] * len(self.parts), [int(w * common) for w in self.weights]))
 
     def _drawn(self, size: int, rng: Stream | None, draw: Any) -> npt.NDArray[Any]:
         stream = chosen_stream(rng)
@@ -193,7 +156,7 @@ class Mixture:
 
     def _spread(self) -> Spread | None:
         """Errors over coin and noise: variances average; a quantile is at most the farthest one of the parts."""
-        parts = [part._unit_spread() for part in self.parts]
+        parts = [part.unit_spread() for part in self.parts]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
@@ -212,9 +175,7 @@ class Mixture:
 
 def _about(part: Mechanism, differences: Differences, words: dict[str, Any]) -> Guarantee:
     """A part's statement about some changes, or about all neighbours where all of them keep the figures."""
-    if isinstance(differences, Moves):
-        return part.statement_about(differences, **words)
-    if words.get("scope") == "all" and part.guarantee.scope == "all":
+    if not isinstance(differences, Moves) and words.get("scope") == "all" and part.guarantee.scope == "all":
         return replace(part.guarantee, unprotected=words["unprotected"])
     return part.statement_for(differences, **words)
 

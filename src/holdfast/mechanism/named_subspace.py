@@ -24,10 +24,10 @@ from holdfast.exact.cheapest_rational import cheapest, cheapest_whole, least_squ
 from holdfast.exact.rational_matrices import from_fraction
 from holdfast.exact.rationals import read_matrix
 from holdfast.given.promise import weakened
-from holdfast.mechanism.extended import Extended
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.projected import Projected
 from holdfast.privacy import Additive, Guarantee
+from holdfast.privacy.assumptions import assumptions
 from holdfast.privacy.invariants import published
 
 #: Outputs, and differences of one record, for which the cheapest vectors are found exactly.
@@ -96,13 +96,6 @@ def _spanning(V: Any, normals: Any, n: int) -> sparse.csr_array:
     return rows
 
 
-def _held(mechanism: Any) -> System | None:
-    if isinstance(mechanism, (Extended, Projected)):
-        return mechanism.system
-    held: System | None = mechanism.held
-    return held
-
-
 def _inside(rows: sparse.csr_array, system: System | None) -> bool:
     """Whether the rows lie in the null space N of all equalities."""
     if system is None:
@@ -117,7 +110,7 @@ def _nested(mechanism: Any, rows: sparse.csr_array) -> Iterator[Guarantee]:
         if statement.void or statement.scope == "invariant-sharing":
             continue
         if statement.scope == "subspace":
-            inside = _inside(rows, _held(mechanism)) if inside is None else inside
+            inside = _inside(rows, mechanism.held) if inside is None else inside
             if not inside:
                 continue
         because = NAMED.format(why=f"{statement.because}; {NESTED}")
@@ -126,14 +119,14 @@ def _nested(mechanism: Any, rows: sparse.csr_array) -> Iterator[Guarantee]:
 
 def _additive(mechanism: Any, rows: sparse.csr_array) -> Iterator[Guarantee]:
     """The largest cost of a cheapest shift, where the noise is additive and not too large to search."""
-    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, Extended):
+    if not isinstance(mechanism, Mechanism) or mechanism.source.law is not None:
         return
     base, system = mechanism.base, mechanism.held
     if base.query.cells is None or base.query.n > MOST_OUTPUTS or None in base.law.scale_values:
         return
     if system is not None and (system.branches or system.has_inequalities):
         return
-    conditioned = mechanism.condition is not None
+    conditioned = mechanism.source.system is not None
     if mechanism.moves and not (_projects(mechanism) and not conditioned and _inside(rows, system)):
         return
     kept = system.null_space().rows if conditioned and system is not None else None
@@ -143,13 +136,14 @@ def _additive(mechanism: Any, rows: sparse.csr_array) -> Iterator[Guarantee]:
     words: dict[str, Any] = {"scope": "subspace", "exact": False, "neighbours": base.neighbours}
     words["because"] = NAMED.format(why=CHEAPEST)
     words["unprotected"] = () if system is None else published(system)
+    words["assumes"] = assumptions(base.query, system)
     if base.law.kind == "laplace":
         found = base.pure(loss, **words)
     elif base.law.integer:
         found = base.integer_gaussian(loss, None, **words)
     else:
         found = base.continuous_gaussian(loss, **words)
-    yield weakened(found, base, mechanism._evidence if conditioned else ())
+    yield weakened(found, base, mechanism.source.evidence)
 
 
 def _projects(mechanism: Mechanism) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.release import Release
-from holdfast.privacy import Guarantee
+from holdfast.privacy import Guarantee, Promise
 from holdfast.queries import Query
 from holdfast.randomness import Stream
 
@@ -24,16 +24,33 @@ NOTHING_LEFT = (
 )
 
 
-class Source(Protocol):
-    """What `then` can follow: a mechanism, a mixture, a projected mechanism, or an earlier `then`."""
+class Promising:
+    """What mechanisms, mixtures and projected mechanisms have in common: a promise, and functions of what they release.
 
-    @property
-    def query(self) -> Query:
-        """What is asked."""
+    Each has a property `promise` and a `query`.
+    """
+
+    promise: Any
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds, best first."""
+        """Every statement that holds, best first; void ones (ε infinite) last."""
+        found: Promise = self.promise
+        return found.statements
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The best statement that holds; refused where none does."""
+        found: Promise = self.promise
+        return found.best
+
+    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
+        """Post-processing: release function(values) instead of the values. The function must read nothing else.
+
+        Guarantee: the statements about all neighbours and about those that share the exact figures go on to hold;
+        subspace statements do not cover functions that read the exact figures, and go (THEORY §3).
+        """
+        return then(self, function, name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +147,7 @@ def passed_on(statements: tuple[Guarantee, ...], name: str) -> tuple[Guarantee, 
     )
 
 
-def then(source: Source, function: Any, name: Any) -> Processed:
+def then(source: Any, function: Any, name: Any) -> Processed:
     """Follow a mechanism by a function of its released values, which must read nothing else about the data."""
     if not callable(function):
         raise Refused(f"function must take the released values and return a result, found {type(function).__name__}")

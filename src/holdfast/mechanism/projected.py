@@ -14,8 +14,8 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused, reals, whole
 from holdfast.constraints import Constraint, System
 from holdfast.constraints.system.rows import products
-from holdfast.mechanism.extended import equalities
-from holdfast.mechanism.processed import Processed, then
+from holdfast.mechanism.checking import a_query, equalities, refuse_violated
+from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.release import Release
 from holdfast.noise import Gaussian, Independent
 from holdfast.privacy import Additive, Differences, Guarantee, Promise, for_records
@@ -28,7 +28,7 @@ BECAUSE = "orthogonal projection of a private answer (SDP Thm 10)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Projected:
+class Projected(Promising):
     """Another mechanism's answers, moved orthogonally so that every exact figure holds. Made by `project`.
 
     Law: q(x) + Π_N(M(x) − q(x)). Guarantee: M's own, for all neighbours, about the part of the answer in N.
@@ -44,7 +44,8 @@ class Projected:
         return f"<Mechanism: a mechanism of your own on {self.query!r}, projected onto {self.constraint}>"
 
     @cached_property
-    def _promise(self) -> Promise:
+    def promise(self) -> Promise:
+        """The claim, for what the exact figures leave open."""
         base = Additive(self.query, Independent((Gaussian(Fraction(1)),), None, self.query.n), self.claimed.neighbours)
         statement = replace(
             self.claimed,
@@ -73,20 +74,6 @@ class Projected:
         return Promise.of(statements, NO_MOVE)
 
     @property
-    def guarantees(self) -> tuple[Guarantee, ...]:
-        """Every statement that holds, best first."""
-        return self._promise.statements
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The best statement that holds."""
-        return self.guarantees[0]
-
-    def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
-        """Post-processing: release function(values) instead of the values, as `Mechanism.then` says."""
-        return then(self, function, name)
-
-    @property
     def held(self) -> System:
         """What must hold in the output."""
         return self.system
@@ -107,9 +94,7 @@ class Projected:
 
     def _truth(self, truth: Any) -> npt.NDArray[np.float64]:
         checked = reals("truth", truth, (self.query.n,))
-        missed = self.system.violation(checked)
-        if missed is not None:
-            raise Refused(f"truth violates what must hold: {missed}")
+        refuse_violated(checked, [self.system], Fraction(1))
         return checked
 
     def _values(self, truth: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -148,8 +133,7 @@ def project(
     """
     if not callable(answer):
         raise Refused(f"answer must be a function from the truth to a private answer, found {type(answer).__name__}")
-    if not isinstance(query, Query):
-        raise Refused(f"a query is expected, made by counts(), histogram() and the like; found {type(query).__name__}")
+    a_query(query)
     if not isinstance(guarantee, Guarantee):
         raise Refused(f"guarantee must be a Guarantee, found {type(guarantee).__name__}")
     if guarantee.void or guarantee.scope != "all":

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, probability, reals
 from holdfast.domains.frame import frame_of
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
-from holdfast.onto import Evidence
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 
@@ -34,7 +34,7 @@ class Release:
     statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
     constraint, in output order and meaningless where an output was not measured: `onto` mechanisms only, and only where
     the guarantees cover them too. `evidence` says on which grid the values stand and how near to the nearest point they
-    are, where a solver moved them and the guarantees cover that too. `ties` is the public coin that decided between
+    are, where they were moved and the guarantees cover that too. `ties` is the public coin that decided between
     equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
     """
 

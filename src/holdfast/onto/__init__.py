@@ -1,9 +1,8 @@
 """The ways to compute `onto`, and its privacy statement."""
 
 from holdfast.onto.choose import choose, name_of, ways
-from holdfast.onto.evidence import Evidence
 from holdfast.onto.plan import Way, certified
 from holdfast.onto.problem import Problem
 from holdfast.onto.promise import passed, promise
 
-__all__ = ["Evidence", "Problem", "Way", "certified", "choose", "name_of", "passed", "promise", "ways"]
+__all__ = ["Problem", "Way", "certified", "choose", "name_of", "passed", "promise", "ways"]

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.evidence import Evidence
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread, joined_spread
-from holdfast.onto.evidence import Answer, Evidence
 from holdfast.onto.problem import Problem, Ties
 from holdfast.trees.shape.ties import tie_hash
 
 
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A moved table (n,) with its evidence."""
+
+    values: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    evidence: Evidence
+
+
 class Way(Protocol):
-    """One way to find the nearest point."""
+    """One way to find the nearest point.
+
+    `certified(problem, noisy, right, coin)`, where it has it, moves one table and measures what it shows for it; a way
+    without it is a formula for the nearest point, unless it says `NEAREST = False`.
+    """
 
     @property
     def __name__(self) -> str:
@@ -76,20 +90,16 @@ class Plan:
         return result
 
     def certified(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
-        """Move one table, (n,); the evidence is that of all shares together, None where no share has any."""
+        """Move one table, (n,); the evidence is that of all shares together."""
         values: npt.NDArray[Any] = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
 
-        def one(share: Share) -> Evidence | None:
+        def one(share: Share) -> Evidence:
             mine = coin ^ int(_mark(share))
             found = certified(share.way, share.problem, noisy[share.outputs], right[share.rows], mine)
             values[share.outputs] = found.values
             return found.evidence
 
-        shown = self._each(one)
-        known = [each for each in shown if each is not None]
-        formulas = len(known) < len(shown)  # doubles that a formula gave stand on no grid
-        joined = Evidence.joined(known, exact=not formulas or problem.integer) if known else None
-        return Answer(values, joined)
+        return Answer(values, Evidence.joined(self._each(one)))
 
     def spread(self, problem: Problem, law: Independent) -> Spread | None:
         """Errors of all outputs; None where some depend on the data."""
@@ -109,10 +119,14 @@ def _mark(share: Share) -> np.uint64:
 
 
 def certified(way: Way, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
-    """Move one table, (n,), with the evidence of its way; ways that are formulas have none. `coin` decides ties."""
+    """Move one table, (n,), with the evidence of its way. `coin` decides ties."""
     own: Any = getattr(way, "certified", None)
     if own is not None:
         found: Answer = own(problem, noisy, right, coin)
         return found
     ties = np.array([coin], dtype=np.uint64)
-    return Answer(way.image(problem, noisy[None, :], right, ties)[0], None)
+    grid = Fraction(1) if problem.integer else None
+    nearest = bool(getattr(way, "NEAREST", True))
+    gap = 0.0 if nearest else math.inf
+    evidence = Evidence(gap=gap, grid=grid, exact=problem.integer, nearest=nearest)
+    return Answer(way.image(problem, noisy[None, :], right, ties)[0], evidence)

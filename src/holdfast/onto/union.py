@@ -29,6 +29,7 @@ class UnionPlan:
     """A way made of ways: one for each side of a union that holds a point."""
 
     sides: tuple[tuple[Problem, Way], ...]
+    NEAREST: bool = False  # nobody bounds how far the ways of the sides are from the nearest points
 
     @property
     def __name__(self) -> str:

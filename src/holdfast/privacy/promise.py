@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from holdfast.arguments import Refused
 from holdfast.privacy.guarantee import Guarantee
 
 
@@ -26,6 +27,13 @@ class Promise:
         ordered = tuple(sorted(statements, key=lambda statement: statement.rank))
         holds = any(not statement.void for statement in ordered)
         return cls(ordered, "" if holds else refusal)
+
+    @property
+    def best(self) -> Guarantee:
+        """The first statement; refused where none holds."""
+        if self.refusal:
+            raise Refused(self.refusal)
+        return self.statements[0]
 
     def assuming(self, sentences: tuple[str, ...]) -> Promise:
         """The same statements, each with what it assumes of every possible dataset."""

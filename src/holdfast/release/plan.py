@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.mechanism.extended import Extended
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
@@ -187,7 +186,7 @@ def _exact_levels(table: Table) -> list[bool]:
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:
     """The noise of some outputs in words, before anything is made to hold; noise made for what holds by its errors."""
-    if isinstance(mechanism, Extended):
+    if mechanism.source.law is not None:
         found = mechanism.standard_error()[outputs]
         found[found < NOTHING * mechanism.standard_error().max()] = 0
         least, most = (f"{end:.4g}" for end in (found.min(), found.max()))

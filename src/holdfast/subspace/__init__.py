@@ -2,13 +2,12 @@
 
 from holdfast.subspace.choose import GAUSSIAN, LAWS, choose
 from holdfast.subspace.lattice.gaussian import LatticeGaussian, lattice_gaussian, lattice_promise
-from holdfast.subspace.law import Evidence, SubspaceLaw
+from holdfast.subspace.law import SubspaceLaw
 from holdfast.subspace.promise import promise
 
 __all__ = [
     "GAUSSIAN",
     "LAWS",
-    "Evidence",
     "LatticeGaussian",
     "SubspaceLaw",
     "choose",

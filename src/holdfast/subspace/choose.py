@@ -44,7 +44,7 @@ def choose(query: Query, system: System, neighbours: Neighbours, law: str, costs
     else:
         known = leaves.k_norm(query, neighbours, spaces, tree)
         found = known or k_norm(Geometry.of(query, system, neighbours), neighbours)
-    if found.largest == 0 or found.evidence.error == 0:
+    if found.largest == 0 or found.evidence.objective == 0:
         raise Refused(NOTHING_OPEN)
     return found
 
@@ -87,10 +87,10 @@ def _laplace(
         known = None if tree is None else leaves.paths(query, neighbours, tree)
     if query.cells is None:
         return plain
-    best = plain if known is None or known.evidence.error >= plain.evidence.error else known
+    best = plain if known is None or known.evidence.objective >= plain.evidence.objective else known
     try:
         geometry = Geometry.of(query, system, neighbours)
     except Refused:
         return best  # too large for a table of columns
     tried = extended_laplace.extended(system.null_space(), geometry, neighbours, plain)
-    return tried if tried.evidence.error <= best.evidence.error else best
+    return tried if tried.evidence.objective <= best.evidence.objective else best

@@ -19,11 +19,12 @@ from scipy.spatial.distance import pdist
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.geometry import Geometry
-from holdfast.subspace.law import SLACK, Evidence, times_one_record
+from holdfast.subspace.law import SLACK, shown, times_one_record
 from holdfast.subspace.optimum.ascent import ascend
 
 #: Numbers in the list of all differences of a frame's coefficients for which scales are balanced.
@@ -93,7 +94,7 @@ def projected(
         2 * variances,
         lambda weights: 2 * float((project(weights[None]) ** 2).sum()),
         neighbours,
-        Evidence(error),
+        shown(error),
         plain=True,
     )
 
@@ -101,17 +102,17 @@ def projected(
 def extended(space: NullSpace, geometry: Geometry, neighbours: Neighbours, plain: FrameLaplace) -> FrameLaplace:
     """The frame of least total squared error among those tried; the projection `plain` is one of them."""
     image = geometry.basis @ geometry.points
-    best, notes = plain, [f"projected: {plain.evidence.error:.6g}"]
+    best, notes = plain, [f"projected: {plain.evidence.objective:.6g}"]
     for name, frame, coefficients in _frames(space, geometry, image):
         missed = np.abs(frame @ coefficients - image).max(initial=0.0)
         if missed > MISSED * np.abs(image).max():
             continue
         for scales in _scales(frame, coefficients, geometry.pairs):
             found = _made(name, frame, coefficients, scales, geometry, neighbours)
-            if found.evidence.error < best.evidence.error * (1 - 1e-9):
+            if found.evidence.objective < best.evidence.objective * (1 - 1e-9):
                 best = found
-        notes.append(f"{name}: {found.evidence.error:.6g}")
-    evidence = Evidence(best.evidence.error, None, tuple(notes))
+        notes.append(f"{name}: {found.evidence.objective:.6g}")
+    evidence = shown(best.evidence.objective, notes=tuple(notes))
     return FrameLaplace(**{**best.__dict__, "evidence": evidence})
 
 
@@ -129,7 +130,7 @@ def _made(
         2 * (spread**2).sum(axis=1),
         lambda weights: 2 * float(((weights @ spread) ** 2).sum()),
         neighbours,
-        Evidence(error),
+        shown(error),
     )
 
 

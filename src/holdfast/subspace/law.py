@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from holdfast.arrays import Floats
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves
 from holdfast.randomness import Stream
@@ -19,24 +20,13 @@ from holdfast.randomness import Stream
 SLACK = Fraction(1, 10**9)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """How good a law is, at scale 1 and with its loss scaled to 1 (μ = 1, or ε = 1).
+def shown(error: float, lower_bound: float = -math.inf, notes: tuple[str, ...] = (), distance: float = 0.0) -> Evidence:
+    """How good a law is: its total squared error at scale 1 with its loss scaled to 1 (μ = 1, or ε = 1).
 
-    `error` is the total (weighted) squared error; `lower_bound` is what no Gaussian noise on N can be below (THEORY
-    H4), where it was computed; `notes` say what else was compared. `distance` is how far draws may be from the law in
-    total variation, by an estimate; 0 where they are exact.
+    `lower_bound` is what no Gaussian noise on N can be below (THEORY H4), where it was computed; `distance` is how far
+    draws may be from the law in total variation, by an estimate; 0 where they are exact.
     """
-
-    error: float
-    lower_bound: float | None = None
-    notes: tuple[str, ...] = ()
-    distance: float = 0.0
-
-    @property
-    def gap(self) -> float | None:
-        """How far the error may be above the optimum, as a part of it."""
-        return None if self.lower_bound is None else self.error / self.lower_bound - 1
+    return Evidence(distance, not distance, objective=error, gap=error - lower_bound, notes=notes)
 
 
 class SubspaceLaw(Protocol):

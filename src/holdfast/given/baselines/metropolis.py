@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused, whole
 from holdfast.arrays import Floats
+from holdfast.evidence import Evidence
 from holdfast.given.baselines.chains import BATCH_WORDS, Chains, Target
-from holdfast.given.evidence import Evidence
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded

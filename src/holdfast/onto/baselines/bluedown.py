@@ -18,6 +18,9 @@ from holdfast.onto.baselines.level_by_level import fits, moved, simulated
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.ways import projection
 
+#: It finds a point near the nearest one.
+NEAREST = False
+
 
 def accepts(problem: Problem) -> bool:
     """Whether the system is a hierarchy and the norm L2."""

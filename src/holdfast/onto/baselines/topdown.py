@@ -15,6 +15,9 @@ from holdfast.noise.spread import Spread
 from holdfast.onto.baselines.level_by_level import fits, moved, simulated
 from holdfast.onto.problem import Problem, Ties
 
+#: It finds a point near the nearest one.
+NEAREST = False
+
 
 def accepts(problem: Problem) -> bool:
     """Whether the system is a hierarchy and the norm L2.

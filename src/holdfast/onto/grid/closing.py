@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints
-from holdfast.onto.evidence import Answer, Evidence
+from holdfast.evidence import Evidence
 from holdfast.onto.grid.checker import lower_bound
 from holdfast.onto.grid.grid import Task
 from holdfast.onto.grid.rows_apart import stacked
+from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 
 UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
@@ -59,4 +60,5 @@ def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest:
     )
     gap = max(0.0, objective - max(bound, 0.0))
     unit = task.unit_of_objective
-    return Answer(turned_back(values, task), Evidence(task.grid, task.exact, objective * unit, gap * unit, nearest))
+    evidence = Evidence(objective=objective * unit, gap=gap * unit, grid=task.grid, exact=task.exact, nearest=nearest)
+    return Answer(turned_back(values, task), evidence)

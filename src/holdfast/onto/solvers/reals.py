@@ -12,9 +12,9 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.exact.inside import Inside
-from holdfast.onto.evidence import Answer
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Task
+from holdfast.onto.plan import Answer
 from holdfast.onto.rational.branching import nearest_branched, real_optimum
 from holdfast.onto.rational.exact_rows import exact_rows
 from holdfast.onto.rational.inwards import rounded_inwards
@@ -60,7 +60,7 @@ def nearest_real(task: Task) -> Answer | None:
     """Move one table to the nearest point on its grid; None where none is found."""
     real = _in_doubles(task)
     found = None if real is None else _finished(task, real)
-    if found is None or found.evidence is None or found.evidence.relative_gap > LOOSE:
+    if found is None or found.evidence.relative_gap > LOOSE:
         found = _nearer(found, _answered_in_rationals(task))
     if found is None and real is not None:
         found = _inwards(task, real)
@@ -83,7 +83,7 @@ def _in_whole_numbers(task: Task, real: Proposal | None) -> Answer | None:
 def _nearer(one: Answer | None, other: Answer | None) -> Answer | None:
     """The answer with the smaller gap."""
     known = [each for each in (one, other) if each is not None]
-    return min(known, key=lambda each: np.inf if each.evidence is None else each.evidence.gap, default=None)
+    return min(known, key=lambda each: each.evidence.gap, default=None)
 
 
 def _finished(task: Task, real: Proposal) -> Answer | None:
@@ -112,7 +112,7 @@ def _answered_in_rationals(task: Task) -> Answer | None:
         return None
     done = rounded_inwards(task, rows, real.point, inside)
     found = None if done is None else _on_grid(task, proposal, *done)
-    if found is not None and found.evidence is not None and found.evidence.relative_gap <= COARSE:
+    if found is not None and found.evidence.relative_gap <= COARSE:
         return found
     near = nearest_branched(task, rows, inside, real.point, None)
     return _nearer(found, None if near is None else answered(task, near.moves, prices))

@@ -20,9 +20,9 @@ import numpy as np
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints
 from holdfast.exact.inside import Inside
-from holdfast.onto.evidence import Answer
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Shape, Task
+from holdfast.onto.plan import Answer
 from holdfast.onto.rational.branching import nearest_branched, real_optimum
 from holdfast.onto.rational.exact_rows import exact_rows
 from holdfast.onto.rational.inwards import rounded_inwards

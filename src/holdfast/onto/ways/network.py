@@ -15,11 +15,11 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.evidence import Answer
 from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows
 from holdfast.onto.grid.grid import Shape, Task
 from holdfast.onto.grid.rows_apart import simulated
 from holdfast.onto.networks.arcs import Arcs
+from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.solvers.finish import cheapest_on_network, finish_network
 from holdfast.onto.solvers.reals import proposed

@@ -18,10 +18,10 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.evidence import Answer
 from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows
 from holdfast.onto.grid.grid import FAR, Shape, Task
 from holdfast.onto.grid.rows_apart import simulated
+from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.trees.shape.ties import tie_hash
 

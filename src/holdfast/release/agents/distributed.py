@@ -136,7 +136,7 @@ def gather(
     earlier = run.ledger.figures(job.dataset)
     disclosed = given_away(job, earlier, [whole] if exact else None)
     mechanism = table.mechanism
-    drawn = Release(whole, table.guarantees, table.query, mechanism.method, mechanism._unit_spread)
+    drawn = Release(whole, table.guarantees, table.query, mechanism.method, mechanism.unit_spread)
     with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:
         step("writing")
         write_release(run, [drawn], place, disclosed)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
+from holdfast.mechanism.source import Plain
 from holdfast.randomness import seeded
 from holdfast.release.job.methods import Problem, made
 from holdfast.release.table.domain import Layout
@@ -90,7 +91,7 @@ def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: 
     if sides and all(any(part.kind in EQUALITIES for part in side.parts) for side in sides):
         return None
     try:
-        free = made("noise" if problem.equal is None else method, Mechanism(mechanism.base), problem.free)
+        free = made("noise" if problem.equal is None else method, Mechanism(Plain(mechanism.base)), problem.free)
         if free.guarantee.status != "proved" and mechanism.guarantee.status == "proved":
             return None
         return free.noise(size, seeded(SEED))

@@ -10,8 +10,9 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.constraints import Constraint
-from holdfast.mechanism.extended import Extended, extend
-from holdfast.mechanism.mechanism import Mechanism, gaussian, laplace
+from holdfast.mechanism.extended import extend
+from holdfast.mechanism.making import gaussian, laplace
+from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours, Query
 from holdfast.release.table.wording import REAL
@@ -175,15 +176,17 @@ def calibrated(mechanism: Mechanism, scope: str, target: dict[str, Any]) -> Mech
 
 def evidence(mechanism: Mechanism) -> tuple[str, ...]:
     """How good noise made for exact figures is, in sentences; known from the law alone, never from data."""
-    if not isinstance(mechanism, Extended):
+    if mechanism.source.law is None:
         return ()
-    gap, notes = mechanism.evidence.gap, mechanism.evidence.notes
-    if gap is not None:
-        return (
-            f"its total squared error is within {100 * max(gap, 0):.2g} % of the least of any Gaussian noise",
-            *notes,
-        )
-    return (f"total squared errors at loss 1: {', '.join(notes)}",) if mechanism.law == "laplace" and notes else notes
+    known, notes = mechanism.evidence, mechanism.evidence.notes
+    if np.isfinite(known.gap):
+        above = max(known.objective / known.lower_bound - 1, 0)
+        return (f"its total squared error is within {100 * above:.2g} % of the least of any Gaussian noise", *notes)
+    return (
+        (f"total squared errors at loss 1: {', '.join(notes)}",)
+        if mechanism.source.law == "laplace" and notes
+        else notes
+    )
 
 
 def lists_tables(mechanism: Mechanism) -> bool:

@@ -22,7 +22,6 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints
 from holdfast.constraints import System
-from holdfast.mechanism.extended import Extended
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.noise import Independent
 from holdfast.randomness import Keys
@@ -63,27 +62,21 @@ class SharedNoise(Protocol):
 
 def shared_noise(mechanism: Mechanism, division: Division) -> SharedNoise:
     """Find how agents make the noise of a mechanism; refuse where its law depends on the data."""
-    known = type(mechanism) in (Mechanism, Extended)  # another kind may draw noise of its own
-    if not known or mechanism.moves or mechanism.query.grid is not None or mechanism.query.n != division.owner.size:
+    made, law = mechanism.source.law, mechanism.base.law
+    another = type(mechanism) is not Mechanism or (made is not None and law.integer)  # it may draw noise of its own
+    if another or mechanism.moves or mechanism.query.grid is not None or mechanism.query.n != division.owner.size:
         raise Refused(DEPENDS)
-    system = _system(mechanism)
+    system = mechanism.source.system
     if system is not None and (system.has_inequalities or system.branches):
         raise Refused(DEPENDS)
     if mechanism.query.tree is not None and not _adds_up(system):
         raise Refused(APART)
-    law = mechanism.base.law
     grove = _grove(mechanism, system, division)
     if law.integer:
         return Whole(mechanism, division) if grove is None else Integers(grove)
-    if grove is None or law.kind != "gaussian" or (isinstance(mechanism, Extended) and mechanism.law != "gaussian"):
+    if grove is None or law.kind != "gaussian" or made not in (None, "gaussian"):
         raise Refused(REAL)
     return Reals(grove)
-
-
-def _system(mechanism: Mechanism) -> System | None:
-    if isinstance(mechanism, Extended):
-        return mechanism.system
-    return None if mechanism.condition is None else mechanism.condition.system
 
 
 def _adds_up(system: System | None) -> bool:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from holdfast.constraints import System
 from holdfast.given.prices.unions import ONE_SIDE, union_price
-from holdfast.mechanism.extended import Extended
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy.invariants import moves_within, never_altered, open_frozen, stages
 
@@ -160,8 +159,6 @@ def _frozen(mechanism: Mechanism) -> dict[int | None, npt.NDArray[np.int64]]:
 
 def _system(mechanism: Mechanism) -> System | None:
     """What the statements speak of: what the noise was made for or conditioned on, or else moved onto."""
-    if isinstance(mechanism, Extended):
-        return mechanism.system
-    if mechanism.condition is not None:
-        return mechanism.condition.system
+    if mechanism.source.system is not None:
+        return mechanism.source.system
     return mechanism.moves[0].problem.system if mechanism.moves else None

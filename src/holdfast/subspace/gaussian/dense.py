@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,11 +10,12 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream
 from holdfast.subspace.geometry import Geometry
-from holdfast.subspace.law import SLACK, Evidence, normal_spread, times_one_record
+from holdfast.subspace.law import SLACK, normal_spread, shown, times_one_record
 
 #: How far, as a part of its length, a difference may lie from what the factor gives back.
 MISSED = 1e-9
@@ -40,7 +42,7 @@ class DenseGaussian:
         neighbours: Neighbours,
         axes: Floats,
         variances: Floats,
-        bound: float | None = None,
+        bound: float = -math.inf,
         notes: tuple[str, ...] = (),
         costs: Floats | None = None,
     ) -> DenseGaussian:
@@ -57,8 +59,8 @@ class DenseGaussian:
         factor = geometry.basis @ (axes * roots)
         weight = np.ones(len(factor)) if costs is None else costs
         error = float((weight @ factor**2).sum()) * float(square)
-        bounded = None if bound is None else bound * geometry.records**2
-        return cls(name, factor, square, neighbours, float(variances.min()), Evidence(error, bounded, notes))
+        evidence = shown(error, bound * geometry.records**2, notes)
+        return cls(name, factor, square, neighbours, float(variances.min()), evidence)
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw F g, (size, n)."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
-from holdfast.subspace.law import Evidence, normal_spread
+from holdfast.subspace.law import normal_spread, shown
 
 #: Entries of dense work arrays kept at once while variances are computed.
 CHUNK = 1 << 22
@@ -41,7 +42,7 @@ class ProjectedGaussian:
     @property
     def evidence(self) -> Evidence:
         """The error (n − n_c)Δ² (SDP Cor 15)."""
-        return Evidence(self.space.dimension * float(self.largest))
+        return shown(self.space.dimension * float(self.largest))
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw independent noise and project it."""

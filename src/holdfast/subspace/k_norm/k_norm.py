@@ -16,6 +16,7 @@ import numpy as np
 from scipy import linalg, special
 
 from holdfast.arrays import Floats
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
@@ -28,7 +29,7 @@ from holdfast.subspace.k_norm.groups import groups
 from holdfast.subspace.k_norm.parts import KNormParts, Part
 from holdfast.subspace.k_norm.relations import Relations
 from holdfast.subspace.k_norm.walk import Walk
-from holdfast.subspace.law import SLACK, Evidence, times_one_record
+from holdfast.subspace.law import SLACK, shown, times_one_record
 
 #: Entries of a vector count as equal in size within this.
 ALIKE = 1e-9
@@ -127,7 +128,7 @@ class KNorm:
     @property
     def evidence(self) -> Evidence:
         """The total squared error."""
-        return Evidence(float(self._variances.sum()) * float(self.largest) ** 2)
+        return shown(float(self._variances.sum()) * float(self.largest) ** 2)
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw the cells' noise and apply the map."""

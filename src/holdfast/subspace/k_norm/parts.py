@@ -14,10 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from holdfast.arrays import Floats
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
-from holdfast.subspace.law import SLACK, Evidence, times_one_record
+from holdfast.subspace.law import SLACK, shown, times_one_record
 
 
 class Part(Protocol):
@@ -82,7 +83,7 @@ class KNormParts:
         """The total squared error, what was found, and how near the draws come to the law."""
         notes = tuple(dict.fromkeys(part.note for part in self.parts if part.note))
         distance = sum(part.distance for part in self.parts)
-        return Evidence(float(self._variances.sum()) * float(self.largest) ** 2, notes=notes, distance=distance)
+        return shown(float(self._variances.sum()) * float(self.largest) ** 2, notes=notes, distance=distance)
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw every part and add up."""

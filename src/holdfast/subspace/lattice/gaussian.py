@@ -6,6 +6,7 @@ that share all exact figures; it is rounded once, and what is promised is comput
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +19,7 @@ from scipy import linalg
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace, System
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.invariants import NO_MOVE, possible, sharing, stages
@@ -28,7 +30,7 @@ from holdfast.subspace.gaussian.optimal import optimal
 from holdfast.subspace.geometry import NOTHING_OPEN, SOMETHING, Geometry, squares
 from holdfast.subspace.lattice.form import LatticeForm
 from holdfast.subspace.lattice.moves import listed_moves, only_pairs, open_lattice
-from holdfast.subspace.law import Evidence
+from holdfast.subspace.law import shown
 
 #: The most outputs, and the most directions that the equalities leave open, for which the law is made.
 MOST_OUTPUTS = 4_000
@@ -52,7 +54,7 @@ class LatticeGaussian:
     query: Query
     space: NullSpace
     costs: Floats | None = None
-    lower_bound: float | None = None
+    lower_bound: float = -math.inf
     notes: tuple[str, ...] = ()
     sigma2: Fraction = Fraction(1)
     kind: str = "gaussian"
@@ -80,7 +82,7 @@ class LatticeGaussian:
     def evidence(self) -> Evidence:
         """The total squared error of the continuous law at loss 1, which this law does not exceed, and its bound."""
         weights = np.ones(self.query.n) if self.costs is None else self.costs
-        return Evidence(float((weights @ self.unit.factor**2).sum()), self.lower_bound, self.notes)
+        return shown(float((weights @ self.unit.factor**2).sum()), self.lower_bound, self.notes)
 
     def refuse_slow(self) -> None:
         """Refuse noise that cannot be drawn in good time, before any data is touched."""
@@ -136,10 +138,10 @@ def _geometry(base: Additive, space: NullSpace, directions: Floats, moves: npt.N
 
 def _shape(
     geometry: Geometry, neighbours: Neighbours, law: str, costs: Floats | None
-) -> tuple[Floats, float | None, tuple[str, ...]]:
+) -> tuple[Floats, float, tuple[str, ...]]:
     """A factor of the covariance, the lower bound of its error at loss 1, and notes."""
     if law == "gaussian":
-        return geometry.basis, None, ()
+        return geometry.basis, -math.inf, ()
     made = correlated(geometry, neighbours) if law == "correlated" else optimal(geometry, neighbours, costs)
     return made.factor, made.evidence.lower_bound, made.evidence.notes
 

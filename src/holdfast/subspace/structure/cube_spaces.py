@@ -18,10 +18,11 @@ import numpy as np
 
 from holdfast.arrays import Floats
 from holdfast.constraints import ExactMargins, System
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
-from holdfast.subspace.law import Evidence, normal_spread, times_one_record
+from holdfast.subspace.law import normal_spread, shown, times_one_record
 from holdfast.subspace.optimum.ascent import MOST_ROUNDS, ascend
 
 Axes = tuple[int, ...]
@@ -232,9 +233,7 @@ def spherical(spaces: Spaces, neighbours: Neighbours) -> CubeGaussian:
     """Noise of variance 1 in every direction of N (SDP Cor 15)."""
     ones = tuple(Fraction(1) for _ in spaces.dimensions)
     largest = _largest(spaces.squares(neighbours.adds), ones) * neighbours.records**2
-    return CubeGaussian(
-        "extended Gaussian", spaces, ones, neighbours, Evidence(sum(spaces.dimensions) * float(largest))
-    )
+    return CubeGaussian("extended Gaussian", spaces, ones, neighbours, shown(sum(spaces.dimensions) * float(largest)))
 
 
 def optimal(spaces: Spaces, neighbours: Neighbours, costs: Floats) -> CubeGaussian:
@@ -256,7 +255,7 @@ def optimal(spaces: Spaces, neighbours: Neighbours, costs: Floats) -> CubeGaussi
     records = neighbours.records**2
     bound = float(np.sqrt(costs * found).sum()) ** 2 * records
     error = float(costs @ np.sqrt(found / costs)) * float(_largest(squares, c)) * records
-    return CubeGaussian("optimal Gaussian", spaces, c, neighbours, Evidence(error, bound))
+    return CubeGaussian("optimal Gaussian", spaces, c, neighbours, shown(error, bound))
 
 
 def _largest(squares: list[list[Fraction]], c: tuple[Fraction, ...]) -> Fraction:

@@ -10,7 +10,7 @@ from holdfast.arrays import Floats
 from holdfast.queries import Neighbours, Query
 from holdfast.subspace.extended_laplace import FrameLaplace
 from holdfast.subspace.k_norm.k_norm import Cells, KNorm
-from holdfast.subspace.law import Evidence
+from holdfast.subspace.law import shown
 from holdfast.subspace.structure.cube_spaces import CubeSpaces
 from holdfast.subspace.structure.tree_space import TreeSpace
 
@@ -52,7 +52,7 @@ def paths(query: Query, neighbours: Neighbours, tree: TreeSpace) -> FrameLaplace
         variances,
         lambda weights: 2 * float((centred((columns.T @ weights)[None]) ** 2).sum()),
         neighbours,
-        Evidence(float(variances.sum()) * largest**2),
+        shown(float(variances.sum()) * largest**2),
     )
 
 

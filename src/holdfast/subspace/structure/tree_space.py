@@ -20,11 +20,12 @@ import numpy.typing as npt
 from holdfast.arrays import Floats, Ints
 from holdfast.constraints import System
 from holdfast.domains.breadth_first import breadth_first
+from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.queries.weights import Weights
 from holdfast.randomness import Stream
-from holdfast.subspace.law import SLACK, Evidence, normal_spread
+from holdfast.subspace.law import SLACK, normal_spread, shown
 from holdfast.trees import Forest
 
 #: Normal numbers that are drawn at once.
@@ -196,7 +197,7 @@ class TreeGaussian:
     @property
     def evidence(self) -> Evidence:
         """The error (n − n_c)Δ² (SDP Cor 15)."""
-        return Evidence(self.space.dimension * float(self.largest))
+        return shown(self.space.dimension * float(self.largest))
 
     def draw(self, size: int, stream: Stream) -> Floats:
         """Draw whole hierarchies, some at a time."""

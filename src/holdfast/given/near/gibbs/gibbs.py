@@ -16,10 +16,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arrays import Floats
-from holdfast.given.evidence import LEAST_TAU, Evidence
+from holdfast.evidence import Evidence
 from holdfast.given.near.gibbs.cholesky import Pattern, pattern_of
 from holdfast.given.near.gibbs.steps import WORDS, advance, advance_coupled
 from holdfast.given.problem import Problem, Truth
+from holdfast.given.tau import LEAST_TAU
 from holdfast.noise.convergence import RunLength, run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded

@@ -21,11 +21,12 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.constraints.system.crossed import crossed_table
-from holdfast.given.evidence import NEAR_WORDS, Evidence, refuse_rounding
+from holdfast.evidence import Evidence
 from holdfast.given.giving_up import first_kept, last_tries
 from holdfast.given.near.in_turn.offers import SEED, Layout, MixtureChain, Rejection
 from holdfast.given.near.public_tables import roomy_table
 from holdfast.given.problem import Problem, Truth
+from holdfast.given.tau import NEAR_WORDS, refuse_rounding
 from holdfast.noise.convergence import advanced, meeting_times, needed_steps, run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded

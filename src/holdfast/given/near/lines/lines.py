@@ -20,12 +20,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arrays import Floats
+from holdfast.evidence import Evidence
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
-from holdfast.given.evidence import LEAST_TAU, Evidence
 from holdfast.given.near.lines.polytope import Polytope
 from holdfast.given.near.lines.steps import Lines, advance, advance_coupled
 from holdfast.given.problem import Problem, Truth
+from holdfast.given.tau import LEAST_TAU
 from holdfast.noise.convergence import worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints
-from holdfast.given.evidence import Evidence
+from holdfast.evidence import Evidence
 from holdfast.given.near.listed.search import Search, cell_shares, log_most, needed_radius, room
 from holdfast.given.near.listed.steps import Short
 from holdfast.given.problem import Problem, Truth

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints, Words, compiled
 from holdfast.constraints.system.crossed import crossed_table
-from holdfast.given.evidence import Evidence
+from holdfast.evidence import Evidence
 from holdfast.given.near.two_way.rows_in_turn import TAIL, Table, Windows, largest, prepared, propose
 from holdfast.given.near.two_way.share import log_least_share, missing_share
 from holdfast.given.problem import Problem, Truth

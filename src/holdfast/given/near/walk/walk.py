@@ -21,7 +21,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.crossed import crossed_table
-from holdfast.given.evidence import NEAR_WORDS, Evidence, refuse_rounding
+from holdfast.evidence import Evidence
 from holdfast.given.near.public_tables import public_tables
 from holdfast.given.near.two_way.rows_in_turn import TAIL, Table, Windows, widest_window
 from holdfast.given.near.two_way.typical import Typical, rounded, typical
@@ -30,6 +30,7 @@ from holdfast.given.near.walk.rows import FAR as FREE
 from holdfast.given.near.walk.rows import RowChain, tightened, tilted
 from holdfast.given.near.walk.steps import CUT, FAR, Moves, walk, walk_coupled
 from holdfast.given.problem import Problem, Truth
+from holdfast.given.tau import NEAR_WORDS, refuse_rounding
 from holdfast.noise.convergence import PILOTS, advanced, worst_run_length
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded

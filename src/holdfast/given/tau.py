@@ -1,13 +1,13 @@
-"""How near the draws of a way come to the law that was asked for, when they do not have that very law."""
+"""How near draws must come to the law that was asked for, when they do not have that very law, and what that costs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from holdfast.arguments import Refused
+from holdfast.evidence import Evidence
 
 #: The total variation within which a way that is not exact must draw, for all outputs together, unless less is needed.
 TAU = 1e-6
@@ -20,15 +20,6 @@ NEAR_WORDS = (
 LEAST_TAU, LARGEST_TAU = 1e-15, 1e-3
 #: The δ that the distance may cost where none was asked for.
 PRICE = Fraction(1, 10**5)
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The total variation between what is drawn and the law, whether that is proved, and a sentence that says why."""
-
-    distance: float
-    proved: bool
-    words: str
 
 
 def distance_of(evidence: Iterable[Evidence]) -> Fraction:
