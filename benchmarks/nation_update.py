@@ -83,7 +83,7 @@ def timed(call, *arguments):
 
 def proved(tree, noisy, table, weights):
     """Run the tests' proof of optimality; it raises where a table is not the nearest one."""
-    path = Path(__file__).resolve().parent.parent / "tests" / "optimality.py"
+    path = Path(__file__).resolve().parent.parent / "tests" / "support" / "optimality.py"
     spec = importlib.util.spec_from_file_location("optimality", path)
     optimality = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(optimality)

@@ -175,8 +175,8 @@ def random_workloads(quick: bool) -> bool:
             spherical = hf.extend(query, constraint, law="gaussian", neighbours=kind, rho=0.5).evidence.objective
             met = met and found.relative_gap < BAR and found.objective <= spherical
             print(
-                f"random workload {n} × {4 * n}, {kind}: gap {found.relative_gap:.1e} in {seconds:.1f} s ({cpu:.1f} s of "
-                f"one core); extended {spherical / found.lower_bound:.3f}",
+                f"random workload {n} × {4 * n}, {kind}: gap {found.relative_gap:.1e} in {seconds:.1f} s "
+                f"({cpu:.1f} s of one core); extended {spherical / found.lower_bound:.3f}",
                 flush=True,
             )
     return met

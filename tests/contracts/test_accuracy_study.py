@@ -26,6 +26,7 @@ def case(accuracy):
     return sys.modules["accuracy_data"].made_up()
 
 
+@pytest.mark.slow
 def test_every_method_is_certified_alike_and_keeps_what_must_hold(accuracy, case):
     tree = case.tree
     for noise in sys.modules["accuracy_methods"].NOISES:

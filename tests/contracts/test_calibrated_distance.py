@@ -102,6 +102,7 @@ def test_exact_draws_need_no_distance():
     assert (statement.delta, statement.status) == (0.0, "proved")
 
 
+@pytest.mark.slow
 def test_shorter_distances_are_walked_longer():
     steps = []
     for tau in (1e-3, 1e-8):

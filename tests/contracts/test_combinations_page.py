@@ -1,30 +1,25 @@
 """The generated page of combinations: every cell builds, and the page in the repository is up to date."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
 import holdfast as hf
 from holdfast import given, onto
-
-ROOT = Path(__file__).resolve().parents[2]
+from scripts import program
 
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("combinations", ROOT / "script" / "combinations.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["combinations"] = module
-    spec.loader.exec_module(module)
-    return module
+    return program("script/combinations.py")
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_library_does(generator):
     assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "run script/combinations.py"
 
 
+@pytest.mark.slow
 def test_every_cell_is_drawn_or_refused_with_a_sentence(generator):
     cells = list(generator.cells())
     assert len(cells) == 4 + 21 * 8
@@ -55,6 +50,7 @@ def test_every_way_is_listed(room):
     assert files | plans == {room.name_of(way) for way in room.ways()}
 
 
+@pytest.mark.slow
 def test_every_way_is_used_by_some_cell(generator):
     used = {name for cell in generator.cells() if cell.drawn for name in cell.way.split(", ")}
     listed = {way for room in (given, onto) for way in map(room.name_of, room.ways())}

@@ -24,6 +24,7 @@ def test_laplace_noise_on_a_crossed_table_is_estimated_and_pays_for_its_distance
     assert (mechanism.standard_error() > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [hf.laplace, hf.gaussian])
 def test_bounded_crossed_tables_are_drawn_and_nothing_is_told_about_chains(make):
     budget = {"epsilon": 1} if make is hf.laplace else {"rho": 0.5}
@@ -69,6 +70,7 @@ def test_draws_of_one_seed_are_the_same_again():
         assert np.array_equal(first, again)
 
 
+@pytest.mark.slow
 def test_orders_of_many_cells_are_drawn_along_lines_and_of_few_by_rejection():
     few = hf.gaussian(hf.histogram(4), rho=0.5, integer=False).given(hf.ordered(range(4)))
     assert few.method == "rejection"

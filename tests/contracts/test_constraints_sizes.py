@@ -28,6 +28,7 @@ def large_tree(n: int = 100_000) -> Hierarchy:
     return Hierarchy.from_parents(np.concatenate([[-1], np.minimum(above, np.arange(n - 1))]))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_tree_of_a_hundred_thousand_nodes() -> None:
     tree = large_tree()

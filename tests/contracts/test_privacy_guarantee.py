@@ -66,6 +66,7 @@ def test_frozen_hashable_and_without_repetition():
         one.epsilon = 0.0  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     numbers | st.just(math.inf),

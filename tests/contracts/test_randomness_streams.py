@@ -45,6 +45,7 @@ def groups(output: list[str]) -> list[tuple[str, ...]]:
     return [tuple(part.split()) for part in " ".join(output).split("|") if part.split()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [[], [1], [5000], [10, 7]])
 def test_a_secure_stream_never_repeats_in_forked_children(before):
     found = groups(run(FORKS.format(stream="secure()", before=before)))
@@ -53,6 +54,7 @@ def test_a_secure_stream_never_repeats_in_forked_children(before):
     assert len(set(words)) == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [[], [1], [1021], [5000], [10, 7], [3, 2000, 5, 0, 4000]])
 def test_a_seeded_stream_goes_on_alike_in_forked_children(before):
     found = groups(run(FORKS.format(stream="seeded(9)", before=before)))

@@ -1,23 +1,18 @@
 """Every reason of a statement names a result that a page of docs/theory has, and the page of reasons lists it."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
 import holdfast as hf
+from scripts import program
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("reasons", ROOT / "script" / "reasons.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["reasons"] = module
-    spec.loader.exec_module(module)
-    return module
+    return program("script/reasons.py")
 
 
 def test_the_page_lists_every_reason(generator):

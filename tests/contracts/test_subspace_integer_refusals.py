@@ -60,6 +60,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_refusals(case):
     call, words = CASES[case]

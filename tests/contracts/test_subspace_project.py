@@ -79,6 +79,7 @@ def test_answers_of_another_shape_are_refused():
         hf.project(lambda truth: truth[:2], CELLS, TOTAL, guarantee=claim()).release(TRUTH)
 
 
+@pytest.mark.slow
 def test_the_same_answer_and_figures_give_the_same_bits_whatever_the_truth():
     generator = np.random.default_rng(5)
     thirds = hf.invariant([[1, 1, 1, 0], [0, 0, 1, 1]])

@@ -39,6 +39,7 @@ def random_case(seed):
     return parents, rng.choice([0.75, 1.0, 2.5], n), low, high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("seed", range(6))
 def test_balls_and_doubles_draw_the_same_tables(kind, seed):
@@ -158,6 +159,7 @@ def test_enormous_bounds_do_not_overflow():
     assert draws[:, 0].min() < 0
 
 
+@pytest.mark.slow
 def test_deep_chains_are_drawn():
     parents = np.array([-1, *range(1_000)])
     draws = sampler(parents, "laplace", 2_500.0).draw(3, hf.seeded(11))

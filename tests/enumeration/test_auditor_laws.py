@@ -65,6 +65,7 @@ def law(mechanism, truth):
     return {output: weight / total for output, weight in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mechanisms())
 def test_listed_laws_bound_the_loss_from_below_and_closely(name):
     mechanism = mechanisms()[name]

@@ -55,6 +55,7 @@ def test_reach_leaves_at_most_the_tail(tail):
     assert p[abs(u) > reach].sum() / p.sum() <= tail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("difference", [(1,), (0, 2), (1, 1), (3, -1, 1)])
 def test_laplace_loss_is_exactly_the_weighted_distance(difference):
     scales = [F(3, 2), F(4), F(1)][: len(difference)]

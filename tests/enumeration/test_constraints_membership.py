@@ -65,6 +65,7 @@ CATALOGUE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_system_holds_exactly_where_the_constraint_read_word_by_word_does(name: str) -> None:
     constraint, law = CATALOGUE[name]

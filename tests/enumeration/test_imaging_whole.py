@@ -20,6 +20,7 @@ def listed(case, reach):
     return points[case.holds(points)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_whole_point_is_nearer(kind, norm):

@@ -62,6 +62,7 @@ def endless(low, high):
     return np.where(low <= -LARGEST, -np.inf, low), np.where(high >= LARGEST, np.inf, high)
 
 
+@pytest.mark.slow
 def test_the_fit_is_the_best_of_all_active_sets():
     bitten = 0
     for k, noisy, low, high, spreads, total in instances(300, 1):

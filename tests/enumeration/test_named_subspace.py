@@ -42,6 +42,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "kept", "V"), CASES)
 @pytest.mark.parametrize("scales", [[1, 1, 1], [1, 2, 3]])
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])

@@ -71,6 +71,7 @@ def small_problem(rng):
     return parents, noisy, spreads, low, high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whole_tables_are_the_best_of_all_tables(seed):
     rng = np.random.default_rng(seed)

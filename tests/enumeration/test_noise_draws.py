@@ -97,6 +97,7 @@ def disagreements(comparison: Comparison, cumulative: list[Decimal]) -> int:
 CASES = [("laplace", x) for x in LAPLACE] + [("gaussian", x) for x in GAUSSIAN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parameter"), CASES)
 def test_every_first_word_decides_what_the_law_says(kind, parameter):
     cumulative = oracle(kind, parameter)
@@ -104,6 +105,7 @@ def test_every_first_word_decides_what_the_law_says(kind, parameter):
         assert disagreements(comparison_of(kind, parameter, bits), cumulative) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parameter"), [("laplace", Fraction(3)), ("gaussian", Fraction(9))])
 def test_wrong_samplers_are_caught(kind, parameter):
     truth = oracle(kind, parameter)
@@ -125,6 +127,7 @@ def test_wrong_samplers_are_caught(kind, parameter):
     assert disagreements(dropped, truth) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parameter"), CASES[1:4] + CASES[7:10])
 def test_more_digits_close_in_on_the_law(kind, parameter):
     """The mass decided for each symbol after 9 digits brackets its probability within two intervals."""
@@ -139,6 +142,7 @@ def test_more_digits_close_in_on_the_law(kind, parameter):
         assert probability <= mass + Decimal(2) / 2**bits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parameter"), CASES)
 def test_an_undecided_word_is_decided_by_what_follows(kind, parameter):
     """All-zero digits after an undecided word lead to the lowest of its symbols, all-one digits to more."""
@@ -154,6 +158,7 @@ def test_an_undecided_word_is_decided_by_what_follows(kind, parameter):
     assert seen > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameter", [Fraction(1, 3), Fraction(3), Fraction(100)])
 def test_full_words_are_located_by_exact_thresholds(parameter):
     """64-bit words at, just below and just above each threshold."""

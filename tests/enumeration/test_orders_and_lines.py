@@ -135,7 +135,7 @@ def test_orders_never_lose_more_than_they_say(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(8))
 def test_orders_never_lose_more_than_they_say_in_many_cases(block):
-    for seed in range(100 + 30 * block, 130 + 30 * block):
+    for seed in range(100 + 15 * block, 115 + 15 * block):
         check_order(seed)
 
 
@@ -309,6 +309,7 @@ MARGINS = hf.margins((2, 2), keep=[(0,), (1,)])
 PARENT = hf.Hierarchy.from_parents([-1, 0, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "constraint", "scale", "kind", "least", "most"),
     [

@@ -46,6 +46,7 @@ def composed(parts, kind):
     return hf.compose(mechanisms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
 def test_no_change_that_keeps_all_figures_shows_more_than_is_promised(kind):
     """Pairs of mechanisms on four cells with figures of their own: records are counted right, losses not too small."""

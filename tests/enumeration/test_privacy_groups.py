@@ -58,6 +58,7 @@ def test_a_cell_that_no_single_record_changes_may_change_with_others():
         for_records(statement, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
 def test_groups_of_records_are_never_promised_too_much(kind):
     """Random equalities and scales; some allow statements about more records, and these cover every change."""

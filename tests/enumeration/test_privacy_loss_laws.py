@@ -55,6 +55,7 @@ def some_parts(seed: int) -> list[Guarantee]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_sums_are_never_below_the_truth_and_near(seed):
     parts = some_parts(seed)
@@ -133,6 +134,7 @@ def test_concentrated_statements_beside_pure_ones():
     assert 0.5 * bound <= found <= bound * 1.03
 
 
+@pytest.mark.slow
 def test_integer_gaussian_noise_beside_pure_statements():
     first = hf.gaussian(hf.histogram(2), scale=1.5).guarantee
     second = hf.gaussian(hf.histogram(2), scale=F(7, 4)).guarantee

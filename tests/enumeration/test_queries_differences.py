@@ -13,6 +13,7 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, counts, histogram, margins, workload
+from holdfast.queries.moves.sumsets import few_differences
 
 RELATIONS = [Neighbours(kind, k) for kind in ("add-remove", "replace-one") for k in (1, 2)]
 
@@ -93,6 +94,7 @@ def random_groups(rng, query):
     return rng.integers(0, 4, query.n), values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tree", "histogram", "margins", "whole workload", "real workload"])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_largest_change_and_kinds_match_the_listed_set(kind, relation):
@@ -117,6 +119,7 @@ def test_largest_change_and_kinds_match_the_listed_set(kind, relation):
             assert not any(dominated(a, b) for a, b in itertools.permutations(kinds, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tree", "histogram", "margins", "whole workload", "real workload"])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_sensitivity_is_the_smallest_double_not_below(kind, relation):
@@ -148,6 +151,8 @@ def test_differences_lists_the_set_once_each(kind, relation):
         listed = [tuple(int(x) for x in row) for row in rows]
         assert len(set(listed)) == len(listed)
         assert set(listed) == difference_set(query, relation)
+        assert np.array_equal(few_differences(query.columns, relation, len(rows)), rows)
+        assert not len(rows) or few_differences(query.columns, relation, len(rows) - 1) is None
 
 
 @pytest.mark.parametrize("kind", ["tree", "histogram", "margins", "whole workload", "quarter workload"])

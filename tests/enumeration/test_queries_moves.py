@@ -76,6 +76,7 @@ def dominated(small, large):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tree", "histogram", "signed", "margins", "workload"])
 @pytest.mark.parametrize("asked", [Neighbours(k, r) for k in ("add-remove", "replace-one") for r in (1, 2)], ids=str)
 def test_moves_match_the_listed_sums(kind, asked):

@@ -72,6 +72,7 @@ def agrees(together, column, matrix, most):
             assert said <= sum(v for s, v in listed.items() if s <= k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("kind", ["replace-one", "add-remove"])
 def test_random_rows_on_a_histogram(seed, kind):

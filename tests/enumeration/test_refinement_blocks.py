@@ -50,6 +50,7 @@ def in_blocks(rng):
     return A[np.ix_(order, order)], rng.integers(-1, 3, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize("seed", range(12))
 def test_blocks_add_up_to_the_largest_over_all_subsets(law, seed):

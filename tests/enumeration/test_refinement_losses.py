@@ -33,6 +33,7 @@ def random_case(seed):
     return refinement, rng.integers(-1, 3, size=n), rng.integers(1, 4, size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(14))
 def test_the_loss_is_the_largest_over_all_subsets_that_can_coincide(seed):
     refinement, difference, scales = random_case(seed)

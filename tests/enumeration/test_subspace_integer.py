@@ -21,6 +21,7 @@ def weights(mechanism, change, reach=REACH):
     return -near_form(mechanism, points - change) / 2, there, logsumexp(there)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["optimal", "correlated"])
 @pytest.mark.parametrize("case", CASES)
 def test_rho_is_the_largest_form_over_all_moves_that_share_the_figures(case, law):

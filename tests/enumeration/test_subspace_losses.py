@@ -13,6 +13,7 @@ from subspaces import CASES, GAUSSIAN, KINDS, budget, covariance, differences, g
 EVERY = list(itertools.product(CASES, KINDS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), EVERY)
 def test_mu_is_the_largest_over_the_whole_difference_set(case, kind):
     query, constraint = CASES[case]
@@ -36,6 +37,7 @@ def test_scope_is_all_exactly_where_no_neighbour_changes_an_exact_figure(case, k
     assert ("subspace" in scopes) == (not inside)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), EVERY)
 def test_moves_that_share_the_exact_figures_cost_no_more_than_is_said(case, kind):
     """One or two records of either relation, every sum listed: those in N are the moves of the statement."""
@@ -53,6 +55,7 @@ def test_moves_that_share_the_exact_figures_cost_no_more_than_is_said(case, kind
             assert statement.mu >= np.sqrt(largest_square(sigma, kept)) * (1 - 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), EVERY)
 def test_laplace_noise_costs_what_is_said(case, kind):
     """min{Σ|t|/λ : F t = Π_N d} by a linear program for every difference, F read off the map of the law."""
@@ -74,6 +77,7 @@ def test_laplace_noise_costs_what_is_said(case, kind):
     assert mechanism.guarantee.epsilon == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), EVERY)
 def test_the_density_of_k_norm_noise_falls_with_the_gauge(case, kind):
     """The gauge of each draw, by a linear program, is what the draw's cells say, so the density is exp(−ε‖u‖_K).

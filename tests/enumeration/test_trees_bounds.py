@@ -280,6 +280,7 @@ def test_prices_are_rounded_up_by_one_double_at_most():
         assert printed == pytest.approx(value, rel=4e-16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("case", ["lower", "boxes", "exact", "free", "continuous"])
 def test_calibrated_meets_totals_from_below(case, relation):

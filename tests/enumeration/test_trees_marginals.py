@@ -67,6 +67,7 @@ def enumerated(name, kind, reach=22):
     return nodes, chances / chances.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", CASES)
 def test_laws_are_those_of_enumeration(name, kind):

@@ -88,6 +88,7 @@ def near(relation, one, other):
     return 0 < come + go <= relation.records if relation.adds else come == go and 0 < come <= relation.records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [1, 2])
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", UNIONS)
@@ -217,6 +218,7 @@ def test_randomized_response_refutes_part_2_of_theorem_12():
         assert one == pytest.approx(0.9 if truth == 1 else 0.1, rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNIONS)
 def test_the_union_is_the_mixture_of_its_sides_with_these_weights(name):
     """TV Thm 12, part 1, in exact fractions; the weights come from the library, the laws from the oracle."""

@@ -81,6 +81,7 @@ def test_a_cube_far_too_large_to_list_is_answered_in_closed_form():
     assert asked.consistency().shape == (2, asked.n)
 
 
+@pytest.mark.slow
 def test_a_million_leaves():
     leaves = 1_000_000
     inner = [[-1], np.zeros(50, int), 1 + np.arange(1000) // 20]

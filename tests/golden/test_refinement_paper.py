@@ -48,6 +48,7 @@ def test_grades_lose_five_thirds_epsilon():
     assert hf.refinement_loss(refinement.A, ONE_MORE_A, 3).exact == Fraction(5, 3)
 
 
+@pytest.mark.slow
 def test_printed_theorem_gives_a_range_around_the_loss_of_the_grades():
     refinement = hf.LinearRefinement.best(GRADES)
     rng = np.random.default_rng(7)

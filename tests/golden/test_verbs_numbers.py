@@ -39,6 +39,7 @@ def test_projected_laplace_variance(n):
     assert noise.var(axis=0) == pytest.approx([18 * (1 - 1 / n)] * n, rel=6 * np.sqrt(5 / 100_000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(2)])
 @pytest.mark.parametrize("n", [2, 3])
 def test_integer_conditioned_variance_is_the_oracles(n, scale):
@@ -65,6 +66,7 @@ def test_spherical_gaussian_given_and_onto_have_one_law():
     assert np.abs(plain - weighted).max() > 0.1
 
 
+@pytest.mark.slow
 def test_error_of_projected_gaussian_noise():
     """SDP Cor 14: total squared error (n − n_c)σ². SDP §5.2: √((6720−740)/6720) = 0.943, its square 0.890."""
     shape = (14, 24, 20)

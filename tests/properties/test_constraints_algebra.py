@@ -6,6 +6,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def both(left: Constraint, right: Constraint) -> Constraint | None:
         return None
 
 
+@pytest.mark.slow
 @REPEATABLE
 @given(atoms(), atoms(), atoms())
 def test_and_is_intersection_associative_and_commutative(a: Constraint, b: Constraint, c: Constraint) -> None:
@@ -85,6 +87,7 @@ def test_or_is_a_union_of_sets_that_do_not_meet(a: Constraint, b: Constraint) ->
     assert union.disjoint(integer=True)
 
 
+@pytest.mark.slow
 @REPEATABLE
 @given(atoms(), atoms())
 def test_violation_and_membership_agree(a: Constraint, b: Constraint) -> None:
@@ -98,6 +101,7 @@ def test_violation_and_membership_agree(a: Constraint, b: Constraint) -> None:
         assert not members(c).any()
 
 
+@pytest.mark.slow
 @REPEATABLE
 @given(row, numbers, st.integers(1, 6))
 def test_a_row_may_be_scaled_and_written_in_any_kind_of_number(a: list[int], b: Fraction, factor: int) -> None:

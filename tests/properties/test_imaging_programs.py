@@ -19,6 +19,7 @@ def cases(kind, count=4, **words):
     return [programs.made(kind, np.random.default_rng([sum(map(ord, kind)), seed]), **words) for seed in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @pytest.mark.parametrize("kind", programs.KINDS)
 def test_images_are_as_near_as_those_of_cvxpy(kind, norm):
@@ -35,6 +36,7 @@ def test_images_are_as_near_as_those_of_cvxpy(kind, norm):
             assert moved.method == WAYS[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @pytest.mark.parametrize("kind", programs.KINDS)
 def test_images_stay_where_they_are(kind, norm):
@@ -98,6 +100,7 @@ def _sums(cube):
     return np.concatenate([cube.sum(axis=2).ravel(), cube.sum(axis=1).ravel()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in programs.KINDS if kind != "order"])
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_released_doubles_satisfy_everything_exactly(kind, norm):
@@ -151,6 +154,7 @@ def test_the_checker_rejects_a_wrong_point():
     assert worse > least * 1.01
 
 
+@pytest.mark.slow
 def test_long_orders_take_linear_time_and_few_blocks():
     """A million values in order, and the same in reverse order: one block at their mean."""
     n = 200_000

@@ -26,6 +26,7 @@ def sums(parents, values):
     return total
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), parents=forests(), combined=st.booleans())
 def test_whole_tables_add_up_within_bounds_and_keep_exact_nodes(data, parents, combined):

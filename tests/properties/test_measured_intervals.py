@@ -39,6 +39,7 @@ def test_limits_of_whole_errors_cover_at_their_level():
     assert all(inside[reach] >= 1 - 2 * TAIL for reach in np.maximum(upper, -lower).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chains", "keep"), [(100, 0.9), (1, 0.9), (100, 0.0)])
 def test_states_of_chains_count_for_less_than_independent_draws(chains, keep):
     rng = np.random.default_rng(6)

@@ -1,4 +1,4 @@
-"""The nearest table on hierarchies of every kind and size: each answer comes with a proof (tests/optimality.py)."""
+"""The nearest table on hierarchies of every kind and size: each answer comes with a proof (support/optimality.py)."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -217,6 +217,7 @@ def large_case(name, rng):
     return parents, truth, noisy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dense", "sparse", "all zero", "enormous leaf", "one parent"])
 def test_large_hierarchies_are_proved_as_well(name):
     rng = np.random.default_rng(11)

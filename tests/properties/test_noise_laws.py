@@ -66,6 +66,7 @@ def close(found: float, true: Decimal, places: float) -> bool:
     return abs(Decimal(found) - true) <= Decimal(places * math.ulp(float(true)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", EXAMPLES, ids=str)
 def test_variance_probabilities_and_distribution_agree_with_plain_summation(law):
     with localcontext(prec=60):

@@ -210,6 +210,7 @@ def whole_curve(parts: list[Guarantee]) -> RenyiCurve:
     return total
 
 
+@pytest.mark.slow
 @quick
 @given(st.lists(STATED, min_size=2, max_size=4), st.floats(1e-12, 0.1), st.floats(0.1, 5))
 def test_a_few_orders_chosen_in_doubles_are_as_good_as_all(numbers, delta, epsilon):

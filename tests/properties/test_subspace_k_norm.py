@@ -78,6 +78,7 @@ def test_squares_and_octahedra_by_hand():
     assert (cube.guarantee.epsilon, cube.guarantee.scope, cube.guarantee.status) == (2.0, "all", "proved")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["weighted total", "workload", "one margin of cells", "exact root", "exact leaf"])
 def test_no_difference_changes_the_log_density_by_more_than_said(case, kind):
@@ -231,6 +232,7 @@ def test_every_point_has_one_description_in_blocks(sizes):
         assert sum(tuple(np.concatenate(shape).tolist()) in listed_cases for shape in shapes) == 1
 
 
+@pytest.mark.slow
 def test_a_hierarchy_with_an_exact_level():
     sizes = [9, 14, 1, 11, 11, 5]
     tree = hf.Hierarchy.from_parents([-1, *[0] * 6, *np.repeat(np.arange(1, 7), sizes)])

@@ -31,6 +31,7 @@ def errors(query, constraint, kind):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), list(itertools.product(CASES, KINDS)))
 def test_the_optimum_is_never_above_the_others(case, kind):
     found = errors(*CASES[case], kind)
@@ -254,6 +255,7 @@ def test_second_moments_of_k_norm_noise_by_numerical_integration():
     assert covariance(mechanism) == pytest.approx(moments, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_a_search_over_bases_is_never_worse_than_projection():
     for (query, constraint), kind in itertools.product(CASES.values(), KINDS):
         mechanism = hf.extend(query, constraint, law="laplace", epsilon=1, neighbours=kind)

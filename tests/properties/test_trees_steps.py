@@ -103,6 +103,7 @@ def test_long_recursions_err_more_and_say_so(scale, side):
     assert 3e-16 * mean < error < 3e-15 * mean
 
 
+@pytest.mark.slow
 @FEW
 @given(messages(), messages(), st.integers(5, 40), st.data())
 def test_adding_a_piece_errs_within_its_bound(one, other, extra, data):

@@ -58,6 +58,7 @@ def test_the_page_about_the_certificate_names_every_key():
             assert f"`{name}`" in page or f'"{name}"' in page, f"{part}.{name}"
 
 
+@pytest.mark.slow
 def test_the_fields_of_the_registry_are_filled_in(tmp_path):
     job = released.job(tmp_path, "hierarchy")
     deployment = certified(release(job))["deployment"]

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +13,7 @@ from typer.testing import CliRunner
 from holdfast.cli.command import app
 from holdfast.release import run
 from jobs import ZONES
+from scripts import program
 
 SPEC = """\
 title: Trips
@@ -60,12 +60,13 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
         assert "trips" in shown.stdout
 
 
-@pytest.mark.parametrize("name", ["city", "contingency", "state", "crossed", "shifts"])
+@pytest.mark.parametrize(
+    "name",
+    ["state", "shifts", *(pytest.param(name, marks=pytest.mark.slow) for name in ("city", "contingency", "crossed"))],
+)
 def test_the_examples_can_be_released(tmp_path, name):
     examples = Path(__file__).parents[2] / "examples"
-    found = spec_from_file_location("make_data", examples / "make_data.py")
-    maker = module_from_spec(found)
-    found.loader.exec_module(maker)
+    maker = program("examples/make_data.py")
     for file in {"spec.yaml", "zones.csv", "counties.csv"} & {path.name for path in (examples / name).iterdir()}:
         shutil.copy(examples / name / file, tmp_path)
     maker.MAKERS[name](tmp_path)
@@ -184,6 +185,7 @@ def test_nothing_heavy_is_loaded_for_help():
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_colours(folder):
     command = [sys.executable, "-m", "holdfast.cli", "explain", "spec.yaml"]
     found = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -76,6 +76,7 @@ def keys(number: int = 0) -> Keys:
 # --- noise ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_agents_make_bit_for_bit_what_one_machine_makes_and_it_obeys_what_must_hold(name):
     mechanism, parts = MECHANISMS[name]
@@ -486,6 +487,7 @@ def test_release_sends_to_the_agents(job):
         could_release(job)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # seven processes, each of which loads the library
 def test_the_example_survives_a_crash(tmp_path):
     script = Path(__file__).parents[2] / "examples" / "distributed" / "run.py"

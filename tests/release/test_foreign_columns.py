@@ -86,6 +86,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exact", "columns"), CASES)
 def test_what_other_tables_determine_is_what_the_list_of_all_tables_says(tmp_path, exact, columns):
     """One job: every exact margin in a table of its own, and one table with noise alone."""
@@ -147,6 +148,7 @@ def test_sums_of_earlier_figures_are_refused_unless_accepted(tmp_path):
     assert verify(folder).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("exact", "table", "determines"),
     [

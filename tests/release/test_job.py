@@ -19,6 +19,7 @@ EVERYTHING = "hold: [consistent, nonnegative]"
 METHODS = ["given", "onto", "given-then-onto", "topdown", "bluedown", "auto"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "privacy"),
     [(method, privacy) for method in METHODS for privacy in ("epsilon: 0.7", "rho: 0.3")]
@@ -79,6 +80,7 @@ TWO = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "privacy", ["epsilon: 1", "rho: 0.5", "epsilon: 1, delta: 1e-6", "epsilon: 1, delta: 1e-6, noise: laplace"]
 )
@@ -167,6 +169,7 @@ def test_a_job_without_a_statement_is_refused(tmp_path):
         job(tmp_path, cube(privacy="rho: 1", rest="hold: [nonnegative, {exact: [sex]}]\nmethod: given"))
 
 
+@pytest.mark.slow
 def test_markov_chains_are_only_estimates(tmp_path):
     made = job(tmp_path, tree(privacy="epsilon: 1, delta: 1e-3", rest=f"{EVERYTHING}\nmethod: metropolis"))
     assert made.guarantee.status == "estimated"
@@ -279,6 +282,7 @@ def test_another_name_for_a_column_that_no_table_has_is_refused(tmp_path):
     assert caught.value.key == "data.columns.zon"
 
 
+@pytest.mark.slow
 def test_refused_methods_name_the_remedy_as_a_spec_does(tmp_path):
     made = job(tmp_path, cube(privacy="rho: 1", table="guess: 3", rest="hold: [nonnegative, {exact: [sex, age]}]"))
     refused = [each.refused for each in made.tables[0].comparison if each.refused]

@@ -10,17 +10,17 @@ import pytest
 
 pytestmark = pytest.mark.timeout(600)  # a hundred processes take their time on a busy machine
 
-HERE = Path(__file__).parent
+SHARED = Path(__file__).parents[1] / "support"
 #: Points along the lines that run, and in time.
 KILLS, INTERRUPTS = (50, 4), (7, 2)
 
 
 def ended(folder, way, points):
-    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(SHARED), *filter(None, [os.environ.get("PYTHONPATH")])]
     spilled = folder.with_name(f"{folder.name}-spilled")  # a killed process leaves its temporary folder behind
     spilled.mkdir()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(spilled)}
-    command = [sys.executable, str(HERE / "killing.py"), str(folder), way, *map(str, points)]
+    command = [sys.executable, str(SHARED / "killing.py"), str(folder), way, *map(str, points)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=580)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == sum(points)
@@ -47,6 +47,7 @@ def killed(tmp_path_factory):
     return ended(tmp_path_factory.mktemp("killed"), "kill", KILLS)
 
 
+@pytest.mark.slow
 def test_killed_at_any_point_nothing_is_lost(killed):
     for point in killed:
         assert_nothing_is_lost(point)
@@ -60,6 +61,7 @@ def test_the_kill_points_lie_in_every_phase(killed):
     assert {(), ("table.csv", "table.parquet"), ("report.html", "table.csv", "table.parquet"), written} <= left
 
 
+@pytest.mark.slow
 def test_interrupted_at_any_point_nothing_is_lost_and_nothing_is_left_over(tmp_path):
     points = ended(tmp_path, "interrupt", INTERRUPTS)
     assert_every_phase_was_met(points)

@@ -113,6 +113,7 @@ def test_projections_weigh_all_outputs_alike(tmp_path):
     assert not move.problem.integer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "expected"), [("gaussian", "extend-optimal"), ("laplace", "extend-laplace")])
 def test_auto_compares_noise_made_for_exact_figures(tmp_path, kind, expected):
     compared = {each.method: each for each in job(tmp_path, crossed(kind, "auto")).tables[0].comparison}
@@ -133,6 +134,7 @@ def test_walks_are_estimates_and_say_what_was_asked_of_them(tmp_path):
     assert not any(ESTIMATED in caveat for caveat in made.caveats)  # it was asked for
 
 
+@pytest.mark.slow
 def test_auto_takes_an_estimate_only_where_nothing_else_is_left_and_says_so(tmp_path, monkeypatch):
     estimated = job(tmp_path, crossed("laplace and delta", "walk", table="")).guarantee
     proved = job(tmp_path, crossed("laplace", "onto", table="")).guarantee
@@ -166,7 +168,9 @@ def test_statements_that_do_not_add_up_to_what_was_asked_are_refused_before_the_
     assert Ledger(made.spec.ledger_file).entries() == []
 
 
-def test_draws_that_come_near_their_law_are_released_where_a_delta_is_asked(tmp_path):
+@pytest.mark.slow
+def test_draws_that_come_near_their_law_are_released_where_a_delta_is_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.noise.spread.STUDY", 2_000)  # the errors beside the table are no matter here
     change = ("table: {histogram: age}", "table: {cube: [sex, age]}\nhold: [{exact: [sex, age]}]\nmethod: walk")
     made = released.job(tmp_path, "histogram", change, epsilon="1, delta: 1e-6, noise: laplace")
     assert 0 < made.guarantee.numerical_delta <= made.guarantee.delta <= 1e-6

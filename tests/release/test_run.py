@@ -37,6 +37,7 @@ def assert_nothing_happened(job, charges=0):
     assert len(ledger_of(job).entries()) == charges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", released.SPECS)
 def test_a_release_is_whole_and_charged(tmp_path, kind):
     job = released.job(tmp_path, kind)
@@ -388,6 +389,7 @@ def test_processes_at_once_on_one_ledger_release_no_more_than_the_budget(tmp_pat
     assert len(ledger_of(jobs[0]).entries()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hierarchy", "moved", "several"])
 def test_certificate_and_report_depend_on_the_data_through_the_table_alone(tmp_path, kind):
     # one woman more, so that no exact figure is 0 and determines others

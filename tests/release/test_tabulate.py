@@ -101,6 +101,7 @@ def test_numbers_of_any_type_are_names(tmp_path):
         assert tabulate(made, pa.table({"age": values}))[0].tolist() == [3, 1, 2], values.type
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     records=st.lists(

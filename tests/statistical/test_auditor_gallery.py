@@ -1,16 +1,12 @@
 """The auditor catches every mechanism of the gallery, and calls no correct one violated."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import broken
 import holdfast as hf
+from scripts import program
 
-ROOT = Path(__file__).resolve().parents[2]
 #: Quick ones of the gallery that are caught by draws; the others are in the slow tier.
 QUICK = (broken.wrong_sensitivity, broken.naive_doubles, broken.chain_that_did_not_move)
 
@@ -89,11 +85,7 @@ def test_a_mixture_and_noise_made_for_exact_figures_are_not_refuted():
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("combinations_audited", ROOT / "script" / "combinations.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["combinations_audited"] = module
-    spec.loader.exec_module(module)
-    return module
+    return program("script/combinations.py")
 
 
 @pytest.mark.slow

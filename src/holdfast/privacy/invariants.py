@@ -17,7 +17,7 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Names, NullSpace, Rows, System
-from holdfast.constraints.possible.neighbours import none_possible
+from holdfast.constraints.possible.neighbours import MOST_CHANGES, none_possible
 from holdfast.constraints.system.enclosed import Enclosed
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
@@ -27,6 +27,7 @@ from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query, shared_moves
 from holdfast.queries.moves.signatures import Signatures, independent, signatures
+from holdfast.queries.moves.sumsets import few_differences
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6
@@ -139,9 +140,11 @@ def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
         return False
     if query.cells > FEW_CELLS or relation.records > FEW_RECORDS or query.grid is not None:
         return False
+    if (changes := few_differences(query.columns, relation, MOST_CHANGES)) is None:
+        return False  # too many to look at
     A = query.consistency().astype(np.int64)
     own = Rows(A, np.zeros(A.shape[0], dtype=np.int64), Names.numbered("sum {}", np.arange(A.shape[0])))
-    return none_possible(system, own, np.asarray(query.differences(relation), dtype=np.int64), base.unit)
+    return none_possible(system, own, np.asarray(changes, dtype=np.int64), base.unit)
 
 
 def _larger_are_sums(base: Additive, space: NullSpace, moves: Moves) -> bool:

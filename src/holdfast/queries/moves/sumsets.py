@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ def difference_set(columns: Columns, neighbours: Neighbours) -> npt.NDArray[Any]
         sums = (reached[:, None, :] + one[None, :, :]).reshape(-1, n)
         reached = _distinct(np.vstack([reached, sums]))
     return reached
+
+
+def few_differences(columns: Columns, neighbours: Neighbours, most: int) -> npt.NDArray[Any] | None:
+    """Return the difference set where it has at most so many rows; where not, None, mostly before all are listed."""
+    one = difference_set(columns, replace(neighbours, records=1))
+    # Several records change whatever one changes, and sums of two such changes: two rows are added to all of them.
+    some = one if neighbours.records == 1 else _distinct((one[:, None] + one[None, :2]).reshape(-1, columns.shape[0]))
+    if max(len(one), len(some)) > most:
+        return None
+    found = difference_set(columns, neighbours)
+    return found if len(found) <= most else None
 
 
 def one_of_each_sign(differences: npt.NDArray[Any]) -> Columns:

@@ -1,0 +1,41 @@
+"""Compile what the tests use before they start, on two processors: pytest's workers would each compile all of it.
+
+Run: .venv/bin/python script/compile.py
+Every example of every way (tests/contracts/test_ways.py) is drawn once. Compiled code is kept beside the sources, so
+this takes minutes once and seconds later.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+#: What takes as long to compile as all other ways together.
+APART = ("given", "hierarchy")
+
+
+def draw(*, apart: bool) -> None:
+    """Draw the examples of the way that is compiled apart, or of all others."""
+    sys.path[:0] = [str(ROOT / "tests" / "contracts"), str(ROOT / "tests" / "support")]
+    from test_ways import EXAMPLES, applied
+
+    import holdfast as hf
+
+    for verb, way, example in (parameters.values for parameters in EXAMPLES):
+        if ((verb, way) == APART) == apart:
+            applied(verb, way, example).simulate(example.truth, 2, rng=hf.seeded(1))
+
+
+def main() -> int:
+    """Draw both halves at once, each in a process of its own."""
+    halves = [subprocess.Popen([sys.executable, __file__, name]) for name in ("apart", "others")]
+    return max(half.wait() for half in halves)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        draw(apart=sys.argv[1] == "apart")
+    else:
+        sys.exit(main())
