@@ -23,7 +23,7 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Ints
 from holdfast.disclosure.figures import SAFE, TOO_LARGE, CellRows, Contradiction
 from holdfast.disclosure.walk import moves_of, walk
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program
 
 #: Multipliers are rounded to fractions with these denominators, one after another.
 DENOMINATORS = (1, 2, 3, 4, 12, 60, 2**20)
@@ -254,22 +254,12 @@ class _Block:
     def _load(self, integer: bool) -> None:
         rows = self.rows
         M = sparse.csr_array(sparse.vstack([rows.A, rows.G], format="csr"))
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = rows.n, M.shape[0]
-        program.col_cost_ = self.costs = np.zeros(rows.n)
-        program.col_lower_ = rows.low.astype(np.float64)
-        program.col_upper_ = np.where(rows.high < LARGEST, rows.high.astype(np.float64), np.inf)
-        program.row_lower_ = np.concatenate([rows.b, rows.h]).astype(np.float64)
-        program.row_upper_ = np.concatenate([rows.b.astype(np.float64), np.full(rows.h.size, np.inf)])
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = M.indptr.astype(np.int32)
-        program.a_matrix_.index_ = M.indices.astype(np.int32)
-        program.a_matrix_.value_ = M.data.astype(np.float64)
-        if integer:
-            program.integrality_ = [highspy.HighsVarType.kInteger] * rows.n
+        ends = rows.low, np.where(rows.high < LARGEST, rows.high, np.inf)
+        sides = np.append(rows.b, rows.h), np.append(rows.b, np.full(rows.h.size, np.inf))
         # only costs change: the last vertex stays a table of reals, and the primal method goes on from it
-        self.solver = quiet_solver() if integer else quiet_solver(presolve="off", simplex_strategy=4)
-        self.solver.passModel(program)
+        options: dict[str, Any] = {} if integer else {"presolve": "off", "simplex_strategy": 4}
+        self.costs = np.zeros(rows.n)
+        self.solver = linear_program(M, self.costs, ends, sides, whole=integer, **options)
 
     def _run(self, costs: npt.NDArray[np.float64], seconds: float = math.inf) -> Any:
         """Solve for these costs, for so long at most and never past the deadline; note the values that are met."""

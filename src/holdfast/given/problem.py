@@ -13,6 +13,7 @@ from holdfast.arrays import Owner
 from holdfast.constraints import NullSpace, System
 from holdfast.given.evidence import TAU
 from holdfast.noise import Independent
+from holdfast.trees import Forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,11 @@ class Problem(Owner):
     def space(self) -> NullSpace:
         """The null space N of all equalities and invariants."""
         return self.system.null_space()
+
+    @cached_property
+    def forest(self) -> Forest | None:
+        """The hierarchy, if the system is one with exact or fixed outputs and bounds."""
+        return Forest.of(self.system)
 
     @property
     def chain_tau(self) -> float:

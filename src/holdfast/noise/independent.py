@@ -144,19 +144,24 @@ class Independent:
     @property
     def variances(self) -> npt.NDArray[np.float64]:
         """The variance of each coordinate, infinite where it is not measured."""
-        return self._spread([np.inf if law is None else law.variance for law in self.laws], np.float64)
+        return self.of_output([np.inf if law is None else law.variance for law in self.laws], np.float64)
 
     def quantiles(self, p: float | Fraction) -> npt.NDArray[Any]:
         """Return the p-quantile of each coordinate: int64, or float64 with ±inf where one is not measured."""
         found = [None if law is None else law.quantile(p) for law in self.laws]
         endless = np.inf if 2 * p > 1 else -np.inf
         if self.integer and all(law is not None for law, _ in self._parts()):
-            return self._spread([value or 0 for value in found], np.int64)
-        return self._spread([endless if value is None else value for value in found], np.float64)
+            return self.of_output([value or 0 for value in found], np.int64)
+        return self.of_output([endless if value is None else value for value in found], np.float64)
 
-    def _spread(self, values: list[Any], dtype: type[Any]) -> npt.NDArray[Any]:
+    @property
+    def complete(self) -> npt.NDArray[np.int32]:
+        """`which` with its zeros written out."""
+        return np.zeros(self.n, dtype=np.int32) if self.which is None else self.which
+
+    def of_output(self, values: npt.ArrayLike, dtype: Any = None) -> npt.NDArray[Any]:
         """Give each coordinate the value of its law."""
-        table = np.array(values, dtype=dtype)
+        table = np.asarray(values, dtype=dtype)
         return np.full(self.n, table[0]) if self.which is None else table[self.which]
 
     @property

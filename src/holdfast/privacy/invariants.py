@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import kept
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.possible.neighbours import none_possible
 from holdfast.constraints.system.enclosed import Enclosed
@@ -92,18 +93,12 @@ def determined(query: Query, rows: Any, *, total: bool = False) -> npt.NDArray[n
 
 def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) -> Moves:
     """The smallest changes of records that keep every equality; kept with the space, since noise does not matter."""
-    kept: dict[Any, tuple[Query, Moves]] = space.__dict__.setdefault("_moves", {})
-    key = (id(base.query), base.neighbours, records_at_least)
-    if key not in kept:
-        found = shared_moves(
-            base.query,
-            space.rows,
-            base.neighbours,
-            cube_margins=space.cube_margins,
-            records_at_least=records_at_least,
-        )
-        kept[key] = (base.query, found)  # the query is kept so that its id stays its own
-    return kept[key][1]
+    return _moves(space, base.query, base.neighbours, records_at_least)
+
+
+@kept
+def _moves(space: NullSpace, query: Query, neighbours: Neighbours, least: int) -> Moves:
+    return shared_moves(query, space.rows, neighbours, cube_margins=space.cube_margins, records_at_least=least)
 
 
 #: The refusal when no set of a few records can change while every equality is kept, or within the bounds.
@@ -126,7 +121,7 @@ def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any
         return None
     if moves.everything:
         return AllDifferences(base.query, base.neighbours), {}
-    caveats = () if _larger_are_sums(base, space, moves) else (THESE_RECORDS_ONLY,)
+    caveats = () if _larger_are_sums(space, base.query, moves.neighbours) else (THESE_RECORDS_ONLY,)
     frozen = open_frozen(moves, space)
     words = frozen_words(base, frozen, never_altered(base, space, moves), moves.records) if frozen.size else ()
     return moves, {"unprotected": words, "caveats": caveats}
@@ -144,20 +139,17 @@ def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
     return none_possible(system, own, np.asarray(query.differences(relation), dtype=np.int64), base.unit)
 
 
-def _larger_are_sums(base: Additive, space: NullSpace, moves: Moves) -> bool:
+@kept
+def _larger_are_sums(space: NullSpace, query: Query, neighbours: Neighbours) -> bool:
     """Whether changes of more records that keep the equalities are sums of moves, with as many records in all.
 
     It is so when the distinct signatures A·w_j of the cells, other than 0, are linearly independent: in every such
     change the records of one signature cancel, so it consists of single records of signature 0 and of pairs of one
     signature. Pairs fill up groups of an even number of records (docs/theory/composition.md).
     """
-    kept: dict[Any, tuple[Query, bool]] = space.__dict__.setdefault("_sums", {})
-    key = (id(base.query), moves.neighbours)
-    if key not in kept:
-        found = signatures(space.rows, base.query.columns, None)
-        pairs = moves.neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
-        kept[key] = (base.query, independent(found.distinct()) and not (pairs and moves.records % 2))
-    return kept[key][1]
+    found = signatures(space.rows, query.columns, None)
+    pairs = neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
+    return independent(found.distinct()) and not (pairs and neighbours.records % 2)
 
 
 def open_frozen(moves: Moves, space: NullSpace) -> npt.NDArray[np.int64]:

@@ -28,7 +28,7 @@ from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.exact.nearest_rational import MOST_OUTPUTS
 from holdfast.exact.rationals import ExactVector
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import OPTIMAL, linear_program
 
 #: Systems with more non-zeros than this are searched for contradictions coordinate by coordinate only.
 LARGEST_PROGRAM = 2_000_000
@@ -160,31 +160,21 @@ def _program(found: Model, work: int, *, elastic: bool = False, integer: bool = 
         A = sparse.csr_array(sparse.hstack([A, missing, -over], format="csr"))
     side = found.rows.b.astype(np.float64) / lengths
     low, high = found.lower.astype(np.float64), found.upper.astype(np.float64)
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = n + extra, m
-    program.col_cost_ = np.concatenate([np.zeros(n), np.ones(extra)])
-    program.col_lower_ = np.concatenate([np.where(low <= -LARGEST, -np.inf, low), np.zeros(extra)])
-    program.col_upper_ = np.concatenate([np.where(high >= LARGEST, np.inf, high), np.full(extra, np.inf)])
-    program.row_lower_ = side
-    program.row_upper_ = np.where(found.equality, side, np.inf)
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = A.indptr.astype(np.int32)
-    program.a_matrix_.index_ = A.indices.astype(np.int32)
-    program.a_matrix_.value_ = A.data
-    if integer:
-        program.integrality_ = [highspy.HighsVarType.kInteger] * n
+    low = np.append(np.where(low <= -LARGEST, -np.inf, low), np.zeros(extra))
+    high = np.append(np.where(high >= LARGEST, np.inf, high), np.full(extra, np.inf))
     if integer:
         most = _FEW_NODES if n <= MOST_OUTPUTS else _MOST_NODES  # what is small is soon decided in rationals
-        solver = quiet_solver(mip_max_nodes=min(most, 10 + _NODES // max(1, A.nnz)))
+        options = {"mip_max_nodes": min(most, 10 + _NODES // max(1, A.nnz))}
     else:
-        solver = quiet_solver(simplex_iteration_limit=max(100, work // (A.nnz + m + n + extra)))
-    solver.passModel(program)
+        options = {"simplex_iteration_limit": max(100, work // (A.nnz + m + n + extra))}
+    costs, sides = np.append(np.zeros(n), np.ones(extra)), (side, np.where(found.equality, side, np.inf))
+    solver = linear_program(A, costs, (low, high), sides, whole=integer, **options)
     solver.run()
     return solver
 
 
 def _solved(solver: Any) -> bool:
-    return bool(solver.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+    return bool(solver.getModelStatus() == OPTIMAL)
 
 
 def _multipliers(found: Model) -> npt.NDArray[np.float64] | None:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import linprog
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Ints
@@ -29,6 +28,7 @@ from holdfast.constraints.system.rows import Names, Rows, divided, stacked
 from holdfast.constraints.system.system import System
 from holdfast.exact.inside import Inside
 from holdfast.exact.rationals import ExactVector, compact
+from holdfast.exact.solver import linear_program, solved
 
 Truth = npt.NDArray[np.bool_]
 
@@ -107,19 +107,11 @@ def _middle(small: Small) -> list[Fraction]:
     sides, free = np.array([float(side) for side in exact.sides]), exact.count - exact.equalities
     size = np.maximum(np.abs(entries).max(axis=1, initial=1.0), 1.0)
     entries, sides = entries / size[:, None], sides / size
-    equal, unequal = np.s_[: exact.equalities], np.s_[exact.equalities :]
-    answer = linprog(
-        np.concatenate([np.zeros(n), -np.ones(free)]),
-        A_ub=np.hstack([-entries[unequal], np.eye(free)]),
-        b_ub=-sides[unequal],
-        A_eq=np.hstack([entries[equal], np.zeros((exact.equalities, free))]) if exact.equalities else None,
-        b_eq=sides[equal] if exact.equalities else None,
-        bounds=[(None, None)] * n + [(0.0, 1.0)] * free,
-        method="highs",
-    )
-    if answer.x is None or not np.isfinite(answer.x).all():
-        return [Fraction(0)] * n
-    return [Fraction(round(float(x) * STEP), STEP) for x in answer.x[:n]]
+    slack = np.eye(exact.count)[:, exact.equalities :]
+    ends = np.repeat([-np.inf, 0.0], [n, free]), np.repeat([np.inf, 1.0], [n, free])
+    most = np.where(np.arange(exact.count) < exact.equalities, sides, np.inf)
+    found = solved(linear_program(np.hstack([entries, -slack]), np.repeat([0.0, -1.0], [n, free]), ends, (sides, most)))
+    return [Fraction(0)] * n if found is None else [Fraction(round(float(x) * STEP), STEP) for x in found[:n]]
 
 
 def _carried(

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
 from holdfast.constraints.system.rows import Rows
+from holdfast.exact.inside import whole_in
 from holdfast.exact.nearest_rational import MOST_OUTPUTS, MOST_ROWS, ExactRows, Impossible, nearest_or_proof
 from holdfast.exact.rationals import ExactVector
-from holdfast.exact.whole_search import whole_in
 
 #: Points that are looked at first are rounded to multiples of 1 over this.
 _STEP = 1 << 20

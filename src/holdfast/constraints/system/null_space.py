@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import Refused, reals
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, Owner
 from holdfast.constraints.system.enclosed import EXACT, Enclosed, Encloser
 from holdfast.constraints.system.rows import TOLERANCE, products
 from holdfast.constraints.system.sound_rows import SoundRows
@@ -38,7 +38,7 @@ class TreeShape:
 
 
 @dataclass(frozen=True, eq=False)
-class NullSpace:
+class NullSpace(Owner):
     """The vectors v in Rⁿ with A v = 0, for independent whole-number rows A (`rows`).
 
     `cube_margins` is (shape, keep) when the rows are exactly those margins of a cube's cells, otherwise None.

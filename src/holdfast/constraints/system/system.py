@@ -14,10 +14,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, array, rational, reals, whole_numbers
+from holdfast.arrays import Owner, kept
 from holdfast.constraints.system.exact_figures import ExactMargins
 from holdfast.constraints.system.null_space import NullSpace, TreeShape
 from holdfast.constraints.system.parts import EQUALITIES, Part
-from holdfast.constraints.system.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, stacked
+from holdfast.constraints.system.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, raised, stacked
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import lattice_basis
 from holdfast.exact.rationals import ExactVector, compact
@@ -68,7 +69,7 @@ def inequality_rows(part: Part) -> Rows | None:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class System(Owner):
     """What must hold for n values z: A z = b, C z = C q(x), G z ≥ h and lower ≤ z ≤ upper.
 
     `equalities` holds the structural rows (fixed values included), `invariants` the rows of C (their
@@ -134,6 +135,13 @@ class System:
             self.upper, step, LARGEST, math.floor
         )
 
+    def integer_inequalities(self, unit: Fraction) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
+        """Return G and the least whole numbers that G·z may be, for whole numbers z of steps of `unit`."""
+        limits = raised(divided(self.inequalities.b, unit))
+        if any(abs(limit) > LARGEST for limit in limits.tolist()):
+            raise Refused("a side divided by the scale must stay below 2**62 in size")
+        return self.inequalities.A, limits.astype(np.int64)
+
     def real_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the bounds as doubles, ∓inf for none."""
         low, high = self.lower.astype(np.float64), self.upper.astype(np.float64)
@@ -143,14 +151,12 @@ class System:
 
     def null_space(self, structural: bool = True, invariants: bool = True) -> NullSpace:
         """Return the null space of the equality rows: structural ones, invariants or both; each is made once."""
+        return self._null_space(structural, invariants)
+
+    @kept
+    def _null_space(self, structural: bool, invariants: bool) -> NullSpace:
         if self.branches:
             raise Refused("a union has no null space of its own; ask each of its branches")
-        made: dict[tuple[bool, bool], NullSpace] = self.__dict__.setdefault("_spaces", {})
-        if (structural, invariants) not in made:
-            made[structural, invariants] = self._null_space(structural, invariants)
-        return made[structural, invariants]
-
-    def _null_space(self, structural: bool, invariants: bool) -> NullSpace:
         chosen = [
             part
             for part in self.parts

@@ -14,10 +14,11 @@ from typing import Any
 import highspy
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.constraints import Rows
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.draws.comparison import Comparison
 from holdfast.noise.draws.finite import FiniteLaw
@@ -47,16 +48,10 @@ def _confined(problem: Problem) -> bool:
     """Whether no direction is free for ever: {v : A v = 0, G v ≥ 0, v ≥ 0 or ≤ 0 where bounded} is {0}."""
     system, n = problem.system, problem.law.n
     low, high = system.integer_bounds(problem.unit)
-    model = quiet_solver()
-    infinity = highspy.kHighsInf
-    at_least = np.where(low > -LARGEST, 0.0, -1.0)
-    at_most = np.where(high < LARGEST, 0.0, 1.0)
-    for i in range(n):
-        model.addVar(float(at_least[i]), float(at_most[i]))
-    for rows, bound in ((problem.space.rows, 0.0), (system.inequalities.A, infinity)):
-        for i in range(rows.shape[0]):
-            row = rows[[i]]
-            model.addRow(0.0, bound, row.nnz, row.indices.astype(np.int32), row.data.astype(np.float64))
+    ends = np.where(low > -LARGEST, 0.0, -1.0), np.where(high < LARGEST, 0.0, 1.0)
+    A = sparse.vstack([problem.space.rows, system.inequalities.A], format="csr")
+    most = np.repeat([0.0, np.inf], [problem.space.rank, system.inequalities.count])
+    model = linear_program(A, 0.0, ends, (0.0, most))
     for i in range(n):
         for sense in (highspy.ObjSense.kMaximize, highspy.ObjSense.kMinimize):
             model.changeObjectiveSense(sense)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, kept
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
@@ -90,16 +90,9 @@ class Solution:
         return np.concatenate(kept)[:size] @ self.outputs.T
 
 
+@kept
 def _solution(problem: Problem) -> Solution | None:
-    """Tie outputs together and choose what is drawn; None where some number has no law. Made once."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_solution" not in kept:
-        kept["_solution"] = _made(problem)
-    made: Solution | None = kept["_solution"]
-    return made
-
-
-def _made(problem: Problem) -> Solution | None:
+    """Tie outputs together and choose what is drawn; None where some number has no law."""
     basis = problem.space.short_basis()
     if basis is None:
         return None

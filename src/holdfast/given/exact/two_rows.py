@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Ints, kept
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.given.problem import Problem, Truth
@@ -88,17 +88,14 @@ def _merged(law: Independent, groups: Ints, count: int) -> Independent:
     return Independent(tuple(made(1 / rate) for rate in known), np.array(place, dtype=np.int32), count + 1)
 
 
+@kept
 def _ties(problem: Problem) -> Ties | None:
-    kept: dict[str, Any] = problem.__dict__
-    if "_ties" not in kept:
-        system, law = problem.system, problem.law
-        simple = law.integer and None not in law.laws and not system.branches and not system.inequalities.count
-        small = simple and law.n <= MOST_OUTPUTS and problem.space.rank > 0 and problem.space.dimension > 0
-        # Without ties there is one row; ties come from rows with two entries.
-        pairs = any((rows.sizes == 2).any() for rows in (system.equalities, system.invariants))
-        kept["_ties"] = Ties.of(problem) if small and (pairs or problem.space.rank == 1) else None
-    found: Ties | None = kept["_ties"]
-    return found
+    system, law = problem.system, problem.law
+    simple = law.integer and None not in law.laws and not system.branches and not system.inequalities.count
+    small = simple and law.n <= MOST_OUTPUTS and problem.space.rank > 0 and problem.space.dimension > 0
+    # Without ties there is one row; ties come from rows with two entries.
+    pairs = any((rows.sizes == 2).any() for rows in (system.equalities, system.invariants))
+    return Ties.of(problem) if small and (pairs or problem.space.rank == 1) else None
 
 
 def accepts(problem: Problem) -> bool:

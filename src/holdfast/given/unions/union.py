@@ -17,6 +17,7 @@ import numpy.typing as npt
 from flint import arb, ctx
 
 from holdfast.arguments import Refused
+from holdfast.arrays import kept
 from holdfast.constraints import Constraint, Part, System
 from holdfast.constraints.possible.feasibility import conflict, whole_point
 from holdfast.given.problem import Problem, Truth
@@ -51,16 +52,9 @@ def spread(problem: Problem) -> Spread | None:
     return None
 
 
+@kept
 def sides(problem: Problem) -> tuple[Side, ...] | None:
-    """The sides of a union, taken apart; None where the weight of one is not known. Kept with the problem."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_sides" not in kept:
-        kept["_sides"] = _sides(problem)
-    found: tuple[Side, ...] | None = kept["_sides"]
-    return found
-
-
-def _sides(problem: Problem) -> tuple[Side, ...] | None:
+    """The sides of a union, taken apart; None where the weight of one is not known."""
     system, law = problem.system, problem.law
     if not system.branches or system.invariants.count or law.kind != "laplace" or None in law.laws:
         return None
@@ -121,17 +115,18 @@ def refuse_overlap(problem: Problem) -> None:
 
 
 def overlap(problem: Problem) -> str | None:
-    """The sentence that refuses sides which are not known to exclude each other, or None. Kept with the system.
+    """The sentence that refuses sides which are not known to exclude each other, or None.
 
     A contradiction over the reals is proved in exact arithmetic; for whole numbers, where there is none, branch and
     bound decides.
     """
-    system, whole = problem.system, problem.law.integer and problem.unit == 1
-    kept: dict[bool, str | None] = system.__dict__.setdefault("_overlaps", {})
-    if whole not in kept:
-        pairs = combinations(system.branches, 2)
-        kept[whole] = next((_overlapping(*pair, whole) for pair in pairs if not _disjoint(*pair, whole)), None)
-    return kept[whole]
+    return _overlap(problem.system, problem.law.integer and problem.unit == 1)
+
+
+@kept
+def _overlap(system: System, whole: bool) -> str | None:
+    pairs = combinations(system.branches, 2)
+    return next((_overlapping(*pair, whole) for pair in pairs if not _disjoint(*pair, whole)), None)
 
 
 def _overlapping(left: System, right: System, whole: bool) -> str:

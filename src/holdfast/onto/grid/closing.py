@@ -1,4 +1,4 @@
-"""The end of every solver's way: what must hold is tested in whole steps, and the gap is measured."""
+"""What ways share that move one table at a time: what must hold is tested in whole steps, and the gap is measured."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints
+from holdfast.noise import Independent
+from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.onto.evidence import Answer, Evidence
 from holdfast.onto.grid.checker import lower_bound
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.grid.rows_apart import stacked
-from holdfast.onto.problem import Problem, Ties
+from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
+from holdfast.randomness import seeded
+
+#: A study moves so many tables one by one: errors are not simulated for larger ones.
+MOST_OUTPUTS = 2_000
 
 UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
 
@@ -24,6 +29,16 @@ def approved(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.
     if task.missed(moves) is not None:
         raise Refused(UNSOLVED)
     return task.values(moves)
+
+
+def stacked(
+    problem: Problem, noisy: npt.NDArray[Any], ties: Ties, one: Callable[[npt.NDArray[Any], int], npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    """Move each row of (size, n) by itself, with its coin."""
+    result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
+    for k, row in enumerate(noisy):
+        result[k] = one(row, 0 if ties is None else int(ties[k]))
+    return result
 
 
 def moved_rows(
@@ -60,3 +75,16 @@ def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest:
     gap = max(0.0, objective - max(bound, 0.0))
     unit = task.unit_of_objective
     return Answer(turned_back(values, task), Evidence(task.grid, task.exact, objective * unit, gap * unit, nearest))
+
+
+def simulated(
+    problem: Problem,
+    law: Independent,
+    image: Callable[[Problem, npt.NDArray[Any], npt.NDArray[Any], Ties], npt.NDArray[Any]],
+) -> Spread | None:
+    """Errors from simulated draws where the map does not depend on the data and the study is short; otherwise None."""
+    if problem.system.has_inequalities or problem.n > MOST_OUTPUTS or STUDY * problem.n > MOST_SIMULATED:
+        return None
+    zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
+    stream = seeded(0)
+    return simulated_spread(lambda size: image(problem, law.measured_draw(size, stream), zero, stream.words(size)))

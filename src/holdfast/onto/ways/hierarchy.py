@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from holdfast.arrays import kept
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
@@ -60,14 +61,9 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     return Spread(errors, variance_of, simulated_quantiles(lambda: moved(STUDY)), measured=True)
 
 
+@kept
 def _nearest(problem: Problem) -> Nearest | None:
-    """The prepared hierarchy, made once per problem; None where the system is not one."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_nearest" not in kept:
-        forest = problem.forest
-        kept["_nearest"] = None
-        if forest is not None:
-            absolute = problem.norm == "l1"
-            kept["_nearest"] = Nearest.of(forest.parents, problem.exact, problem.spreads, absolute=absolute)
-    found: Nearest | None = kept["_nearest"]
-    return found
+    """The prepared hierarchy; None where the system is not one."""
+    if problem.forest is None:
+        return None
+    return Nearest.of(problem.forest.parents, problem.exact, problem.spreads, absolute=problem.norm == "l1")

@@ -16,10 +16,9 @@ from holdfast.arrays import Floats, Ints
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.evidence import Answer
-from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows
-from holdfast.onto.grid.grid import Shape, Task
-from holdfast.onto.grid.rows_apart import simulated
-from holdfast.onto.networks.arcs import Arcs
+from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows, simulated
+from holdfast.onto.grid.grid import Task, shape_of
+from holdfast.onto.networks.arcs import arcs_of
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.solvers.finish import cheapest_on_network, finish_network
 from holdfast.onto.solvers.reals import proposed
@@ -30,7 +29,7 @@ def accepts(problem: Problem) -> bool:
     system = problem.system
     if system.branches or system.inequalities.count or problem.space.rank == 0:
         return False
-    return bool(np.isfinite(problem.spreads).all()) and Arcs.of(Shape.of(problem)) is not None
+    return bool(np.isfinite(problem.spreads).all()) and arcs_of(shape_of(problem)) is not None
 
 
 def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
@@ -51,7 +50,7 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
 
 
 def _moved(task: Task, coin: int) -> tuple[Ints, Floats]:
-    arcs = Arcs.of(task.shape)
+    arcs = arcs_of(task.shape)
     assert arcs is not None
     problem = task.problem
     absolute = problem.norm == "l1"

@@ -15,9 +15,8 @@ from holdfast.arguments import Refused
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.evidence import Answer
-from holdfast.onto.grid.closing import UNSOLVED, answered
+from holdfast.onto.grid.closing import UNSOLVED, answered, simulated, stacked
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.grid.rows_apart import simulated, stacked
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.solvers.reals import nearest_real, proposed
 from holdfast.onto.solvers.whole import nearest_whole

@@ -8,14 +8,14 @@ tables of a cube, are measured once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, Shared, kept
 from holdfast.given.evidence import LEAST_TAU, Evidence
 from holdfast.given.near.gibbs.cholesky import Pattern, pattern_of
 from holdfast.given.near.gibbs.steps import WORDS, advance, advance_coupled
@@ -29,6 +29,8 @@ from holdfast.workers import BATCH_WORDS, in_steps, in_threads
 MOST_OUTPUTS = 5_000
 #: Chains whose states make up the study behind errors.
 STUDY_CHAINS = 100
+#: Samplers that were made before, with what they measured: problems of one law share theirs.
+SAMPLERS = Shared(16)
 
 WORDS_OF_EVIDENCE = (
     "the draws come from block Gibbs chains that run until L-lag couplings of 1,000 pairs put the 99 % limit of their "
@@ -90,33 +92,19 @@ def _unit(problem: Problem) -> float:
     return float(_scales(problem).max())
 
 
+@kept
 def sampler_of(problem: Problem) -> Sampler | None:
     """Chains for the law of a problem, in units of its largest scale; None where its factors would be too large."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_gibbs" not in kept:
-        rows = sparse.csr_array(problem.space.sound.rows)
-        rows.sort_indices()
-        scales = _scales(problem) / _unit(problem)
-        kept["_gibbs"] = _made(
-            rows.shape,
-            rows.indptr.astype(np.int64).tobytes(),
-            rows.indices.astype(np.int64).tobytes(),
-            rows.data.astype(np.float64).tobytes(),
-            scales.tobytes(),
-            problem.tau,
-        )
-    made: Sampler | None = kept["_gibbs"]
-    return made
+    rows = sparse.csr_array(problem.space.sound.rows)
+    rows.sort_indices()
+    scales, tau = _scales(problem) / _unit(problem), problem.tau
+    parts = rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64), scales
 
+    def made() -> Sampler | None:
+        pattern = pattern_of(rows)
+        return None if pattern is None else Sampler(pattern, scales, tau)
 
-@lru_cache(maxsize=16)
-def _made(
-    shape: tuple[int, int], indptr: bytes, indices: bytes, data: bytes, scales: bytes, tau: float
-) -> Sampler | None:
-    """The sampler of one law, made once."""
-    parts = np.frombuffer(data), np.frombuffer(indices, np.int64), np.frombuffer(indptr, np.int64)
-    pattern = pattern_of(sparse.csr_array(parts, shape=shape))
-    return None if pattern is None else Sampler(pattern, np.frombuffer(scales), tau)
+    return SAMPLERS.get((rows.shape, *(part.tobytes() for part in parts), tau), made)
 
 
 @dataclass(frozen=True, eq=False)

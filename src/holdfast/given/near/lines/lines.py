@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, Shared
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.given.evidence import LEAST_TAU, Evidence
@@ -38,7 +38,7 @@ DIRECTIONS, TRIES = 32, 10
 #: Chains whose states errors are measured on.
 STUDY_CHAINS = 100
 #: Numbers of steps that were measured before, by law, bounds and held figures.
-MEASURED: dict[tuple[Any, ...], int] = {}
+MEASURED = Shared(64)
 
 WORDS_OF_EVIDENCE = (
     "the draws come from chains along lines that run until L-lag couplings of 1,000 pairs put the 99 % limit of their "
@@ -220,10 +220,12 @@ def _steps(problem: Problem, polytope: Polytope, face: _Face) -> int:
         polytope.low.tobytes(),
         polytope.high.tobytes(),
     )
-    if key not in MEASURED:
+
+    def measured() -> int:
         centres = polytope.corners() if problem.depends_on_data else [np.zeros(polytope.n)]
-        MEASURED[key] = worst_run_length([face.chain(centre) for centre in centres], problem.tau, seeded(0)).steps
-    return MEASURED[key]
+        return worst_run_length([face.chain(centre) for centre in centres], problem.tau, seeded(0)).steps
+
+    return MEASURED.get(key, measured)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Floats, Ints, Shared, kept
 from holdfast.given.evidence import Evidence
 from holdfast.given.near.listed.search import Search, cell_shares, log_most, needed_radius, room
 from holdfast.given.near.listed.steps import Short
@@ -42,8 +42,8 @@ ROWS = 1 << 16
 SEED = 9
 
 #: Lists that were made before, and how many of these are kept: problems of one law and one lattice share theirs.
-LISTS: dict[Any, List | None] = {}
 MOST_LISTS = 4
+LISTS = Shared(MOST_LISTS)
 
 WORDS = (
     "noise is drawn exactly from a list of all that is not too unlikely: what is left out weighs no more than this "
@@ -142,13 +142,7 @@ class Aim:
         law = self.law
         which = b"" if law.which is None else law.which.tobytes()
         key = law.kind, tuple(law.scale_values), which, self.basis.tobytes(), self.distance
-        if key in (lists := LISTS.copy()):  # another thread may clear them
-            return lists[key]
-        found = self._made()
-        if len(LISTS) >= MOST_LISTS:
-            LISTS.clear()
-        LISTS[key] = found
-        return found
+        return LISTS.get(key, self._made)
 
     def _made(self) -> List | None:
         search = Search.of(self.basis, self.rates)
@@ -156,15 +150,8 @@ class Aim:
         return None if steps is None else _shells(self.law, self.basis, steps, self.distance)
 
 
+@kept
 def _aim(problem: Problem) -> Aim | None:
-    kept: dict[str, Any] = problem.__dict__
-    if "_aim" not in kept:
-        kept["_aim"] = _found(problem)
-    found: Aim | None = kept["_aim"]
-    return found
-
-
-def _found(problem: Problem) -> Aim | None:
     """The first aim whose list fits."""
     law = problem.law
     if not law.integer or problem.system.branches or None in law.laws or law.n > MOST_OUTPUTS:
