@@ -15,6 +15,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
+Array = npt.NDArray[Any]
 
 #: Results that one function keeps with one owner, where arguments beside the owner tell them apart.
 MOST_KEPT = 8

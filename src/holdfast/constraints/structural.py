@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, positions, whole
+from holdfast.arrays import Bools
 from holdfast.constraints.constraint import Constraint, build
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import Bounds, Part, listing
@@ -158,7 +158,7 @@ def fixed(at: Any, values: Any) -> Constraint:
     return build([Part(f"fixed(at={listing(where)})", "fixed", least, rows=rows)])
 
 
-def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, npt.NDArray[np.bool_]]:
+def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, Bools]:
     matrix = read_matrix("A", A)
     m, n = matrix.A.shape
     side, _ = read_vector("b", b, m)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import NoWay, Refused, one_of
+from holdfast.arrays import Array, Ints
 from holdfast.constraints.system.blocks import independent_outputs, split_system
 from holdfast.given.baselines import metropolis
 from holdfast.given.evidence import Evidence
@@ -51,7 +51,7 @@ class Way(Protocol):
     def accepts(self, problem: Problem) -> bool:
         """Whether this way can draw from the law of this problem, exactly unless it must be asked for."""
 
-    def draw(self, problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    def draw(self, problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
         """Draw noise, (size, n), such that truth + noise satisfies the system."""
 
     def spread(self, problem: Problem) -> Spread | None:
@@ -109,7 +109,7 @@ def name_of(way: Way) -> str:
 class Share:
     """Some outputs that are independent of the others, and the way that draws them."""
 
-    outputs: npt.NDArray[np.int64]
+    outputs: Ints
     problem: Problem
     way: Way
 
@@ -133,7 +133,7 @@ class Plan:
         shares = [share for share in self.shares if name_of(share.way) in near]
         return tuple(cast("Near", share.way).evidence(share.problem) for share in shares)
 
-    def draw(self, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    def draw(self, truth: Truth, size: int, stream: Stream) -> Array:
         """Draw noise for all outputs, (size, n)."""
         if len(self.shares) == 1:
             return self.shares[0].way.draw(self.shares[0].problem, truth, size, stream)
@@ -173,7 +173,7 @@ def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
     return Plan(problem, tuple(shares))
 
 
-def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]]:
+def _independent(problem: Problem) -> list[tuple[Ints, Problem]]:
     """Split the outputs into independent shares; those in no row together form one share."""
     if problem.system.branches:
         return [(np.arange(problem.law.n), problem)]

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
-from holdfast.arrays import Owner
+from holdfast.arrays import Floats, Ints, Owner
 from holdfast.constraints import NullSpace, System
 from holdfast.given.evidence import TAU
 from holdfast.noise import Independent
@@ -55,4 +52,4 @@ class Problem(Owner):
         return len(self.law.laws) == 1 and self.law.laws[0] is not None
 
 
-Truth = npt.NDArray[np.int64] | npt.NDArray[np.float64] | None
+Truth = Ints | Floats | None

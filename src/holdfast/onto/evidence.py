@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from holdfast.arrays import Array, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Evidence:
         """The gap as a share of the objective."""
         return self.gap / self.objective if self.objective > 0 else self.gap
 
-    def nearest_steps(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def nearest_steps(self, values: Array) -> Ints:
         """The multiples of the grid that doubles stand for."""
         return np.rint(values * float(self.grid.denominator)).astype(np.int64)
 
-    def steps(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | None:
+    def steps(self, values: Array) -> Ints | None:
         """Values as multiples of the grid, or None where one is not a multiple."""
         if values.dtype.kind == "i":
             return np.asarray(values * self.grid.denominator)
@@ -63,5 +63,5 @@ class Evidence:
 class Answer:
     """A moved table (n,) with its evidence; None where the way needs none, being a formula."""
 
-    values: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    values: Ints | Floats
     evidence: Evidence | None

@@ -12,11 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import kept
+from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.possible.neighbours import none_possible
 from holdfast.constraints.system.enclosed import Enclosed
@@ -52,9 +51,7 @@ def published(system: System) -> tuple[str, ...]:
     return (f"{named(rows.names[:NAMED], rows.count)} {PUBLISHED}",)
 
 
-def frozen_words(
-    base: Additive, frozen: npt.NDArray[np.int64], never: npt.NDArray[np.bool_] | None = None, records: int = 0
-) -> tuple[str, ...]:
+def frozen_words(base: Additive, frozen: Ints, never: Bools | None = None, records: int = 0) -> tuple[str, ...]:
     """Name the outputs that no allowed change of records can alter: they are not protected at all.
 
     `never` says which of all outputs no number of records alters (None: all that are named); the others are only out of
@@ -71,7 +68,7 @@ def frozen_words(
     return tuple(words)
 
 
-def determined(query: Query, rows: Any, *, total: bool = False) -> npt.NDArray[np.bool_]:
+def determined(query: Query, rows: Any, *, total: bool = False) -> Bools:
     """Tell which outputs are sums and differences of these rows on the outputs, and of the number of records.
 
     So they are if no number of records that keeps the rows alters them. Up to MOST_CELLS cells; beyond, none is said.
@@ -152,7 +149,7 @@ def _larger_are_sums(space: NullSpace, query: Query, neighbours: Neighbours) -> 
     return independent(found.distinct()) and not (pairs and neighbours.records % 2)
 
 
-def open_frozen(moves: Moves, space: NullSpace) -> npt.NDArray[np.int64]:
+def open_frozen(moves: Moves, space: NullSpace) -> Ints:
     """The outputs that no move changes although the equalities leave them open."""
     return moves.frozen[~space.pinned_coordinates()[moves.frozen]]
 
@@ -191,7 +188,7 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
     return statements
 
 
-def never_altered(base: Additive, space: NullSpace, moves: Moves) -> npt.NDArray[np.bool_]:
+def never_altered(base: Additive, space: NullSpace, moves: Moves) -> Bools:
     """Tell which outputs no number of records alters while every equality stays, as far as that is known.
 
     Where the distinct signatures are linearly independent, larger changes are sums of single records and of pairs, so
@@ -210,10 +207,10 @@ def _has_pairs(found: Signatures) -> bool:
     return bool((np.bincount(found.classes[found.classes >= 0])[1:] > 1).any())
 
 
-Masks = npt.NDArray[np.bool_]
+Masks = Bools
 
 
-def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64], Masks]]:
+def stages(base: Additive, system: System) -> Iterator[tuple[Moves, Ints, Masks]]:
     """Changes of ever more records that keep every equality, as long as more outputs can change; with the frozen ones.
 
     The last array tells which outputs no number of records alters, as far as that is known. Each stage is behind one
@@ -247,9 +244,9 @@ class _Weighted:
     """A projector followed by a division of each coordinate by its scale."""
 
     space: NullSpace
-    divisors: npt.NDArray[np.float64]
+    divisors: Floats
 
-    def enclosed(self, columns: npt.NDArray[Any]) -> Enclosed:
+    def enclosed(self, columns: Array) -> Enclosed:
         """Project, then divide."""
         return self.space.enclosed(columns).divided(self.divisors)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Array, Ints
 from holdfast.constraints import Rows
 from holdfast.exact.solver import linear_program
 from holdfast.given.problem import Problem, Truth
@@ -62,7 +61,7 @@ def _confined(problem: Problem) -> bool:
     return True
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise such that truth + noise is one of the listed tables, with its exact conditional probability."""
     assert truth is not None
     table = np.asarray(truth, dtype=np.int64)
@@ -75,7 +74,7 @@ def spread(problem: Problem) -> Spread | None:
     return None
 
 
-def possible_tables(problem: Problem, truth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def possible_tables(problem: Problem, truth: Ints) -> Ints:
     """List every whole table that satisfies the system and shares the truth's invariants."""
     branches = problem.system.branches or (problem.system,)
     found: list[tuple[int, ...]] = []
@@ -88,7 +87,7 @@ def possible_tables(problem: Problem, truth: npt.NDArray[np.int64]) -> npt.NDArr
     return np.array(found, dtype=np.int64).reshape(len(found), problem.law.n)
 
 
-def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) -> Iterator[tuple[int, ...]]:
+def _search(problem: Problem, truth: Ints, *, in_branch: bool) -> Iterator[tuple[int, ...]]:
     """Depth first over outputs; a row's remaining range tells whether it can still be met."""
     system, n = problem.system, problem.law.n
     low, high = (bounds.tolist() for bounds in system.integer_bounds(problem.unit))
@@ -173,16 +172,16 @@ def _open(signed: int, j: int, low: list[int], high: list[int]) -> bool:
     return high[j] >= LARGEST if signed > 0 else low[j] <= -LARGEST
 
 
-def drawn_among(problem: Problem, noise: npt.NDArray[np.int64], size: int, stream: Stream) -> npt.NDArray[np.int64]:
+def drawn_among(problem: Problem, noise: Ints, size: int, stream: Stream) -> Ints:
     """Draw some of these vectors of noise, by their weights."""
     comparison = Comparison.of(FiniteLaw(exponents(problem, noise), [1] * len(noise)))
     return np.asarray(noise[comparison.draw(size, stream)])
 
 
-def exponents(problem: Problem, noise: npt.NDArray[np.int64]) -> list[Fraction]:
+def exponents(problem: Problem, noise: Ints) -> list[Fraction]:
     """Σ|u_i|/λ_i or Σu_i²/2σ_i² of each vector, exactly: its weight is e to minus this."""
     law = problem.law
-    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+    which = law.complete
     power, factor = (1, Fraction(1)) if law.kind == "laplace" else (2, Fraction(1, 2))
     rates = [Fraction(0) if scale is None else factor / scale for scale in law.scale_values]
     sizes = np.zeros((len(noise), len(rates)), dtype=object)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.arrays import Ints, kept
+from holdfast.arrays import Array, Bools, Ints, kept
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
@@ -31,7 +28,7 @@ def bounded_unmeasured(problem: Problem) -> int | None:
     return int(found.min()) if found.size else None
 
 
-def _bounded(problem: Problem) -> npt.NDArray[np.bool_]:
+def _bounded(problem: Problem) -> Bools:
     low, high = problem.system.real_bounds()
     return np.asarray(np.isfinite(low) | np.isfinite(high))
 
@@ -68,7 +65,7 @@ def _made(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> 
     return Sampler(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise for the whole hierarchy at once, (size, n).
 
     Law: independent integer noise given that parents equal the sum of their children, exact and fixed outputs have no

@@ -141,8 +141,7 @@ def _with_totals(law: Independent, n: int) -> Independent:
     """The law of outputs and of exact totals beside them, which are not measured."""
     if n == law.n:
         return law
-    which = np.zeros(law.n, np.int32) if law.which is None else law.which
-    return Independent((*law.laws, None), np.append(which, np.full(n - law.n, len(law.laws), np.int32)), n)
+    return Independent((*law.laws, None), np.append(law.complete, np.full(n - law.n, len(law.laws), np.int32)), n)
 
 
 def _records(query: Query, forest: Forest) -> LeafRecords | None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.onto.evidence import Answer, Evidence
@@ -24,16 +22,14 @@ MOST_OUTPUTS = 2_000
 UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
 
 
-def approved(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+def approved(task: Task, moves: Ints) -> Ints | Floats:
     """The moved table, once it is certain that everything holds for it; refused otherwise."""
     if task.missed(moves) is not None:
         raise Refused(UNSOLVED)
     return task.values(moves)
 
 
-def stacked(
-    problem: Problem, noisy: npt.NDArray[Any], ties: Ties, one: Callable[[npt.NDArray[Any], int], npt.NDArray[Any]]
-) -> npt.NDArray[Any]:
+def stacked(problem: Problem, noisy: Array, ties: Ties, one: Callable[[Array, int], Array]) -> Array:
     """Move each row of (size, n) by itself, with its coin."""
     result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
     for k, row in enumerate(noisy):
@@ -41,19 +37,17 @@ def stacked(
     return result
 
 
-def moved_rows(
-    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties, move: Callable[[Task, int], Ints]
-) -> npt.NDArray[Any]:
+def moved_rows(problem: Problem, noisy: Array, right: Array, ties: Ties, move: Callable[[Task, int], Ints]) -> Array:
     """Move each row of (size, n) by itself; `right` holds the right-hand sides of `problem.space.rows`."""
 
-    def one(row: npt.NDArray[Any], coin: int) -> npt.NDArray[Any]:
+    def one(row: Array, coin: int) -> Array:
         task = Task.of(problem, row, right).turned_by(coin)
         return turned_back(approved(task, move(task, coin)), task)
 
     return stacked(problem, noisy, ties, one)
 
 
-def turned_back(values: npt.NDArray[Any], task: Task) -> npt.NDArray[Any]:
+def turned_back(values: Array, task: Task) -> Array:
     """The moved table of a task as it was before a coin turned it."""
     return -values if task.turned else values
 
@@ -80,7 +74,7 @@ def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest:
 def simulated(
     problem: Problem,
     law: Independent,
-    image: Callable[[Problem, npt.NDArray[Any], npt.NDArray[Any], Ties], npt.NDArray[Any]],
+    image: Callable[[Problem, Array, Array, Ties], Array],
 ) -> Spread | None:
     """Errors from simulated draws where the map does not depend on the data and the study is short; otherwise None."""
     if problem.system.has_inequalities or problem.n > MOST_OUTPUTS or STUDY * problem.n > MOST_SIMULATED:

@@ -16,11 +16,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints, Owner, kept
+from holdfast.arrays import Array, Floats, Ints, Owner, kept
 from holdfast.constraints.system.rows import Rows, divided, products, raised
 from holdfast.exact.whole_rows import WholeRows
 from holdfast.onto.problem import Problem
@@ -124,7 +123,7 @@ class Task:
     turned: bool = False
 
     @classmethod
-    def of(cls, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Task:
+    def of(cls, problem: Problem, noisy: Array, right: Array) -> Task:
         """Write one table (n,) in steps; `right` holds the right-hand sides of `problem.space.rows`."""
         shape = shape_of(problem)
         noisy = np.where(np.isfinite(problem.spreads), noisy, 0)
@@ -220,14 +219,14 @@ class Task:
             return "an inequality"
         return None
 
-    def values(self, moves: Ints) -> npt.NDArray[Any]:
+    def values(self, moves: Ints) -> Array:
         """The moved table: whole numbers, or doubles that stand for their multiples of the grid."""
         whole = self.start + moves
         if self.problem.integer:
             return whole
         return np.asarray(whole / float(1 / self.grid))
 
-    def objective(self, moves: npt.NDArray[Any]) -> float:
+    def objective(self, moves: Array) -> float:
         """What is made small, in steps and with weights relative to the largest."""
         size = np.abs(moves.astype(np.float64))
         return float((self.shape.weights * (size if self.problem.norm == "l1" else size**2)).sum())
@@ -240,7 +239,7 @@ class Task:
         return step / math.sqrt(least) if self.problem.norm == "l1" else step**2 / least
 
 
-def _grid(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Fraction:
+def _grid(problem: Problem, noisy: Array, right: Array) -> Fraction:
     """The step for one table of reals."""
     parts = 1
     system = problem.system
@@ -294,19 +293,19 @@ def refuse_too_large(problem: Problem) -> None:
         raise Refused("what must hold leaves only fractions with large denominators: use smaller coefficients")
 
 
-def _finite_bounds(problem: Problem) -> list[tuple[npt.NDArray[Any], Fraction]]:
+def _finite_bounds(problem: Problem) -> list[tuple[Array, Fraction]]:
     sides = (problem.system.lower, problem.system.upper)
     return [(side[np.asarray(abs(side) < LARGEST, dtype=bool)], problem.unit) for side in sides]
 
 
-def _steps(noisy: npt.NDArray[Any], grid: Fraction) -> Ints:
+def _steps(noisy: Array, grid: Fraction) -> Ints:
     """Noisy values in steps; doubles go to the nearest one."""
     if noisy.dtype.kind == "i":
         return np.asarray(noisy * grid.denominator, dtype=np.int64)
     return np.rint(noisy * float(grid.denominator)).astype(np.int64)
 
 
-def _sides(right: npt.NDArray[Any], grid: Fraction) -> tuple[npt.NDArray[Any], bool]:
+def _sides(right: Array, grid: Fraction) -> tuple[Array, bool]:
     """Right-hand sides in steps, and whether all of them are whole multiples."""
     if right.dtype.kind == "i":
         return right * grid.denominator, True
@@ -327,7 +326,7 @@ def _bounds(problem: Problem, grid: Fraction) -> tuple[Ints, Ints]:
     return replace(system, lower=lower, upper=upper).integer_bounds(step)
 
 
-def _narrow(values: npt.NDArray[Any]) -> Ints:
+def _narrow(values: Array) -> Ints:
     """Whole numbers as int64; refused where they are too large."""
     if values.dtype == object and any(abs(value) >= LARGEST for value in values.tolist()):
         raise Refused("a sum of noisy values leaves 2**62: use fewer or smaller values")

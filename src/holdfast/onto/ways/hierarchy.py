@@ -7,13 +7,10 @@ bounds exactly, and parents equal the sum of their children up to rounding.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from holdfast.arrays import kept
+from holdfast.arrays import Array, Floats, kept
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
@@ -28,7 +25,7 @@ def accepts(problem: Problem) -> bool:
     return found is not None and found.determined
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
     """Move the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     found = _nearest(problem)
     assert found is not None
@@ -42,7 +39,7 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     if problem.system.has_inequalities:
         return None
 
-    def moved(size: int) -> npt.NDArray[Any]:
+    def moved(size: int) -> Array:
         zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
         stream = seeded(0)
         drawn = law.measured_draw(size, stream)
@@ -52,7 +49,7 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
         return simulated_spread(moved) if STUDY * problem.n <= MOST_SIMULATED else None
     variances = np.where(np.isinf(law.variances), 0.0, law.variances)
 
-    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+    def variance_of(weights: Floats) -> float:
         return float((error_weights(found, weights) ** 2 * variances).sum())
 
     errors = np.sqrt(error_variances(found, variances))

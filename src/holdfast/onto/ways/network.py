@@ -6,13 +6,10 @@ paths from those prices: the global optimum, since whole data on a network have 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.evidence import Answer
@@ -32,12 +29,12 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) and arcs_of(shape_of(problem)) is not None
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     return moved_rows(problem, noisy, right, ties, lambda task, coin: _moved(task, coin)[0])
 
 
-def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
     """Move one table, (n,), with evidence."""
     task = Task.of(problem, noisy, right).turned_by(coin)
     moves, prices = _moved(task, coin)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse, special
 from scipy.sparse import linalg as sparse_linalg
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array, Floats
 from holdfast.constraints import NullSpace
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.sound_rows import TOO_CLOSE
@@ -22,9 +22,6 @@ from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.onto.problem import Problem, Ties
 from holdfast.randomness import seeded
-
-#: Entries of dense work arrays kept at once while variances are computed.
-CHUNK = 1 << 22
 
 
 def accepts(problem: Problem) -> bool:
@@ -35,9 +32,7 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) or determined(problem)
 
 
-def image(
-    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
-) -> npt.NDArray[np.float64]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Floats:
     """Project the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     del ties  # the nearest point is the only one
     if problem.space.rank == 0:
@@ -51,7 +46,7 @@ def image(
     return np.asarray(_with_unmeasured(problem)(noisy.astype(np.float64).T, sides).T)
 
 
-def move(problem: Problem, errors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def move(problem: Problem, errors: Array) -> Floats:
     """The linear part P of the projection, applied to errors, (size, n)."""
     return image(problem, errors, np.zeros(problem.space.rows.shape[0], dtype=np.int64))
 
@@ -75,7 +70,7 @@ def _with_unmeasured(problem: Problem) -> Any:
     except RuntimeError:  # exactly singular in doubles
         raise Refused(TOO_CLOSE) from None
 
-    def solve(noisy: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def solve(noisy: Floats, right: Floats) -> Floats:
         known = np.where(weights[:, None] > 0, noisy, 0.0)
         load = np.vstack([weights[:, None] * known, np.repeat(right[:, None], noisy.shape[1], axis=1)])
         return np.asarray(factor.solve(load)[:n])
@@ -87,20 +82,20 @@ def spread(problem: Problem, law: Independent) -> Spread:
     """Errors P e with covariance PΣPᵀ; unbiased (SDP Cor 21). Total squared error (n−n_c)σ² (SDP Cor 14)."""
     variances = np.where(np.isinf(law.variances), 0.0, law.variances)
 
-    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+    def variance_of(weights: Floats) -> float:
         return float((_transposed(problem, weights[:, None])[:, 0] ** 2 * variances).sum())
 
     errors = np.sqrt(_output_variances(problem, variances))
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
 
-    def study() -> npt.NDArray[np.float64]:
+    def study() -> Floats:
         return move(problem, law.measured_draw(STUDY, seeded(0)))
 
     return Spread(errors, variance_of, simulated_quantiles(study), measured=True)
 
 
-def _transposed(problem: Problem, columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _transposed(problem: Problem, columns: Floats) -> Floats:
     """Pᵀ applied to columns: V⁻¹ P V for a projection with spreads V."""
     if np.isfinite(problem.spreads).all():
         spreads = problem.spreads[:, None]
@@ -109,14 +104,10 @@ def _transposed(problem: Problem, columns: npt.NDArray[np.float64]) -> npt.NDArr
     return np.asarray(dense.T @ columns)
 
 
-def _output_variances(problem: Problem, variances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _output_variances(problem: Problem, variances: Floats) -> Floats:
     """diag(PΣPᵀ); outputs that are alike (equal columns of A, spreads and variances) share one value."""
-    classes, member = problem.space.alike(problem.spreads, variances)
-    result = np.empty(len(classes))
-    step = max(1, CHUNK // max(1, problem.n))
-    for start in range(0, len(classes), step):
-        chosen = classes[start : start + step]
-        units = np.zeros((problem.n, len(chosen)))
-        units[chosen, np.arange(len(chosen))] = 1.0
-        result[start : start + step] = (_transposed(problem, units) ** 2 * variances[:, None]).sum(axis=0)
-    return np.asarray(result[member])
+
+    def found(units: Floats, _chosen: Any) -> Floats:
+        return np.asarray((_transposed(problem, units) ** 2 * variances[:, None]).sum(axis=0))
+
+    return problem.space.for_alike(found, problem.spreads, variances)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csc_array
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array
 from holdfast.queries.columns import Columns
 from holdfast.queries.neighbours import Neighbours
 
@@ -16,7 +14,7 @@ from holdfast.queries.neighbours import Neighbours
 MOST_ENTRIES = 40_000_000
 
 
-def difference_set(columns: Columns, neighbours: Neighbours) -> npt.NDArray[Any]:
+def difference_set(columns: Columns, neighbours: Neighbours) -> Array:
     """Return the difference set of q(x) = W·hist(x) as distinct rows, shape (m, n), both signs, without 0."""
     n, cells = columns.shape
     size = 2 * cells if neighbours.adds else cells * (cells - 1)
@@ -36,12 +34,12 @@ def difference_set(columns: Columns, neighbours: Neighbours) -> npt.NDArray[Any]
     return reached
 
 
-def one_of_each_sign(differences: npt.NDArray[Any]) -> Columns:
+def one_of_each_sign(differences: Array) -> Columns:
     """Return the differences as sparse columns, one of d and −d each (rows come both signs and sorted)."""
     return csc_array(differences[: len(differences) // 2].T)
 
 
-def _distinct(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _distinct(rows: Array) -> Array:
     return np.unique(rows[(rows != 0).any(axis=1)] + 0, axis=0)  # + 0 turns −0.0 into 0.0
 
 

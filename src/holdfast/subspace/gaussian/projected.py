@@ -16,9 +16,6 @@ from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
 from holdfast.subspace.law import Evidence, normal_spread
 
-#: Entries of dense work arrays kept at once while variances are computed.
-CHUNK = 1 << 22
-
 
 @dataclass(frozen=True, eq=False)
 class ProjectedGaussian:
@@ -61,12 +58,4 @@ class ProjectedGaussian:
 
 def projected_variances(space: NullSpace) -> Floats:
     """The diagonal of Π_N; outputs with equal columns of the equalities share one value."""
-    classes, member = space.alike()
-    result = np.empty(len(classes))
-    step = max(1, CHUNK // max(1, space.n))
-    for start in range(0, len(classes), step):
-        chosen = classes[start : start + step]
-        units = np.zeros((space.n, len(chosen)))
-        units[chosen, np.arange(len(chosen))] = 1.0
-        result[start : start + step] = space.project(units)[chosen, np.arange(len(chosen))]
-    return np.asarray(result[member])
+    return space.for_alike(lambda units, chosen: space.project(units)[chosen, np.arange(len(chosen))])

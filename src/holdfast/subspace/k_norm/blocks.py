@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, special
 
 from holdfast.arrays import Floats, Ints
 from holdfast.randomness import Stream
+from holdfast.subspace.k_norm.parts import Part
 
 #: Coefficients of relations count as equal within this.
 ALIKE = 1e-10
@@ -24,7 +24,7 @@ MOST_ENTRIES = 10**7
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class Blocks(Part):
     """A law of noise z on cells with Σz = 0, density exp(−½‖z‖₁), of the z that are shortest for their u.
 
     `labels` has the block of each cell from 1 on; cells of block 0 are in no relation.
@@ -118,10 +118,6 @@ class Blocks:
             lengths * (above / above.sum(axis=1, keepdims=True) - below / below.sum(axis=1, keepdims=True))
         )
 
-    def study(self, size: int, stream: Stream) -> Floats:
-        """Independent draws."""
-        return self.draw(size, stream)
-
     @property
     def moments(self) -> Floats:
         """E[z zᵀ] in closed form: cells of a block are exchangeable, and blocks independent given the case."""
@@ -160,7 +156,7 @@ def _labels(kernel: Floats) -> Ints | None:
     return found
 
 
-def _log_choices(many: npt.NDArray[np.int64] | int, chosen: Ints) -> Floats:
+def _log_choices(many: Ints | int, chosen: Ints) -> Floats:
     """The logarithm of the binomial coefficient."""
     return np.asarray(
         special.gammaln(np.asarray(many) + 1.0) - special.gammaln(chosen + 1.0) - special.gammaln(many - chosen + 1.0)

@@ -16,10 +16,10 @@ import numpy as np
 from scipy import linalg, special
 
 from holdfast.arrays import Floats
+from holdfast.noise.laplace import laplace_numbers
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
-from holdfast.subspace.extended_laplace import laplace_numbers
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.k_norm.blocks import Blocks
 from holdfast.subspace.k_norm.body import Body, listed
@@ -37,7 +37,7 @@ FEW_DIMENSIONS = 7
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(Part):
     """A law of noise z on m cells at scale 1, exchangeable up to `signs`.
 
     "free": independent, density exp(−‖z‖₁). "balanced": Σz = 0, density exp(−½‖z‖₁). "centred": signs·z has one 0 as
@@ -74,10 +74,6 @@ class Cells:
         result = np.empty((size, m))
         np.put_along_axis(result, order, ranked, axis=1)
         return result * self.signs
-
-    def study(self, size: int, stream: Stream) -> Floats:
-        """Independent draws."""
-        return self.draw(size, stream)
 
     @property
     def moments(self) -> Floats:

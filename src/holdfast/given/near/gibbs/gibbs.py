@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats, Shared, kept
+from holdfast.arrays import Array, Floats, Shared, Words, kept
 from holdfast.given.evidence import LEAST_TAU, Evidence
 from holdfast.given.near.gibbs.cholesky import Pattern, pattern_of
 from holdfast.given.near.gibbs.steps import WORDS, advance, advance_coupled
@@ -57,7 +55,7 @@ def least_tau(problem: Problem) -> float:
     return LEAST_TAU
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that satisfies every equality, (size, n), from `size` independent chains."""
     del truth  # the law does not depend on it
     sampler = sampler_of(problem)
@@ -160,5 +158,5 @@ class Sampler:
         return ahead, behind
 
 
-def _advance_part(sampler: Sampler, states: Floats, words: npt.NDArray[np.uint64], part: slice) -> None:
+def _advance_part(sampler: Sampler, states: Floats, words: Words, part: slice) -> None:
     advance(sampler.pattern, sampler.scales, states[part], words[part])

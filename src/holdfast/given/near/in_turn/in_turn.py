@@ -12,13 +12,10 @@ public, and a table that leaves too little room is refused; where the held figur
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints, Shared, kept
+from holdfast.arrays import Array, Bools, Ints, Shared, kept
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.given.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.given.giving_up import first_kept, last_tries
@@ -85,8 +82,7 @@ def _found(problem: Problem) -> Rejection | MixtureChain | None:
     layout = Layout.of(problem)
     if layout is None:
         return None
-    scales = np.array([float(scale or 1) for scale in law.scale_values])
-    each = scales[np.zeros(law.n, dtype=np.int64) if law.which is None else law.which][layout.cells]
+    each = law.of_output([float(scale or 1) for scale in law.scale_values])[layout.cells]
     if law.kind == "laplace" and 1 / each.min() > LARGEST_RATE:
         return None
     if law.kind == "gaussian":
@@ -144,7 +140,7 @@ def _drawn(problem: Problem, size: int, stream: Stream) -> Ints:
     return found.layout.noise(advanced(found, found.start(size, stream), steps, stream), problem.law.n)
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise such that truth + noise satisfies the system, (size, n).
 
     *Guarantee:* with bounds the statement holds for the release or refusal (docs/theory/walks.md, Proposition 8).
@@ -181,7 +177,7 @@ def _has_room(problem: Problem, held: bytes) -> bool:
     return roomy is None or bool(_within(problem, roomy, noise, NEARLY).mean() >= LEAST_WITHIN)
 
 
-def _within(problem: Problem, table: npt.NDArray[Any], noise: Ints, slack: float = 0) -> npt.NDArray[np.bool_]:
+def _within(problem: Problem, table: Array, noise: Ints, slack: float = 0) -> Bools:
     """Which rows of noise leave the table within all bounds and inequalities; the equalities hold by themselves."""
     low, high = problem.system.integer_bounds(problem.unit)
     values, (A, least) = table + noise, problem.system.integer_inequalities(problem.unit)
@@ -197,7 +193,7 @@ def spread(problem: Problem) -> Spread | None:
     assert found is not None
     chain = found
 
-    def states(size: int) -> npt.NDArray[Any]:
+    def states(size: int) -> Array:
         stream = seeded(SEED)
         if isinstance(chain, Rejection):
             return chain.layout.noise(chain.draw(size, stream), problem.law.n)

@@ -13,13 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats, Shared
+from holdfast.arrays import Array, Floats, Ints, Shared, Words
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.given.evidence import LEAST_TAU, Evidence
@@ -68,7 +66,7 @@ def least_tau(problem: Problem) -> float:
     return LEAST_TAU
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that makes truth + noise satisfy the system, (size, n), from `size` independent chains."""
     polytope = Polytope.of(problem, truth)
     face = _Face.of(problem, polytope)
@@ -120,7 +118,7 @@ class _Face:
     rates: Floats
     square: bool
     polytope: Polytope
-    free: npt.NDArray[np.int64]  # the outputs that are the free coordinates
+    free: Ints  # the outputs that are the free coordinates
     inside: Floats | None  # a public table within all bounds that can be slack, where there are bounds
 
     @classmethod
@@ -262,5 +260,5 @@ class _Chain:
         return ahead, behind
 
 
-def _advance_part(lines: Lines, states: Floats, words: npt.NDArray[np.uint64], part: slice) -> None:
+def _advance_part(lines: Lines, states: Floats, words: Words, part: slice) -> None:
     advance(lines, states[part], words[part])

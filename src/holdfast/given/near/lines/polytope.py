@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats
+from holdfast.arrays import Bools, Floats
 from holdfast.exact.solver import OPTIMAL, linear_program, solved
 from holdfast.given.problem import Problem, Truth
 from holdfast.randomness import seeded
@@ -74,7 +73,7 @@ class Polytope:
         values = solved(solver)
         return values if solver.getModelStatus() == OPTIMAL else None
 
-    def interior(self) -> tuple[npt.NDArray[np.bool_], Floats | None]:
+    def interior(self) -> tuple[Bools, Floats | None]:
         """Tell for each bound, low ones first, whether no table has it slack; and a table with all others slack.
 
         The table is public: it depends on the held figures alone. None where there is no bound.

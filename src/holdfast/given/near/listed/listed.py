@@ -14,10 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints, Shared, kept
+from holdfast.arrays import Array, Bools, Floats, Ints, Shared, kept
 from holdfast.given.evidence import Evidence
 from holdfast.given.near.listed.search import Search, cell_shares, log_most, needed_radius, room
 from holdfast.given.near.listed.steps import Short
@@ -65,7 +64,7 @@ class List:
         """The noise at these places in the list."""
         return np.asarray(self.steps[chosen].astype(np.int64) @ self.basis.T)
 
-    def draw(self, size: int, stream: Stream, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:
+    def draw(self, size: int, stream: Stream, allowed: Bools | None = None) -> Ints:
         """Draw so many from those that are allowed: first the shell, then one of its vectors, all alike."""
         if allowed is None:
             places, counts = None, np.diff(self.starts)
@@ -94,12 +93,11 @@ def _below(limits: Ints, stream: Stream) -> Ints:
 
 def _shells(law: Independent, basis: Ints, steps: Short, distance: float) -> List | None:
     """Sort what was found by weight; None where there are too many different ones."""
-    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
     laplace = law.kind == "laplace"
     rates = [Fraction(1, 1 if laplace else 2) / Fraction(scale or 1) for scale in law.scale_values]
     shell, exponents = np.zeros(len(steps), dtype=np.int64), [Fraction(0)]
     for k, rate in enumerate(rates):
-        cells = basis[which == k].T
+        cells = basis[law.complete == k].T
         sizes = np.empty(len(steps), dtype=np.int64)
         for part in _parts(len(steps)):
             noise = steps[part].astype(np.int64) @ cells
@@ -140,8 +138,7 @@ class Aim:
     def listed(self) -> List | None:
         """The list; None where it does not fit."""
         law = self.law
-        which = b"" if law.which is None else law.which.tobytes()
-        key = law.kind, tuple(law.scale_values), which, self.basis.tobytes(), self.distance
+        key = law.kind, tuple(law.scale_values), law.complete.tobytes(), self.basis.tobytes(), self.distance
         return LISTS.get(key, self._made)
 
     def _made(self) -> List | None:
@@ -162,8 +159,7 @@ def _aim(problem: Problem) -> Aim | None:
     if np.abs(basis).max() > LARGEST_ENTRY:
         return None
     gaussian = law.kind == "gaussian"
-    scales = np.array([float(scale or 1) for scale in law.scale_values])
-    each = scales[np.zeros(law.n, dtype=np.int64) if law.which is None else law.which]
+    each = law.of_output([float(scale or 1) for scale in law.scale_values])
     rates = 1 / (2 * each) if gaussian else 1 / each
     shares = cell_shares(basis, 1 / rates)
     if shares is None:
@@ -171,7 +167,7 @@ def _aim(problem: Problem) -> Aim | None:
     for distance in sorted({min(TINY, problem.tau), problem.tau}):
         radius = needed_radius(gaussian, rates, shares, distance)
         most = math.exp(min(log_most(gaussian, rates, shares, radius), 700.0))
-        aim = Aim(law, basis, rates, radius, distance, len(scales) == 1 and most < room(basis.shape[1]))
+        aim = Aim(law, basis, rates, radius, distance, len(law.laws) == 1 and most < room(basis.shape[1]))
         if aim.fits or (most < (MOST_HOPED if distance == problem.tau else FEW_HOPED) and aim.listed() is not None):
             return aim
     return None
@@ -203,7 +199,7 @@ def _list(problem: Problem) -> List:
     return found
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise such that truth + noise satisfies the system, (size, n)."""
     found = _list(problem)
     if not problem.depends_on_data:

@@ -66,7 +66,7 @@ class Layout:
         cells = crossed_table(problem.system)
         if cells is None:
             return None
-        which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which.astype(np.int64)
+        which = law.complete.astype(np.int64)
         for turned in (cells, np.ascontiguousarray(cells.T)):
             if (which[turned] == which[turned[0]]).all():
                 scales = tuple(Fraction(scale or 0) for scale in law.scale_values)

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints, Shared, kept
+from holdfast.arrays import Array, Bools, Floats, Ints, Shared, kept
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.given.evidence import NEAR_WORDS, Evidence, refuse_rounding
 from holdfast.given.near.public_tables import public_tables
@@ -129,7 +127,7 @@ def _rounding(problem: Problem) -> float:
     return problem.space.dimension * each * within
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise, (size, n), such that truth + noise satisfies the system; each row from a walk of its own."""
     if problem.space.dimension == 0:
         return np.zeros((size, problem.law.n), dtype=np.int64)
@@ -157,7 +155,7 @@ def spread(problem: Problem) -> Spread | None:
     if problem.depends_on_data:
         return None
 
-    def states(size: int) -> npt.NDArray[Any]:
+    def states(size: int) -> Array:
         lines, steps = _lines(problem, None)
         stream, apart = seeded(SEED), max(1, steps // 8)
         running = advanced(lines, lines.start(WALKS, stream), steps, stream)
@@ -177,8 +175,7 @@ def spread(problem: Problem) -> Spread | None:
 
 def _rates(problem: Problem) -> Floats:
     power = 1.0 if problem.law.kind == "laplace" else 0.5
-    rates = np.array([power / float(scale or 1) for scale in problem.law.scale_values])
-    return rates[np.zeros(problem.law.n, dtype=np.int64) if problem.law.which is None else problem.law.which]
+    return problem.law.of_output([power / float(scale or 1) for scale in problem.law.scale_values])
 
 
 def _window_scale(problem: Problem) -> tuple[float, bool]:
@@ -320,30 +317,28 @@ class LineChain:
             problem.space.dimension,
         )
 
-    def inside(self, states: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def inside(self, states: Array) -> Bools:
         """Which states are within all bounds."""
         return np.asarray(((states >= self.moves.low) & (states <= self.moves.high)).all(axis=1))
 
-    def start(self, count: int, stream: Stream) -> npt.NDArray[Any]:
+    def start(self, count: int, stream: Stream) -> Array:
         """Walks that took some steps in a flatter law."""
         states = np.tile(self.origin, (count, 1))
         for _ in range(FIRST_STEPS):
             self._step(self.hot, states, stream)
         return states
 
-    def advance(self, states: npt.NDArray[Any], stream: Stream) -> npt.NDArray[Any]:
+    def advance(self, states: Array, stream: Stream) -> Array:
         """One move per dimension from every state."""
         self._step(self.moves, states, stream)
         return states
 
-    def _step(self, moves: Moves, states: npt.NDArray[Any], stream: Stream) -> None:
+    def _step(self, moves: Moves, states: Array, stream: Stream) -> None:
         for part in _parts(len(states), 2 * self.sweep):
             count = part.stop - part.start
             walk(moves, states[part], stream.words(count * self.sweep * 2).reshape(count, self.sweep, 2))
 
-    def advance_coupled(
-        self, ahead: npt.NDArray[Any], behind: npt.NDArray[Any], stream: Stream
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def advance_coupled(self, ahead: Array, behind: Array, stream: Stream) -> tuple[Array, Array]:
         """The same moves from both states of every pair."""
         for part in _parts(len(ahead), 4 * self.sweep):
             count = part.stop - part.start
