@@ -9,14 +9,11 @@ Both are heuristics for the nearest table (docs/theory/levelwise.md).
 
 from __future__ import annotations
 
-import numpy as np
-
 from holdfast.arrays import Array, kept
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_spread
-from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
+from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.onto.ways import projection
-from holdfast.randomness import seeded
 from holdfast.trees.nearest.levelwise import Levelwise
 
 
@@ -52,11 +49,7 @@ class LevelByLevel:
             return projection.spread(problem, law)
         if problem.system.has_inequalities or STUDY * problem.n > MOST_SIMULATED:
             return None
-        zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
-        stream = seeded(0)
-        return simulated_spread(
-            lambda size: self.image(problem, law.measured_draw(size, stream), zero, stream.words(size))
-        )
+        return simulated_spread(simulated_errors(problem, law, self.image))
 
 
 topdown, bluedown = LevelByLevel("topdown", combined=False), LevelByLevel("bluedown", combined=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +15,8 @@ from holdfast.arrays import Array, Bools, Floats, Ints, Owner, Words
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.system.blocks import split_rows, split_system
 from holdfast.constraints.system.sound_rows import SoundRows
+from holdfast.noise import Independent
+from holdfast.randomness import seeded
 from holdfast.trees import Forest
 
 #: Errors without a closed form are simulated up to this many numbers; beyond it a study does not fit in memory.
@@ -26,6 +29,8 @@ MOST_CONTRAST = 1e200
 
 #: The public coins that decide between equally near whole tables, one of 64 bits for each; None: 0 for all.
 Ties = Words | None
+#: How a way moves noisy values (size, n), given right-hand sides and coins.
+Image = Callable[["Problem", Array, Array, Ties], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +158,12 @@ class Problem(Owner):
             values = np.array(exact, dtype=np.float64 if not self.integer else object)
         low[outputs] = high[outputs] = values.astype(low.dtype)
         return low, high
+
+
+def simulated_errors(problem: Problem, law: Independent, image: Image) -> Callable[[int], Array]:
+    """So many errors of simulated noise that is moved where every right-hand side is 0."""
+    zero, stream = np.zeros(problem.space.rank, dtype=np.int64), seeded(0)
+    return lambda size: image(problem, law.measured_draw(size, stream), zero, stream.words(size))
 
 
 def _key(values: Array) -> Any:

@@ -13,8 +13,7 @@ from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.onto.evidence import Answer, Evidence
 from holdfast.onto.grid.checker import lower_bound
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
-from holdfast.randomness import seeded
+from holdfast.onto.problem import MOST_SIMULATED, Image, Problem, Ties, simulated_errors
 
 #: A study moves so many tables one by one: errors are not simulated for larger ones.
 MOST_OUTPUTS = 2_000
@@ -71,14 +70,8 @@ def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest:
     return Answer(turned_back(values, task), Evidence(task.grid, task.exact, objective * unit, gap * unit, nearest))
 
 
-def simulated(
-    problem: Problem,
-    law: Independent,
-    image: Callable[[Problem, Array, Array, Ties], Array],
-) -> Spread | None:
+def simulated(problem: Problem, law: Independent, image: Image) -> Spread | None:
     """Errors from simulated draws where the map does not depend on the data and the study is short; otherwise None."""
     if problem.system.has_inequalities or problem.n > MOST_OUTPUTS or STUDY * problem.n > MOST_SIMULATED:
         return None
-    zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
-    stream = seeded(0)
-    return simulated_spread(lambda size: image(problem, law.measured_draw(size, stream), zero, stream.words(size)))
+    return simulated_spread(simulated_errors(problem, law, image))

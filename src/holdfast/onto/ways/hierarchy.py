@@ -13,8 +13,7 @@ from scipy import special
 from holdfast.arrays import Array, Floats, kept
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
-from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
-from holdfast.randomness import seeded
+from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.nearest.best_linear import error_variances, error_weights
 from holdfast.trees.nearest.nearest import Nearest
 
@@ -39,14 +38,9 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     if problem.system.has_inequalities:
         return None
 
-    def moved(size: int) -> Array:
-        zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
-        stream = seeded(0)
-        drawn = law.measured_draw(size, stream)
-        return image(problem, drawn, zero, stream.words(size))
-
     if problem.integer or problem.norm != "l2":
-        return simulated_spread(moved) if STUDY * problem.n <= MOST_SIMULATED else None
+        small = STUDY * problem.n <= MOST_SIMULATED
+        return simulated_spread(simulated_errors(problem, law, image)) if small else None
     variances = np.where(np.isinf(law.variances), 0.0, law.variances)
 
     def variance_of(weights: Floats) -> float:
@@ -55,7 +49,8 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     errors = np.sqrt(error_variances(found, variances))
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
-    return Spread(errors, variance_of, simulated_quantiles(lambda: moved(STUDY)), measured=True)
+    quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
+    return Spread(errors, variance_of, quantiles, measured=True)
 
 
 @kept

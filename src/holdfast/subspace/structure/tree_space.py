@@ -24,7 +24,7 @@ from holdfast.queries import Moves, Neighbours, Query
 from holdfast.queries.weights import Weights
 from holdfast.randomness import Stream
 from holdfast.subspace.law import SLACK, Evidence, normal_spread
-from holdfast.trees import Forest
+from holdfast.trees import Forest, output_parents
 
 #: Normal numbers that are drawn at once.
 BATCH = 1 << 22
@@ -45,10 +45,7 @@ class TreeSpace:
         forest = Forest.of(system)
         if forest is None or query.tree is None or system.has_inequalities:
             return None
-        by = query.n // query.tree.n
-        nodes = np.repeat(query.tree.parents, by)
-        own = np.where(nodes < 0, -1, nodes * by + np.tile(np.arange(by), query.tree.n))
-        if not np.array_equal(forest.parents, own):
+        if not np.array_equal(forest.parents, output_parents(query.tree.parents, query.n // query.tree.n)):
             return None
         order, depth = breadth_first(forest.parents)[2:4]
         place = np.empty(forest.n, np.int64)
