@@ -230,21 +230,6 @@ class NullSpace(Owner):
             member[i] = keys[key]
         return np.array(first, dtype=np.int64), member
 
-    def for_alike(self, found: Callable[[Floats, Ints], Floats], *values: Floats) -> Floats:
-        """Return one number per coordinate, found once for each group that is `alike`.
-
-        `found` gets unit vectors (n, k) of some coordinates, and which they are.
-        """
-        classes, member = self.alike(*values)
-        result = np.empty(len(classes))
-        step = max(1, _WORK // max(1, self.n))
-        for start in range(0, len(classes), step):
-            chosen = classes[start : start + step]
-            units = np.zeros((self.n, len(chosen)))
-            units[chosen, np.arange(len(chosen))] = 1.0
-            result[start : start + step] = found(units, chosen)
-        return np.asarray(result[member])
-
     def _blocks(self, columns: Any) -> Iterator[Array]:
         """Yield the columns as dense (n, at most 256) pieces."""
         is_stored: bool = sparse.issparse(columns)
@@ -301,3 +286,19 @@ class NullSpace(Owner):
         if self.rank == 0:
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
+
+
+def for_alike(space: NullSpace, found: Callable[[Floats, Ints], Floats], *values: Floats) -> Floats:
+    """Return one number per coordinate, found once for each group that is `alike`.
+
+    `found` gets unit vectors (n, k) of some coordinates, and which they are.
+    """
+    classes, member = space.alike(*values)
+    result = np.empty(len(classes))
+    step = max(1, _WORK // max(1, space.n))
+    for start in range(0, len(classes), step):
+        chosen = classes[start : start + step]
+        units = np.zeros((space.n, len(chosen)))
+        units[chosen, np.arange(len(chosen))] = 1.0
+        result[start : start + step] = found(units, chosen)
+    return np.asarray(result[member])

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import linalg, special
 
 from holdfast.arrays import Array, Floats, Ints
+from holdfast.constraints.system.null_space import for_alike
 from holdfast.given.exact.projections import projection
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.draws.normals import make_normals
@@ -106,4 +107,4 @@ def _conditional_variances(problem: Problem) -> Floats:
     def found(units: Floats, chosen: Ints) -> Floats:
         return project(np.ascontiguousarray(units.T) * prior[chosen, None])[np.arange(len(chosen)), chosen]
 
-    return problem.space.for_alike(found, prior)
+    return for_alike(problem.space, found, prior)

@@ -16,6 +16,7 @@ from scipy.sparse import linalg as sparse_linalg
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats
 from holdfast.constraints import NullSpace
+from holdfast.constraints.system.null_space import for_alike
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.sound_rows import TOO_CLOSE
 from holdfast.noise import Independent
@@ -110,4 +111,4 @@ def _output_variances(problem: Problem, variances: Floats) -> Floats:
     def found(units: Floats, _chosen: Any) -> Floats:
         return np.asarray((_transposed(problem, units) ** 2 * variances[:, None]).sum(axis=0))
 
-    return problem.space.for_alike(found, problem.spreads, variances)
+    return for_alike(problem.space, found, problem.spreads, variances)

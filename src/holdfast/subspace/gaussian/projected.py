@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace
+from holdfast.constraints.system.null_space import for_alike
 from holdfast.noise.spread import Spread
 from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query
@@ -58,4 +59,4 @@ class ProjectedGaussian:
 
 def projected_variances(space: NullSpace) -> Floats:
     """The diagonal of Π_N; outputs with equal columns of the equalities share one value."""
-    return space.for_alike(lambda units, chosen: space.project(units)[chosen, np.arange(len(chosen))])
+    return for_alike(space, lambda units, chosen: space.project(units)[chosen, np.arange(len(chosen))])

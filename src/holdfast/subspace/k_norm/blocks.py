@@ -15,7 +15,6 @@ from scipy import linalg, special
 
 from holdfast.arrays import Floats, Ints
 from holdfast.randomness import Stream
-from holdfast.subspace.k_norm.parts import Part
 
 #: Coefficients of relations count as equal within this.
 ALIKE = 1e-10
@@ -24,7 +23,7 @@ MOST_ENTRIES = 10**7
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks(Part):
+class Blocks:
     """A law of noise z on cells with Σz = 0, density exp(−½‖z‖₁), of the z that are shortest for their u.
 
     `labels` has the block of each cell from 1 on; cells of block 0 are in no relation.
@@ -117,6 +116,10 @@ class Blocks(Part):
         return np.asarray(
             lengths * (above / above.sum(axis=1, keepdims=True) - below / below.sum(axis=1, keepdims=True))
         )
+
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
 
     @property
     def moments(self) -> Floats:

@@ -16,7 +16,6 @@ from scipy.spatial import ConvexHull, QhullError
 from holdfast.arrays import Floats, Ints
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.k_norm.body import Body
-from holdfast.subspace.k_norm.parts import Part
 
 #: Facets, and dimensions beyond which there are more of them for any K of interest.
 MOST_FACETS, MOST_DIMENSIONS = 100_000, 14
@@ -29,7 +28,7 @@ MOST_UNEVEN = 1e5
 
 
 @dataclass(frozen=True, eq=False)
-class Facets(Part):
+class Facets:
     """`corners` (facets, r, r): the corners of each facet are rows. `chances` add up to 1.
 
     `largest` is the greatest length of a difference by any facet; the density is exp(−‖u‖) with a continuous ‖·‖ that
@@ -76,6 +75,10 @@ class Facets(Part):
             parts = -np.log(stream.uniforms(count * rank)).reshape(count, 1, rank)
             result[begin : begin + count] = (parts @ self.corners[np.minimum(chosen, ends.size - 1)])[:, 0]
         return result
+
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
 
 
 def _hull(body: Body) -> tuple[Floats, Ints, Ints] | None:

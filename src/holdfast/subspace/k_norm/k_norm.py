@@ -37,7 +37,7 @@ FEW_DIMENSIONS = 7
 
 
 @dataclass(frozen=True, eq=False)
-class Cells(Part):
+class Cells:
     """A law of noise z on m cells at scale 1, exchangeable up to `signs`.
 
     "free": independent, density exp(−‖z‖₁). "balanced": Σz = 0, density exp(−½‖z‖₁). "centred": signs·z has one 0 as
@@ -74,6 +74,10 @@ class Cells(Part):
         result = np.empty((size, m))
         np.put_along_axis(result, order, ranked, axis=1)
         return result * self.signs
+
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
 
     @property
     def moments(self) -> Floats:

@@ -48,7 +48,6 @@ class Part(Protocol):
 
     def study(self, size: int, stream: Stream) -> Floats:
         """Draws for measured errors: they need not be independent of each other."""
-        return self.draw(size, stream)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from scipy import linalg, special
 
 from holdfast.arrays import Floats, Ints
 from holdfast.randomness import Stream, seeded
-from holdfast.subspace.k_norm.parts import Part
 
 #: Sets of zeros that are listed, and relations.
 MOST_SETS, MOST_RELATIONS = 100_000, 5
@@ -32,7 +31,7 @@ BATCH, STUDY = 1 << 21, 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Relations(Part):
+class Relations:
     """A law of noise z on m cells: density ∝ exp(−Σ costs·|z|), of the z that are shortest for their u.
 
     With `pairs`, Σz = 0, and a relation is one of the columns and of their number.
@@ -126,6 +125,10 @@ class Relations(Part):
             found.append((signs * sizes)[kept])
             have += int(kept.sum())
         return np.concatenate(found)[:size]
+
+    def study(self, size: int, stream: Stream) -> Floats:
+        """Independent draws."""
+        return self.draw(size, stream)
 
     @property
     def _dimension(self) -> int:
