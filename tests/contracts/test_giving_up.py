@@ -134,8 +134,8 @@ def test_no_fewer_tables_are_accepted_than_is_proved(shape, kind, scale):
 @pytest.mark.parametrize(("kind", "scale"), [("laplace", 0.7), ("laplace", 3), ("gaussian", 0.6), ("gaussian", 2)])
 def test_no_more_of_a_message_is_cut_away_than_is_proved(kind, scale, monkeypatch):
     """With windows that leave out 10⁻³ of a law instead of 10⁻¹³, what is cut away can be seen."""
-    for module in ("rows_in_turn", "two_way_share"):
-        monkeypatch.setattr(f"holdfast.given.{module}.TAIL", 1e-3)
+    for module in ("rows_in_turn", "share"):
+        monkeypatch.setattr(f"holdfast.given.near.two_way.{module}.TAIL", 1e-3)
     problem = crossed((6, 7), kind, scale)
     layout = two_way.Layout.of(problem)
     table, sizes = layout.table(), layout.windows()
