@@ -15,6 +15,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
+Array = npt.NDArray[Any]
 
 #: Results that one function keeps with one owner, where arguments beside the owner tell them apart.
 MOST_KEPT = 8
@@ -59,6 +60,35 @@ class _Memo:
         self.lock = threading.Lock()
         self.results: dict[Callable[..., Any], dict[Any, Any]] = {}
 
+    def get(self, function: Callable[..., Any], key: Any, make: Callable[[], Result], most: int) -> Result:
+        """What a function gave for a key; made without the lock, and of two that were made the first is kept."""
+        with self.lock:
+            results = self.results.setdefault(function, {})
+            if key in results:
+                found: Result = results[key]
+                return found
+        made = make()
+        with self.lock:
+            results = self.results.setdefault(function, {})
+            first: Result = results.setdefault(key, made)
+            while len(results) > most:
+                del results[next(iter(results))]
+            return first
+
+
+class Shared:
+    """Results that all who ask with an equal key share, whatever they own: the newest few."""
+
+    def __init__(self, most: int) -> None:
+        self._memo, self._most = _Memo(), most
+
+    def get(self, key: Any, make: Callable[[], Result]) -> Result:
+        """The result that is kept under a key, or else the one that is made now."""
+        return self._memo.get(Shared, key, make, self._most)
+
+    def __len__(self) -> int:
+        return len(self._memo.results.get(Shared, ()))
+
 
 def _memo_of(owner: Owner) -> _Memo:
     memo: _Memo | None = owner.__dict__.get("_memo")
@@ -78,19 +108,7 @@ def kept(
 
     @wraps(function)
     def keeping(owner: Any, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-        memo = _memo_of(owner)
         key = (*arguments, *sorted(named.items()))
-        with memo.lock:
-            results = memo.results.setdefault(function, {})
-            if key in results:
-                found: Result = results[key]
-                return found
-        made = function(owner, *arguments, **named)
-        with memo.lock:
-            results = memo.results.setdefault(function, {})
-            first: Result = results.setdefault(key, made)
-            while len(results) > MOST_KEPT:
-                del results[next(iter(results))]
-            return first
+        return _memo_of(owner).get(function, key, lambda: function(owner, *arguments, **named), MOST_KEPT)
 
     return keeping

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.arrays import Shared
 from holdfast.given import Problem
 from holdfast.given.near.listed import listed
 from holdfast.given.near.listed import search as listed_search
@@ -68,7 +69,7 @@ def test_a_list_that_turns_out_too_long_is_not_accepted(limit, monkeypatch):
     scales = [0.8, 1.0] * 9
     base = hf.laplace(hf.histogram(18), scale=scales).base
     asked = Problem(base.law, cube(2, 3, 3).system(18))
-    monkeypatch.setattr(listed, "LISTS", {})
+    monkeypatch.setattr(listed, "LISTS", Shared(listed.MOST_LISTS))
     monkeypatch.setattr(listed if limit == "MOST_SHELLS" else listed_search, limit, 3)
     assert not listed.accepts(asked)
     monkeypatch.undo()
@@ -78,14 +79,14 @@ def test_a_list_that_turns_out_too_long_is_not_accepted(limit, monkeypatch):
 def test_a_search_that_takes_too_long_is_refused(monkeypatch):
     mechanism = hf.laplace(hf.margins((2, 3, 3)), scale=1).given(cube(2, 3, 3))
     assert mechanism.method == "listed"
-    monkeypatch.setattr(listed, "LISTS", {})
+    monkeypatch.setattr(listed, "LISTS", Shared(listed.MOST_LISTS))
     monkeypatch.setattr(listed_search, "MOST_VISITS", 10)
     with pytest.raises(hf.Refused, match="could not be listed in time"):
         mechanism.noise(1)
 
 
 def test_lists_are_shared_and_few_are_kept(monkeypatch):
-    monkeypatch.setattr(listed, "LISTS", {})
+    monkeypatch.setattr(listed, "LISTS", Shared(listed.MOST_LISTS))
     laws = [hf.laplace(hf.histogram(18), scale=scale).base.law for scale in (0.5, 0.6, 0.7, 0.8, 0.9)]
     first = listed._list(Problem(laws[0], cube(2, 3, 3).system(18)))
     assert listed._list(Problem(laws[0], cube(2, 3, 3).system(18))) is first

@@ -5,7 +5,9 @@ import pickle
 import threading
 import weakref
 
-from holdfast.arrays import MOST_KEPT, Owner, kept
+import pytest
+
+from holdfast.arrays import MOST_KEPT, Owner, Shared, kept
 
 CALLS = []
 
@@ -99,3 +101,19 @@ def test_threads_get_one_result():
     for thread in threads:
         thread.join()
     assert all(each is seen[0] for each in seen)
+
+
+def test_equal_keys_share_one_result_and_the_newest_few_stay():
+    shared, made = Shared(2), []
+    for key in ((1, b"a"), (1, b"a"), (2,), (3,), (1, b"a")):
+        assert shared.get(key, lambda key=key: made.append(key) or key) == key
+        assert len(shared) <= 2
+    assert made == [(1, b"a"), (2,), (3,), (1, b"a")]
+
+
+def test_what_fails_is_not_shared():
+    shared = Shared(2)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            shared.get("key", lambda: 1 // 0)
+    assert len(shared) == 0

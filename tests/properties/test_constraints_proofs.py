@@ -21,7 +21,7 @@ from holdfast.constraints.possible.feasibility import (
     whole_point,
 )
 from holdfast.constraints.possible.small_systems import Small
-from holdfast.exact.whole_search import whole_in
+from holdfast.exact.inside import whole_in
 
 
 def as_model(constraint: Constraint, *more: Constraint, n: int) -> Model:

@@ -8,6 +8,7 @@ import pytest
 from scipy.spatial import ConvexHull
 
 import holdfast as hf
+from holdfast.arrays import Shared
 from holdfast.noise.convergence import meeting_times
 from holdfast.subspace.k_norm import facets as k_norm_facets
 from holdfast.subspace.k_norm import walk as k_norm_walk
@@ -302,7 +303,7 @@ def test_what_is_too_large_is_refused(monkeypatch):
         hf.extend(many, hf.invariant([[1, 1, 1, 1]]), law="k-norm", epsilon=1, neighbours="replace-one")
     monkeypatch.setattr(k_norm_facets, "MOST_FACETS", 10)
     monkeypatch.setattr(k_norm_walk, "MOST_SWEEPS", 1)
-    monkeypatch.setattr(k_norm_walk, "MEASURED", {})
+    monkeypatch.setattr(k_norm_walk, "MEASURED", Shared(1))
     with pytest.raises(hf.Refused, match="did not meet"):
         hf.extend(*CASES["workload"], law="k-norm", epsilon=1)
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from holdfast.arguments import Refused, positive, whole
-from holdfast.auditing.claims import Claim
+from holdfast.auditing.claims import Claim, Evidence
 from holdfast.auditing.closed_forms import known_evidence
 from holdfast.auditing.counting import FalseAlarms
-from holdfast.auditing.evidence import Evidence
 from holdfast.auditing.listing import listed
 from holdfast.auditing.losses import listed_evidence
 from holdfast.auditing.pairs import FEWEST_PAIRS, MOST_PAIRS, Pair, given_pairs, neighbouring, searched_pairs

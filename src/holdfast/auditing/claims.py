@@ -1,4 +1,4 @@
-"""What a statement says about one event: its points (ε, δ), and how far probabilities are beyond them."""
+"""A statement as points (ε, δ) that every event must keep to, and the evidence against it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Floats
 from holdfast.privacy import Guarantee
 
+VIOLATED, NOT_REFUTED = "violated", "not refuted"
+EXACT, SAMPLED = "exact", "sampled"
 #: Points of the curve δ(ε) at which a statement of ρ or μ is tested.
 POINTS = 24
 #: The curve is followed until δ has fallen to about this.
@@ -55,3 +57,22 @@ class Claim:
         margins = logs - self.epsilons
         best = np.argmax(margins, axis=1)
         return margins[np.arange(len(p)), best], best
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How far something is beyond a claim (above 0 refutes it), with ε from below at a δ, how, on which pair, by what.
+
+    margin: above 0 the claim is refuted. epsilon: a lower bound on the ε that the mechanism needs at `delta`, where the
+    statement says `claimed`. one, other: the answers of the two made-up datasets.
+    """
+
+    margin: float
+    epsilon: float
+    delta: float
+    claimed: float
+    how: str
+    event: str
+    pair: str = ""
+    one: tuple[float, ...] = ()
+    other: tuple[float, ...] = ()

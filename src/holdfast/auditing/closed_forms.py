@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.auditing.claims import Claim
-from holdfast.auditing.evidence import EXACT, Evidence
+from holdfast.auditing.claims import EXACT, Claim, Evidence
 from holdfast.auditing.pairs import Pair
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import gaussian_delta, gaussian_epsilon

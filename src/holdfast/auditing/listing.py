@@ -153,7 +153,7 @@ def _radius(law: Independent, reach: float) -> Floats:
         for value in law.scale_values
     ]
     each = np.ceil(np.array(found))
-    return np.full(law.n, each[0]) if law.which is None else each[law.which]
+    return law.of_output(each)
 
 
 def _tails(law: Independent, distance: Ints) -> Floats:
@@ -162,7 +162,7 @@ def _tails(law: Independent, distance: Ints) -> Floats:
     Gaussian: at most the chance that a real Gaussian is at least distance − 1 (Canonne, Kamath and Steinke 2020).
     """
     values = np.array([np.nan if value is None else float(value) for value in law.scale_values])
-    scale = np.full(law.n, values[0]) if law.which is None else values[law.which]
+    scale = law.of_output(values)
     if law.kind == "laplace":
         found = np.exp(-distance / scale) / (1 + np.exp(-1 / scale))
     else:

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from holdfast.arrays import Floats
-from holdfast.auditing.claims import Claim
-from holdfast.auditing.evidence import EXACT, Evidence
+from holdfast.auditing.claims import EXACT, Claim, Evidence
 from holdfast.auditing.listing import Listed
 
 #: Floats compute these logs and sums to about 1e-12; so much is taken off.

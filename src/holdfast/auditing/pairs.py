@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, sparse
+from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, array
 from holdfast.arrays import Ints
 from holdfast.auditing.changes import changes, records_changed
 from holdfast.constraints import System
+from holdfast.exact.solver import linear_program, solved
 from holdfast.queries import Neighbours, Query
 
 #: Cells up to which corners of what must hold are searched by a program.
 MOST_CELLS = 400
 #: Simple tables of which so many fit make corners superfluous.
 ENOUGH = 4
-#: Seconds after which a program is given up; another corner is then used or none.
-PROGRAM_SECONDS = 2.0
+#: Nodes after which a program is given up; another corner is then used or none.
+NODES = 500
 #: Pairs that one statement is tested on at most, and at least where little effort is made.
 MOST_PAIRS, FEWEST_PAIRS = 60, 6
 #: Cells of a pair that words name one by one.
@@ -87,13 +88,9 @@ def _fewest_records(query: Query, difference: npt.NDArray[Any], relation: Neighb
         sides.append(np.zeros(1))
     side = np.concatenate(sides)
     cost = np.full(both.shape[1], 1.0 if relation.adds else 0.5)
-    found = optimize.milp(
-        cost,
-        constraints=optimize.LinearConstraint(sparse.vstack(rows, format="csr"), side, side),
-        integrality=np.ones(cost.size, dtype=np.int64),
-        options={"time_limit": 10.0},
-    )
-    return float(found.fun) - 1e-6 if found.x is not None else float("inf")
+    A = sparse.vstack(rows, format="csr")
+    found = solved(linear_program(A, cost, (0.0, np.inf), (side, side), whole=True, mip_max_nodes=NODES))
+    return float("inf") if found is None else float(cost @ found) - 1e-6
 
 
 def searched_pairs(
@@ -176,28 +173,22 @@ def _corners(query: Query, held: System, change: Ints, large: int, rng: np.rando
     unit = 1 if query.grid is None else query.grid
     for side in sides:
         low, high = side.integer_bounds(unit)
-        bounds = [
-            optimize.LinearConstraint(
-                columns,
-                np.where(low > -LARGEST, low - np.minimum(moved, 0), -np.inf),
-                np.where(high < LARGEST, high - np.maximum(moved, 0), np.inf),
-            )
-        ]
+        stacked = [columns]
+        least = [np.where(low > -LARGEST, low - np.minimum(moved, 0), -np.inf)]
+        most = [np.where(high < LARGEST, high - np.maximum(moved, 0), np.inf)]
         for rows, equal in ((side.equalities, True), (side.inequalities, False)):
             if rows.count:
                 on_cells, right = sparse.csr_array(rows.A @ columns), np.array([float(b) for b in rows.b]) / float(unit)
                 slack = 0 if equal else np.minimum(rows.A @ moved, 0)
-                bounds.append(optimize.LinearConstraint(on_cells, right - slack, right if equal else np.inf))
+                stacked.append(on_cells)
+                least.append(right - slack)
+                most.append(right if equal else np.full(right.size, np.inf))
+        program = sparse.vstack(stacked, format="csr"), (np.concatenate(least), np.concatenate(most))
+        ends = np.maximum(-change, 0), large + np.abs(change)
         for aim in aims:
-            found = optimize.milp(
-                aim,
-                constraints=bounds,
-                integrality=np.ones(change.size, dtype=np.int64),
-                bounds=optimize.Bounds(np.maximum(-change, 0), large + np.abs(change)),
-                options={"time_limit": PROGRAM_SECONDS},
-            )
-            if found.x is not None:
-                yield np.rint(found.x).astype(np.int64)
+            found = solved(linear_program(program[0], aim, ends, program[1], whole=True, mip_max_nodes=NODES))
+            if found is not None:
+                yield np.rint(found).astype(np.int64)
 
 
 def _possible(held: System | None, query: Query, answer: npt.NDArray[Any]) -> bool:

@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from holdfast.auditing.claims import EXACT, NOT_REFUTED, VIOLATED, Evidence
 from holdfast.auditing.counting import FALSE_ALARM
-from holdfast.auditing.evidence import EXACT, NOT_REFUTED, VIOLATED, Evidence
 from holdfast.privacy import Guarantee
 
 #: Version of the JSON form.

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.auditing.claims import Claim
+from holdfast.auditing.claims import SAMPLED, Claim, Evidence
 from holdfast.auditing.counting import FalseAlarms, largest_probability, least_probability, rough_limits
 from holdfast.auditing.events import Event, best_event
-from holdfast.auditing.evidence import SAMPLED, Evidence
 from holdfast.auditing.pairs import Pair
 from holdfast.auditing.scores import Score, scores
 from holdfast.auditing.subject import Subject

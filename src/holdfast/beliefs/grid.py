@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.beliefs.oracle import Table, Window, tables_for
 
-Whole = npt.NDArray[np.int64]
+Whole = Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ class Grid:
             total += column[self.outputs[:, i] - low]
         return _normalised(total)
 
-    def given(self, law: Floats, holds: Callable[[Whole], npt.NDArray[np.bool_]]) -> Floats:
+    def given(self, law: Floats, holds: Callable[[Whole], Bools]) -> Floats:
         """Return the law given a condition on the outputs."""
         return _normalised(np.where(holds(self.outputs), law, -np.inf))
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, positions, whole
+from holdfast.arrays import Bools
 from holdfast.constraints.constraint import Constraint, build
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import Bounds, Part, listing
 from holdfast.constraints.system.rows import Names, Rows
+from holdfast.domains.hierarchy import sums_of_children
 from holdfast.exact.rationals import ExactVector, numeric, read_matrix, read_vector, tidy
 
 
@@ -23,25 +24,13 @@ def _tree_shape(tree: Any, by: int) -> TreeShape:
 
 def _tree_rows(shape: TreeShape) -> Rows:
     """Return for every inner node (and category) the row: node − sum of its children = 0."""
-    parents, by = shape.parents, shape.by
-    n = parents.size
-    children = np.flatnonzero(parents >= 0)
-    is_inner = np.zeros(n, dtype=bool)
-    is_inner[parents[children]] = True
-    inner = np.flatnonzero(is_inner)
-    row = np.concatenate([np.arange(inner.size), (np.cumsum(is_inner) - 1)[parents[children]]])
-    column = np.concatenate([inner, children])
-    value = np.concatenate([np.ones(inner.size, dtype=np.int64), -np.ones(children.size, dtype=np.int64)])
-    categories = np.arange(by)
-    rows = (row[:, None] * by + categories).ravel()
-    columns = (column[:, None] * by + categories).ravel()
-    A = sparse.csr_array((np.repeat(value, by), (rows, columns)), shape=(inner.size * by, n * by))
+    by, inner = shape.by, np.unique(shape.parents[shape.parents >= 0])
     if by == 1:
         names = Names.numbered("consistency at node {}", inner)
     else:
-        labels = np.stack([np.repeat(inner, by), np.tile(categories, inner.size)], axis=1)
+        labels = np.stack([np.repeat(inner, by), np.tile(np.arange(by), inner.size)], axis=1)
         names = Names.numbered("consistency at node {}, category {}", labels)
-    return Rows(tidy(A), np.zeros(inner.size * by, dtype=np.int64), names)
+    return Rows(tidy(sums_of_children(shape.parents, by)), np.zeros(inner.size * by, dtype=np.int64), names)
 
 
 def consistent(tree_or_query: Any) -> Constraint:
@@ -158,7 +147,7 @@ def fixed(at: Any, values: Any) -> Constraint:
     return build([Part(f"fixed(at={listing(where)})", "fixed", least, rows=rows)])
 
 
-def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, npt.NDArray[np.bool_]]:
+def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, Bools]:
     matrix = read_matrix("A", A)
     m, n = matrix.A.shape
     side, _ = read_vector("b", b, m)

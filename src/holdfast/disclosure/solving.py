@@ -17,7 +17,7 @@ from scipy import sparse
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats, Ints
 from holdfast.disclosure.figures import CellRows, Contradiction
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program
 
 #: Entries of rows that the solver touches in a second of an ordinary machine: an iteration touches all of them and as
 #: much again as ENTRIES_MORE, and one of branch and bound, with its cuts and heuristics, takes as long as several.
@@ -79,22 +79,12 @@ class Programs:
         """Begin anew, with counts that may be fractions or must be whole."""
         rows = self.rows
         M = sparse.csr_array(sparse.vstack([rows.A, rows.G], format="csr"))
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = rows.n, M.shape[0]
-        program.col_cost_ = self.costs = np.zeros(rows.n)
-        program.col_lower_ = rows.low.astype(np.float64)
-        program.col_upper_ = np.where(rows.high < LARGEST, rows.high.astype(np.float64), np.inf)
-        program.row_lower_ = np.concatenate([rows.b, rows.h]).astype(np.float64)
-        program.row_upper_ = np.concatenate([rows.b.astype(np.float64), np.full(rows.h.size, np.inf)])
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = M.indptr.astype(np.int32)
-        program.a_matrix_.index_ = M.indices.astype(np.int32)
-        program.a_matrix_.value_ = M.data.astype(np.float64)
-        if integer:
-            program.integrality_ = [highspy.HighsVarType.kInteger] * rows.n
+        ends = rows.low, np.where(rows.high < LARGEST, rows.high, np.inf)
+        sides = np.append(rows.b, rows.h), np.append(rows.b, np.full(rows.h.size, np.inf))
         # only costs change: the last vertex stays a table of reals, and the primal method goes on from it
-        self.solver = quiet_solver() if integer else quiet_solver(presolve="off", simplex_strategy=4)
-        self.solver.passModel(program)
+        options: dict[str, Any] = {} if integer else {"presolve": "off", "simplex_strategy": 4}
+        self.costs = np.zeros(rows.n)
+        self.solver = linear_program(M, self.costs, ends, sides, whole=integer, **options)
         self.integer = integer
 
     def run(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, array, reals, whole_numbers
 from holdfast.arrays import Ints
@@ -220,6 +221,16 @@ class Hierarchy:
         if (count > 1).any():
             path = " / ".join(self.path(int(first[count > 1][0])))
             raise Refused(f"names must give every node its own path, but {path!r} occurs twice")
+
+
+def sums_of_children(parents: Ints, by: int = 1) -> sparse.csr_array:
+    """Return for every inner node, by increasing id, and category the row: node − sum of its children."""
+    children = np.flatnonzero(parents >= 0)
+    inner, row = np.unique(parents[children], return_inverse=True)
+    rows = np.concatenate([np.arange(inner.size), row])[:, None] * by + np.arange(by)
+    columns = np.concatenate([inner, children])[:, None] * by + np.arange(by)
+    signs = np.repeat(np.array([1, -1], dtype=np.int64), [inner.size * by, children.size * by])
+    return sparse.csr_array((signs, (rows.ravel(), columns.ravel())), shape=(inner.size * by, parents.size * by))
 
 
 def _frozen(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

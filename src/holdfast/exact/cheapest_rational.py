@@ -9,13 +9,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import highspy
 import numpy as np
 from flint import fmpq_mat, fmpz_mat
 
 from holdfast.exact.rational_matrices import as_floats, as_fraction, as_rows, from_fraction, pivots
 from holdfast.exact.solutions import Cheapest, Solutions, cheapest_near, shortest
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program, solved
 
 #: Nodes of a search for a cheap whole vector, and steps of the simplex method: amounts of work and no time, since the
 #: bound that is found enters statements. What was found by then is a valid bound.
@@ -158,26 +157,8 @@ def whole_solution(A: fmpq_mat, b: list[Fraction]) -> list[int] | None:
 
 def _program(A: Any, b: Any, weights: list[Fraction], *, integer: bool) -> Any:
     """Return the solver's proposal for t (zeros where it has none)."""
-    m, n = A.shape
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = 2 * n, m
-    largest = max(weights)
-    cost = np.array([float(weight / largest) for weight in weights])
-    program.col_cost_ = np.concatenate([cost, cost])
-    program.col_lower_, program.col_upper_ = np.zeros(2 * n), np.full(2 * n, np.inf)
-    program.row_lower_ = program.row_upper_ = b
-    both = np.hstack([A, -A])
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    places = [np.flatnonzero(row) for row in both]
-    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row) for row in places])]).astype(np.int32)
-    program.a_matrix_.index_ = np.concatenate(places).astype(np.int32)
-    program.a_matrix_.value_ = np.concatenate([row[at] for row, at in zip(both, places, strict=True)])
-    if integer:
-        program.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n)
-    solver = quiet_solver(mip_max_nodes=NODES, simplex_iteration_limit=STEPS)
-    solver.passModel(program)
-    solver.run()
-    values = np.array(solver.getSolution().col_value)
-    if values.size != 2 * n or not np.isfinite(values).all():
-        return np.zeros(n)
-    return values[:n] - values[n:]
+    n, largest = A.shape[1], max(weights)
+    cost = np.tile([float(weight / largest) for weight in weights], 2)
+    most = {"mip_max_nodes": NODES, "simplex_iteration_limit": STEPS}
+    values = solved(linear_program(np.hstack([A, -A]), cost, (0.0, np.inf), (b, b), whole=integer, **most))
+    return np.zeros(n) if values is None else values[:n] - values[n:]

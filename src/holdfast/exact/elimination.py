@@ -15,8 +15,9 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
+
+from holdfast.arrays import Ints
 
 Row = dict[int, int]
 
@@ -35,7 +36,7 @@ class Elimination:
     """
 
     n: int
-    independent: npt.NDArray[np.int64]
+    independent: Ints
     steps: tuple[tuple[int, Row], ...]
     units: int
     core: tuple[Row, ...]
@@ -45,7 +46,7 @@ class Elimination:
         """The number of independent rows."""
         return len(self.steps)
 
-    def free(self, after: int | None = None) -> npt.NDArray[np.int64]:
+    def free(self, after: int | None = None) -> Ints:
         """Return the columns that none of the first `after` steps (all, if None) determines, increasing."""
         taken = [column for column, _ in self.steps[:after]]
         return np.setdiff1d(np.arange(self.n), np.array(taken, dtype=np.int64))

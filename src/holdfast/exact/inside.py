@@ -2,7 +2,8 @@
 
 Rows that are tight at *every* allowed point are found, and a point at which no other row is tight. A basis of the whole
 vectors that keep the former is reduced in the norm Σ (row·x / slack of the row)² at that point: in its coordinates what
-is thin in some direction falls into few slices (Lenstra).
+is thin in some direction falls into few slices (Lenstra), and branch and bound finds a whole point, or proves that
+there is none: each node is the allowed real point nearest to one inside. It ends after a number of nodes, never a time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from holdfast.exact.whole_rows import WholeRows
 
 #: Bits that are kept of lengths when a basis is reduced.
 PRECISION = 24
+#: Nodes of one search: the least, the most, and that many entries of rows in all nodes together.
+LEAST_NODES, MOST_NODES, MOST_ENTRIES = 60, 2_000, 400_000
 
 Row = list[int]
 Cut = tuple[Row, int]
@@ -134,3 +137,28 @@ def _coordinates(basis: list[Row], n: int) -> list[Row]:
         assert row is not None
         found.append(row[0])
     return found
+
+
+def whole_in(rows: ExactRows, nodes: int | None = None) -> tuple[list[int] | None, bool]:
+    """Return (point, False) for a whole point, (None, True) if there is none, (None, False) if that stays open."""
+    n = rows.C.ncols()
+    first = nearest(rows, np.ones(n), [Fraction(0)] * n)
+    inside = None if first is None else Inside.of(rows, first.point, 1)
+    slices = None if inside is None else Slices.of(rows, inside, inside.point)
+    if inside is None or slices is None:
+        return None, True
+    if nodes is None:
+        nodes = min(MOST_NODES, max(LEAST_NODES, MOST_ENTRIES // (n * max(rows.count, 1))))
+    waiting: list[list[Cut]] = [[]]
+    for _ in range(nodes):
+        if not waiting:
+            break
+        cuts = waiting.pop()
+        found = nearest(with_cuts(rows, cuts), np.ones(n), inside.point)
+        if found is None:
+            continue
+        pair = slices.cuts(found.point)
+        if pair is None:
+            return [int(x) for x in found.point], False
+        waiting += [[*cuts, cut] for cut in pair]
+    return None, not waiting

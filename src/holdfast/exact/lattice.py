@@ -14,10 +14,10 @@ from fractions import Fraction
 
 import flint
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Ints
 from holdfast.exact.elimination import Elimination, Row
 
 #: Lattice reduction takes time that grows with the fourth power of the number of columns or faster.
@@ -42,8 +42,8 @@ def margin_basis(shape: Sequence[int], keep: Sequence[Sequence[int]]) -> sparse.
     axes = len(sides)
     n = math.prod(sides)
     strides = [math.prod(sides[a + 1 :]) for a in range(axes)]
-    columns: list[npt.NDArray[np.int64]] = []
-    signs: list[npt.NDArray[np.int64]] = []
+    columns: list[Ints] = []
+    signs: list[Ints] = []
     for support in itertools.chain.from_iterable(itertools.combinations(range(axes), k) for k in range(axes + 1)):
         if any(set(support) <= set(margin) for margin in keep):
             continue
@@ -70,13 +70,13 @@ def margin_basis(shape: Sequence[int], keep: Sequence[Sequence[int]]) -> sparse.
     return result
 
 
-def path_basis(parents: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64], by: int = 1) -> sparse.csc_array | None:
+def path_basis(parents: Ints, leaves: Ints, by: int = 1) -> sparse.csc_array | None:
     """Return the basis of consistent tables: for each leaf (and category) the leaf and all its ancestors.
 
     None when the tree is so deep that this basis would be too large.
     """
-    rows: list[npt.NDArray[np.int64]] = []
-    which: list[npt.NDArray[np.int64]] = []
+    rows: list[Ints] = []
+    which: list[Ints] = []
     node, leaf = leaves.astype(np.int64), np.arange(leaves.size)
     size = 0
     while node.size:
@@ -149,7 +149,7 @@ def rational_basis(found: Elimination) -> sparse.csc_array:
     return _matrix(columns, found.n)
 
 
-def reduced_basis(rows: sparse.csr_array) -> npt.NDArray[np.int64] | None:
+def reduced_basis(rows: sparse.csr_array) -> Ints | None:
     """Return short whole vectors (n, dimension) that span the null space of few independent rows; None beyond 64 bits.
 
     They are a basis over the rationals, perhaps not of the lattice.

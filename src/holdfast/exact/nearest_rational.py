@@ -15,7 +15,8 @@ from typing import Any
 
 import flint
 import numpy as np
-import numpy.typing as npt
+
+from holdfast.arrays import Floats
 
 #: Outputs, and rows with bounds, up to which rationals are used.
 MOST_OUTPUTS, MOST_ROWS = 40, 240
@@ -55,7 +56,7 @@ class Nearest:
     point: list[Fraction]
     prices: list[Fraction]
 
-    def of_rows(self, rows: ExactRows) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def of_rows(self, rows: ExactRows) -> tuple[Floats, Floats]:
         """The prices of the equalities and of the inequalities between outputs, as doubles."""
         prices = np.array([float(price) for price in self.prices])
         last = rows.equalities + rows.between
@@ -69,15 +70,13 @@ class Impossible:
     multipliers: dict[int, Fraction]
 
 
-def nearest(rows: ExactRows, weights: npt.NDArray[np.float64], start: Sequence[Fraction]) -> Nearest | None:
+def nearest(rows: ExactRows, weights: Floats, start: Sequence[Fraction]) -> Nearest | None:
     """The point with the least Σ w (x − start)² that satisfies all rows; None where there is none."""
     found = nearest_or_proof(rows, weights, start)
     return found if isinstance(found, Nearest) else None
 
 
-def nearest_or_proof(
-    rows: ExactRows, weights: npt.NDArray[np.float64], start: Sequence[Fraction]
-) -> Nearest | Impossible:
+def nearest_or_proof(rows: ExactRows, weights: Floats, start: Sequence[Fraction]) -> Nearest | Impossible:
     """The same, with a proof where there is no such point.
 
     Only the rows' products in the norm of 1/w are needed: x = start + V Cᵀu for prices u.

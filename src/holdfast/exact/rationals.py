@@ -17,10 +17,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Array
 
 #: A double is read as a fraction if a denominator up to this reproduces it; two such fractions differ by at
 #: least 10⁻¹², far more than doubles do near 1, so the reading is unique.
@@ -30,7 +30,7 @@ SIMPLE_DENOMINATOR = 10**6
 SHORT_MANTISSA = 8
 
 #: Exact numbers: int64 where all are whole and below 2**62 in size, otherwise an object array of Fractions.
-ExactVector = npt.NDArray[Any]
+ExactVector = Array
 
 
 def read_double(value: float) -> tuple[Fraction, bool]:
@@ -59,7 +59,7 @@ def read_number(name: str, value: Any) -> tuple[Fraction, bool]:
     return read_double(float(value))
 
 
-def numeric(name: str, values: Any) -> npt.NDArray[Any]:
+def numeric(name: str, values: Any) -> Array:
     """Return an array of kind i, u, f or O without rounding; refuse text, truth values and ragged lists."""
     try:
         result = np.asarray(values)
@@ -136,7 +136,7 @@ def tidy(matrix: Any) -> sparse.csr_array:
     return result
 
 
-def _csr(name: str, matrix: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], tuple[int, int]]:
+def _csr(name: str, matrix: Any) -> tuple[Array, Array, Array, tuple[int, int]]:
     """Return data, columns, row starts and shape of a dense or sparse matrix; a vector is one row."""
     stored: bool = sparse.issparse(matrix)
     if stored:

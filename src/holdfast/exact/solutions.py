@@ -14,7 +14,7 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from holdfast.exact.rational_matrices import as_floats, as_fraction, from_fraction, pivots
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program, solved
 
 
 @dataclass(frozen=True)
@@ -110,21 +110,9 @@ def _bounded_program(solutions: Solutions, weights: list[Fraction]) -> tuple[lis
     start = np.array([float(as_fraction(value)) for value in solutions.start])
     table = as_floats(solutions.directions).T
     table = table / np.abs(table).max(axis=1, keepdims=True)
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = n, len(table)
-    program.col_cost_ = -start / max(float(np.abs(start).max()), 1e-300)
-    program.col_lower_, program.col_upper_ = -prices, prices
-    program.row_lower_ = program.row_upper_ = np.zeros(len(table))
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    places = [np.flatnonzero(row) for row in table]
-    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row) for row in places])]).astype(np.int32)
-    program.a_matrix_.index_ = np.concatenate(places).astype(np.int32)
-    program.a_matrix_.value_ = np.concatenate([row[at] for row, at in zip(table, places, strict=True)])
-    solver = quiet_solver()
-    solver.passModel(program)
-    solver.run()
-    values = np.array(solver.getSolution().col_value)
-    statuses = list(solver.getBasis().col_status)
-    if values.size != n or len(statuses) != n:
+    cost = -start / max(float(np.abs(start).max()), 1e-300)
+    solver = linear_program(table, cost, (-prices, prices), (0.0, 0.0))
+    values, statuses = solved(solver), list(solver.getBasis().col_status)
+    if values is None or len(statuses) != n:
         return [0.0] * n, [False] * n
     return (values / prices).tolist(), [each == highspy.HighsBasisStatus.kBasic for each in statuses]

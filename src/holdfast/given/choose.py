@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import NoWay, Refused, one_of
+from holdfast.arrays import Array, Ints
 from holdfast.constraints.system.blocks import independent_outputs, split_system
 from holdfast.evidence import Evidence
 from holdfast.given.baselines import metropolis
@@ -51,7 +51,7 @@ class Way(Protocol):
     def accepts(self, problem: Problem) -> bool:
         """Whether this way can draw from the law of this problem, exactly unless it must be asked for."""
 
-    def draw(self, problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    def draw(self, problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
         """Draw noise, (size, n), such that truth + noise satisfies the system."""
 
     def spread(self, problem: Problem) -> Spread | None:
@@ -109,7 +109,7 @@ def name_of(way: Way) -> str:
 class Share:
     """Some outputs that are independent of the others, and the way that draws them."""
 
-    outputs: npt.NDArray[np.int64]
+    outputs: Ints
     problem: Problem
     way: Way
 
@@ -135,7 +135,7 @@ class Plan:
             for share in self.shares
         )
 
-    def draw(self, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+    def draw(self, truth: Truth, size: int, stream: Stream) -> Array:
         """Draw noise for all outputs, (size, n)."""
         if len(self.shares) == 1:
             return self.shares[0].way.draw(self.shares[0].problem, truth, size, stream)
@@ -175,7 +175,7 @@ def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
     return Plan(problem, tuple(shares))
 
 
-def _independent(problem: Problem) -> list[tuple[npt.NDArray[np.int64], Problem]]:
+def _independent(problem: Problem) -> list[tuple[Ints, Problem]]:
     """Split the outputs into independent shares; those in no row together form one share."""
     if problem.system.branches:
         return [(np.arange(problem.law.n), problem)]

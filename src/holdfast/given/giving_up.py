@@ -11,11 +11,11 @@ depend on the data, the statement about the conditional law holds for the releas
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Bools, Ints
 from holdfast.randomness import Stream
 
-Flags = npt.NDArray[np.bool_]
+Flags = Bools
 
 
 def last_tries(count: int, bits: int, stream: Stream) -> Flags:
@@ -23,7 +23,7 @@ def last_tries(count: int, bits: int, stream: Stream) -> Flags:
     return np.asarray(stream.words(count) >> np.uint64(64 - bits) == 0)
 
 
-def first_kept(kept: Flags, last: Flags) -> npt.NDArray[np.int64]:
+def first_kept(kept: Flags, last: Flags) -> Ints:
     """For every row of tries the first that is kept; −1 where none is, −2 where a last try failed before it."""
     tries = np.arange(kept.shape[1])
     first = np.where(kept.any(axis=1), kept.argmax(axis=1), kept.shape[1])

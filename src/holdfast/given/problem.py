@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
-from holdfast.arrays import Owner
+from holdfast.arrays import Floats, Ints, Owner
 from holdfast.constraints import NullSpace, System
 from holdfast.given.tau import TAU
 from holdfast.noise import Independent
+from holdfast.trees import Forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +32,11 @@ class Problem(Owner):
         """The null space N of all equalities and invariants."""
         return self.system.null_space()
 
+    @cached_property
+    def forest(self) -> Forest | None:
+        """The hierarchy, if the system is one with exact or fixed outputs and bounds."""
+        return Forest.of(self.system)
+
     @property
     def chain_tau(self) -> float:
         """What couplings of chains in whole numbers are asked for: the other half is left to rounding."""
@@ -49,4 +52,4 @@ class Problem(Owner):
         return len(self.law.laws) == 1 and self.law.laws[0] is not None
 
 
-Truth = npt.NDArray[np.int64] | npt.NDArray[np.float64] | None
+Truth = Ints | Floats | None

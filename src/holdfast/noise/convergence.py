@@ -12,17 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Ints
 from holdfast.randomness import Stream
 
-States = npt.NDArray[Any]
+States = Array
 
 #: Pairs whose meeting times are collected, and pairs of the pilot run that chooses the lag.
 PAIRS, PILOTS = 1_000, 64

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri_exp
 
 from holdfast.arguments import probability, reals, whole, whole_numbers
+from holdfast.arrays import Floats, Ints
 from holdfast.noise.draws.limits import integer_scale, real_scale
 from holdfast.noise.draws.rejection import gaussian_sampler
 from holdfast.noise.draws.theta import GaussianTails, total, variance
@@ -49,12 +50,12 @@ class Gaussian:
         """Return the law of the noise multiplied by a factor: variance σ²·factor²."""
         return Gaussian(self.sigma2 * factor**2)
 
-    def log_density(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def log_density(self, u: npt.ArrayLike) -> Floats:
         """Return the logarithm of the density at each u."""
         s = float(self.sigma2)
         return np.asarray(-(reals("u", u) ** 2) / (2 * s) - math.log(2 * math.pi * s) / 2)
 
-    def cdf(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def cdf(self, u: npt.ArrayLike) -> Floats:
         """Return P(U ≤ u) for each u."""
         return np.asarray(ndtr(reals("u", u) / _sigma(self.sigma2)))
 
@@ -68,7 +69,7 @@ class Gaussian:
             return 0.0
         return -size if level < Fraction(1, 2) else size
 
-    def draw(self, count: int, stream: Stream) -> npt.NDArray[np.float64]:
+    def draw(self, count: int, stream: Stream) -> Floats:
         """Draw `count` independent values."""
         result = stream.normals(whole("count", count, at_least=0))
         result *= _sigma(self.sigma2)
@@ -100,13 +101,13 @@ class IntegerGaussian:
         """Return the integer Gaussian law with parameter σ²·factor²."""
         return IntegerGaussian(self.sigma2 * factor**2)
 
-    def log_density(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def log_density(self, u: npt.ArrayLike) -> Floats:
         """Return the logarithm of the probability of each whole number u, to a few last places."""
         # Both terms are negative: their rounding errors are not magnified.
         squares = whole_numbers("u", u).astype(np.float64) ** 2
         return np.asarray(_constants(self.sigma2)[0] - squares / float(2 * self.sigma2))
 
-    def cdf(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def cdf(self, u: npt.ArrayLike) -> Floats:
         """Return P(U ≤ u) for each whole number u, the nearest double."""
         return cdf(GaussianTails(self.sigma2), u)
 
@@ -114,7 +115,7 @@ class IntegerGaussian:
         """Return the smallest u with P(U ≤ u) ≥ p, decided with proof."""
         return quantile(GaussianTails(self.sigma2), p, Gaussian(self.sigma2).quantile(p))
 
-    def draw(self, count: int, stream: Stream) -> npt.NDArray[np.int64]:
+    def draw(self, count: int, stream: Stream) -> Ints:
         """Draw `count` independent whole numbers, exactly."""
         return gaussian_sampler(self.sigma2).draw(whole("count", count, at_least=0), stream)
 

@@ -12,11 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, array, positive, whole
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.noise.gaussian import Gaussian, IntegerGaussian
 from holdfast.noise.laplace import IntegerLaplace, Laplace
 from holdfast.randomness import Stream
 
 Law = Laplace | Gaussian | IntegerLaplace | IntegerGaussian
+#: The law of each kind, of whole noise or not.
+LAWS: dict[tuple[str, bool], Any] = {
+    (law.kind, law.integer): law for law in (Laplace, Gaussian, IntegerLaplace, IntegerGaussian)
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +96,7 @@ class Independent:
         else:
             yield from self._groups
 
-    def log_density(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def log_density(self, u: npt.ArrayLike) -> Floats:
         """Return the log density (log probability for integer noise) of each row of u, shape (..., n)."""
         values = array("u", u)
         if values.ndim == 0 or values.shape[-1] != self.n:
@@ -102,7 +107,7 @@ class Independent:
                 result += law.log_density(values[..., at]).sum(axis=-1)
         return result
 
-    def draw(self, size: int, stream: Stream) -> npt.NDArray[Any]:
+    def draw(self, size: int, stream: Stream) -> Array:
         """Draw the noise `size` times, shape (size, n), int64 or float64.
 
         *Law:* rows and coordinates are independent, each coordinate with its own law; exactly, if integer.
@@ -119,7 +124,7 @@ class Independent:
             result[:, at] = law.draw(size * len(at), stream).reshape(size, -1)
         return result
 
-    def measured_draw(self, size: int, stream: Stream) -> npt.NDArray[Any]:
+    def measured_draw(self, size: int, stream: Stream) -> Array:
         """Draw the noise `size` times, with 0 at coordinates that are not measured."""
         if all(law is not None for law, _ in self._parts()):
             return self.draw(size, stream)
@@ -129,7 +134,7 @@ class Independent:
                 result[:, at] = law.draw(size * len(at), stream).reshape(size, -1)
         return result
 
-    def at(self, positions: npt.NDArray[np.int64]) -> Independent:
+    def at(self, positions: Ints) -> Independent:
         """Return the noise of some coordinates, in the given order (a coordinate may come more than once)."""
         if self.which is None:
             return Independent(self.laws, None, len(positions))
@@ -142,21 +147,26 @@ class Independent:
         return Independent(laws, which.astype(np.int32), len(positions))
 
     @property
-    def variances(self) -> npt.NDArray[np.float64]:
+    def variances(self) -> Floats:
         """The variance of each coordinate, infinite where it is not measured."""
-        return self._spread([np.inf if law is None else law.variance for law in self.laws], np.float64)
+        return self.of_output([np.inf if law is None else law.variance for law in self.laws], np.float64)
 
-    def quantiles(self, p: float | Fraction) -> npt.NDArray[Any]:
+    def quantiles(self, p: float | Fraction) -> Array:
         """Return the p-quantile of each coordinate: int64, or float64 with ±inf where one is not measured."""
         found = [None if law is None else law.quantile(p) for law in self.laws]
         endless = np.inf if 2 * p > 1 else -np.inf
         if self.integer and all(law is not None for law, _ in self._parts()):
-            return self._spread([value or 0 for value in found], np.int64)
-        return self._spread([endless if value is None else value for value in found], np.float64)
+            return self.of_output([value or 0 for value in found], np.int64)
+        return self.of_output([endless if value is None else value for value in found], np.float64)
 
-    def _spread(self, values: list[Any], dtype: type[Any]) -> npt.NDArray[Any]:
+    @property
+    def complete(self) -> npt.NDArray[np.int32]:
+        """`which` with its zeros written out."""
+        return np.zeros(self.n, dtype=np.int32) if self.which is None else self.which
+
+    def of_output(self, values: npt.ArrayLike, dtype: Any = None) -> Array:
         """Give each coordinate the value of its law."""
-        table = np.array(values, dtype=dtype)
+        table = np.asarray(values, dtype=dtype)
         return np.full(self.n, table[0]) if self.which is None else table[self.which]
 
     @property

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from flint import arb
 
 from holdfast.arguments import probability, reals, whole, whole_numbers
+from holdfast.arrays import Floats, Ints
 from holdfast.noise.draws.geometric import LaplaceTails, laplace_sampler
 from holdfast.noise.draws.limits import integer_scale, real_scale
 from holdfast.noise.draws.zigzag import cdf, quantile
@@ -45,12 +46,12 @@ class Laplace:
         """Return the law of the noise multiplied by a factor: scale λ·factor."""
         return Laplace(self.scale * factor)
 
-    def log_density(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def log_density(self, u: npt.ArrayLike) -> Floats:
         """Return the logarithm of the density at each u."""
         scale = float(self.scale)
         return np.asarray(-np.abs(reals("u", u)) / scale - math.log(2 * scale))
 
-    def cdf(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def cdf(self, u: npt.ArrayLike) -> Floats:
         """Return P(U ≤ u) for each u."""
         values = reals("u", u)
         half_tail = np.exp(-np.abs(values) / float(self.scale)) / 2
@@ -63,12 +64,17 @@ class Laplace:
         size = 0.0 - float(self.scale) * _log(2 * min(level, 1 - level))
         return -size if level < Fraction(1, 2) else size
 
-    def draw(self, count: int, stream: Stream) -> npt.NDArray[np.float64]:
+    def draw(self, count: int, stream: Stream) -> Floats:
         """Draw `count` independent values."""
         words = stream.words(whole("count", count, at_least=0))
         tails = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-63
         sizes = np.log(tails) * -float(self.scale)
         return np.where((words & np.uint64(1)).astype(np.bool_), -sizes, sizes)
+
+
+def laplace_numbers(size: int, width: int, stream: Stream) -> Floats:
+    """Independent Laplace numbers of scale 1, (size, width)."""
+    return Laplace(Fraction(1)).draw(size * width, stream).reshape(size, width)
 
 
 def _log(number: Fraction) -> float:
@@ -101,13 +107,13 @@ class IntegerLaplace:
         """Return the integer Laplace law of scale λ·factor."""
         return IntegerLaplace(self.scale * factor)
 
-    def log_density(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def log_density(self, u: npt.ArrayLike) -> Floats:
         """Return the logarithm of the probability of each whole number u, to a few last places."""
         # Both terms are negative: their rounding errors are not magnified.
         sizes = np.abs(whole_numbers("u", u)) / float(self.scale)
         return np.asarray(_constants(self.scale)[0] - sizes)
 
-    def cdf(self, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def cdf(self, u: npt.ArrayLike) -> Floats:
         """Return P(U ≤ u) for each whole number u, the nearest double."""
         return cdf(LaplaceTails(self.scale), u)
 
@@ -115,7 +121,7 @@ class IntegerLaplace:
         """Return the smallest u with P(U ≤ u) ≥ p, decided with proof."""
         return quantile(LaplaceTails(self.scale), p, Laplace(self.scale).quantile(p))
 
-    def draw(self, count: int, stream: Stream) -> npt.NDArray[np.int64]:
+    def draw(self, count: int, stream: Stream) -> Ints:
         """Draw `count` independent whole numbers, exactly."""
         return laplace_sampler(self.scale).draw(whole("count", count, at_least=0), stream)
 

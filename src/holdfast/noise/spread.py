@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.noise.independent import Independent
 
 #: Simulated draws behind errors that have no closed form here.
@@ -33,9 +32,9 @@ class Spread:
     outside the law's own quantile but for one time in a million.
     """
 
-    standard_errors: npt.NDArray[np.float64]
-    variance_of: Callable[[npt.NDArray[np.float64]], float]
-    quantiles: Callable[[float], npt.NDArray[Any]]
+    standard_errors: Floats
+    variance_of: Callable[[Floats], float]
+    quantiles: Callable[[float], Array]
     measured: bool = False
 
     def times(self, unit: float) -> Spread:
@@ -50,7 +49,7 @@ class Spread:
         )
 
 
-def joined_spread(n: int, outputs: Sequence[npt.NDArray[np.int64]], parts: Sequence[Spread | None]) -> Spread | None:
+def joined_spread(n: int, outputs: Sequence[Ints], parts: Sequence[Spread | None]) -> Spread | None:
     """Errors of n outputs from those of independent shares of them; None where those of one share are not known."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
@@ -58,13 +57,13 @@ def joined_spread(n: int, outputs: Sequence[npt.NDArray[np.int64]], parts: Seque
     if len(known) == 1:
         return known[0]
 
-    def gathered(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def gathered(pieces: list[Array]) -> Array:
         result = np.empty(n)
         for chosen, piece in zip(outputs, pieces, strict=True):
             result[chosen] = piece
         return result
 
-    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+    def variance_of(weights: Floats) -> float:
         return sum(part.variance_of(weights[chosen]) for chosen, part in zip(outputs, known, strict=True))
 
     return Spread(
@@ -76,8 +75,8 @@ def joined_spread(n: int, outputs: Sequence[npt.NDArray[np.int64]], parts: Seque
 
 
 def simulated_quantiles(
-    draws: Callable[[], npt.NDArray[Any]], groups: Callable[[int], npt.NDArray[np.int64]] | None = None
-) -> Callable[[float], npt.NDArray[Any]]:
+    draws: Callable[[], Array], groups: Callable[[int], Ints] | None = None
+) -> Callable[[float], Array]:
     """Confidence limits for quantiles of each output's error, over simulated draws, (size, n), made once when asked.
 
     A limit for p > ½ is at least the p-quantile of the law, and one for p < ½ at most, but for MISSED. *Law:* of
@@ -86,9 +85,9 @@ def simulated_quantiles(
     draws, of which only different ones are independent (chains, cells of one table): then the standard error of the
     share of draws below the quantile is measured between groups, and STANDARD_ERRORS of them are added to p.
     """
-    kept: list[npt.NDArray[Any]] = []
+    kept: list[Array] = []
 
-    def quantiles(p: float) -> npt.NDArray[Any]:
+    def quantiles(p: float) -> Array:
         if not kept:
             kept.append(draws())
             kept.append(np.sort(kept[0], axis=0))
@@ -105,10 +104,10 @@ def simulated_quantiles(
 
 def _rank(
     p: float,
-    study: npt.NDArray[Any],
-    ordered: npt.NDArray[Any],
-    groups: Callable[[int], npt.NDArray[np.int64]] | None,
-) -> npt.NDArray[np.int64]:
+    study: Array,
+    ordered: Array,
+    groups: Callable[[int], Ints] | None,
+) -> Ints:
     """The place of the limit among the ordered draws, from 0, for every output; refused where there is none."""
     size, n = ordered.shape
     if groups is None:
@@ -146,7 +145,7 @@ def independent_spread(law: Independent) -> Spread:
     )
 
 
-def simulated_spread(draws: Callable[[int], npt.NDArray[Any]], chains: int | None = None) -> Spread:
+def simulated_spread(draws: Callable[[int], Array], chains: int | None = None) -> Spread:
     """Errors measured on STUDY simulated draws of the noise, `draws(size)` of shape (size, n).
 
     `chains`: draws are states of so many chains in turn; None: they are independent.
@@ -161,7 +160,7 @@ def simulated_spread(draws: Callable[[int], npt.NDArray[Any]], chains: int | Non
     )
 
 
-def _chain_of(size: int, chains: int) -> npt.NDArray[np.int64]:
+def _chain_of(size: int, chains: int) -> Ints:
     """The chain of every state; few chains are cut into batches."""
     states = np.arange(size)
     return states % chains if chains >= BATCHES else states * BATCHES // size

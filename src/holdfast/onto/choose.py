@@ -7,8 +7,7 @@ way is one new file and one line here.
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import cast
+from typing import Any
 
 import numpy as np
 
@@ -25,15 +24,15 @@ from holdfast.onto.union import UnionPlan
 from holdfast.onto.ways import boxes, hierarchy, network, one_sum, orders, program, projection
 
 #: Ways that take the whole table at once, whether or not it falls apart.
-WHOLE: tuple[ModuleType, ...] = (hierarchy, boxes, projection)
-WAYS: tuple[ModuleType, ...] = (*WHOLE, orders, one_sum, network, program, union)
+WHOLE: tuple[Any, ...] = (hierarchy, boxes, projection)
+WAYS: tuple[Any, ...] = (*WHOLE, orders, one_sum, network, program, union)
 #: Baselines, used only when they are asked for by name.
-ASKED_FOR: tuple[ModuleType, ...] = (topdown, bluedown)
+ASKED_FOR: tuple[Way, ...] = (topdown, bluedown)
 
 
 def ways() -> tuple[Way, ...]:
     """All ways, best first, and then those that must be asked for."""
-    return cast("tuple[Way, ...]", WAYS + ASKED_FOR)
+    return WAYS + ASKED_FOR
 
 
 def name_of(way: Way) -> str:

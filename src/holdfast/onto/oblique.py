@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import highspy
 import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program, solved
 from holdfast.onto.problem import Problem
 from holdfast.privacy import Additive
 
@@ -64,22 +63,10 @@ def oblique_loss(base: Additive, problem: Problem) -> Fraction | None:
 def _cheapest(target: Floats, far: Floats, directions: Floats, rates: Floats) -> float:
     """min over y of Σ rates·|target + directionsᵀy|: variables y free and s ≥ |target + directionsᵀ y|."""
     rank, n = directions.shape
-    model = quiet_solver()
-    infinity = highspy.kHighsInf
-    for _ in range(rank):
-        model.addVar(-infinity, infinity)
-    for i in range(n):
-        model.addVar(0.0, infinity)
-        model.changeColCost(rank + i, float(rates[i]))
-    columns = np.arange(rank, dtype=np.int32)
-    for i in range(n):
-        index = np.append(columns, np.int32(rank + i))
-        model.addRow(float(target[i]), infinity, rank + 1, index, np.append(-directions[:, i], 1.0))
-        model.addRow(float(-target[i]), infinity, rank + 1, index, np.append(directions[:, i], 1.0))
-    model.run()
-    y = np.array(model.getSolution().col_value[:rank])
-    still = np.zeros(rank)
-    tried = [still, y] if y.size == rank and np.isfinite(y).all() else [still]
+    A = np.block([[-directions.T, np.eye(n)], [directions.T, np.eye(n)]])
+    costs, least = np.append(np.zeros(rank), rates), np.append(np.full(rank, -np.inf), np.zeros(n))
+    found = solved(linear_program(A, costs, (least, np.inf), (np.append(target, -target), np.inf)))
+    tried = [np.zeros(rank)] if found is None else [np.zeros(rank), found[:rank]]
     return min(float((rates * _sizes(target, far, directions, each)).sum()) for each in tried)
 
 

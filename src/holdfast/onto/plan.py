@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.evidence import Evidence
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread, joined_spread
@@ -23,7 +23,7 @@ from holdfast.trees.shape.ties import tie_hash
 class Answer:
     """A moved table (n,) with its evidence."""
 
-    values: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    values: Ints | Floats
     evidence: Evidence
 
 
@@ -41,9 +41,7 @@ class Way(Protocol):
     def accepts(self, problem: Problem) -> bool:
         """Whether this way finds the nearest point for this problem."""
 
-    def image(
-        self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
-    ) -> npt.NDArray[Any]:
+    def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
         """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
 
     def spread(self, problem: Problem, law: Independent) -> Spread | None:
@@ -54,9 +52,9 @@ class Way(Protocol):
 class Share:
     """Outputs that no row connects with the others: their problem, its rows' numbers, and the way that moves them."""
 
-    outputs: npt.NDArray[np.int64]
+    outputs: Ints
     problem: Problem
-    rows: npt.NDArray[np.int64]
+    rows: Ints
     way: Way
 
 
@@ -75,9 +73,7 @@ class Plan:
         """Whether this plan was made for a problem of this size."""
         return problem.n == sum(share.outputs.size for share in self.shares)
 
-    def image(
-        self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
-    ) -> npt.NDArray[Any]:
+    def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
         """Move all shares; which thread moves which does not matter."""
         result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
 
@@ -89,9 +85,9 @@ class Plan:
         self._each(one)
         return result
 
-    def certified(self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+    def certified(self, problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
         """Move one table, (n,); the evidence is that of all shares together."""
-        values: npt.NDArray[Any] = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
+        values: Array = np.empty(problem.n, dtype=np.int64 if problem.integer else np.float64)
 
         def one(share: Share) -> Evidence:
             mine = coin ^ int(_mark(share))
@@ -118,7 +114,7 @@ def _mark(share: Share) -> np.uint64:
     return np.uint64(tie_hash(share.outputs[0]))
 
 
-def certified(way: Way, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+def certified(way: Way, problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
     """Move one table, (n,), with the evidence of its way. `coin` decides ties."""
     own: Any = getattr(way, "certified", None)
     if own is not None:

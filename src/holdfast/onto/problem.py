@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Owner
+from holdfast.arrays import Array, Bools, Floats, Ints, Owner, Words
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.system.blocks import split_rows, split_system
 from holdfast.constraints.system.sound_rows import SoundRows
+from holdfast.noise import Independent
+from holdfast.randomness import seeded
 from holdfast.trees import Forest
 
 #: Errors without a closed form are simulated up to this many numbers; beyond it a study does not fit in memory.
@@ -26,7 +28,9 @@ MOST_CONTRAST = 1e200
 
 
 #: The public coins that decide between equally near whole tables, one of 64 bits for each; None: 0 for all.
-Ties = npt.NDArray[np.uint64] | None
+Ties = Words | None
+#: How a way moves noisy values (size, n), given right-hand sides and coins.
+Image = Callable[["Problem", Array, Array, Ties], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +44,7 @@ class Problem(Owner):
     n: int
     system: System
     norm: str
-    spreads: npt.NDArray[np.float64]
+    spreads: Floats
     integer: bool
     unit: Fraction = Fraction(1)
 
@@ -72,7 +76,7 @@ class Problem(Owner):
         """The rows of `space` in a form on which doubles can be trusted in the norm of the spreads."""
         return self.space.sound_for(self.spreads)
 
-    def right_hand_sides(self) -> npt.NDArray[Any]:
+    def right_hand_sides(self) -> Array:
         """Right-hand sides of `space.rows`, in steps of `unit`; refused where they are read from the data."""
         return self.outside.right_hand_sides(self.unit)
 
@@ -81,7 +85,7 @@ class Problem(Owner):
         """Whether the law of the errors depends on the confidential truth."""
         return self.system.has_inequalities or bool(self.system.branches)
 
-    def parts(self, groups: list[npt.NDArray[np.int64]]) -> list[tuple[Problem, npt.NDArray[np.int64]]]:
+    def parts(self, groups: list[Ints]) -> list[tuple[Problem, Ints]]:
         """The problems of groups of outputs that no row connects, and the numbers of their rows in `space.rows`.
 
         Groups that are alike, but for the right-hand sides of their rows, are one and the same problem: what is
@@ -116,27 +120,27 @@ class Problem(Owner):
         return Forest.of(self.system)
 
     @cached_property
-    def single_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def single_rows(self) -> tuple[Ints, Ints]:
         """The rows of `space` that make one output exact or fixed, and those outputs."""
         rows = self.space.rows
         single = np.flatnonzero(np.diff(rows.indptr) == 1)
         return single, rows.indices[rows.indptr[single]].astype(np.int64)
 
     @property
-    def exact(self) -> npt.NDArray[np.bool_]:
+    def exact(self) -> Bools:
         """Which outputs are exact or fixed, by a row of `space`."""
         exact = np.zeros(self.n, dtype=bool)
         exact[self.single_rows[1]] = True
         return exact
 
-    def bounds(self, right: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def bounds(self, right: Array) -> tuple[Array, Array]:
         """Bounds in steps of `unit`, whole or real, ∓2**62 where there is none; equal ones for exact and fixed outputs.
 
         `right` holds the right-hand sides of `space.rows`. An exact output whose row depends on the others has no
         bounds of its own: it is exact if they are.
         """
-        low: npt.NDArray[Any]
-        high: npt.NDArray[Any]
+        low: Array
+        high: Array
         if self.integer:
             low, high = self.system.integer_bounds(self.unit)
         else:
@@ -156,5 +160,11 @@ class Problem(Owner):
         return low, high
 
 
-def _key(values: npt.NDArray[Any]) -> Any:
+def simulated_errors(problem: Problem, law: Independent, image: Image) -> Callable[[int], Array]:
+    """So many errors of simulated noise that is moved where every right-hand side is 0."""
+    zero, stream = np.zeros(problem.space.rank, dtype=np.int64), seeded(0)
+    return lambda size: image(problem, law.measured_draw(size, stream), zero, stream.words(size))
+
+
+def _key(values: Array) -> Any:
     return tuple(values.tolist()) if values.dtype == object else values.tobytes()

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.onto.oblique import oblique_loss
 from holdfast.onto.problem import Problem
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
@@ -89,5 +89,5 @@ def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
     return [base.pure(oblique, because=because, **words)]
 
 
-def _equal(values: npt.NDArray[np.float64]) -> bool:
+def _equal(values: Floats) -> bool:
     return bool((values == values[0]).all())

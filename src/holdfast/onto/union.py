@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Array, Floats
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.plan import Way
@@ -40,12 +39,10 @@ class UnionPlan:
         """Whether this plan was made for a problem of this size."""
         return all(side.n == problem.n for side, _ in self.sides)
 
-    def image(
-        self, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
-    ) -> npt.NDArray[Any]:
+    def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
         """Move the noisy values, (size, n), each to its nearest side; the right-hand sides are those of the sides."""
         del right
-        best: npt.NDArray[Any] | None = None
+        best: Array | None = None
         least = np.full(len(noisy), np.inf)
         late = np.zeros(len(noisy), dtype=bool) if ties is None else ties % 2 == 1
         for side, way in self.sides:
@@ -75,7 +72,7 @@ def possible_sides(problem: Problem) -> Iterator[Problem]:
             yield replace(problem, system=branch)
 
 
-def distances(problem: Problem, moves: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def distances(problem: Problem, moves: Array) -> Floats:
     """How far each row of moves, (size, n), goes in the problem's norm and weights."""
     sizes = np.abs(moves.astype(np.float64)) / np.sqrt(problem.spreads)  # outputs that are not measured weigh nothing
     return np.asarray(sizes.sum(axis=1) if problem.norm == "l1" else (sizes**2).sum(axis=1))

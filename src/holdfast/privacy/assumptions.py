@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Ints
 from holdfast.constraints import System
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import stacked
@@ -53,7 +53,7 @@ def _of_part(query: Query, part: Part) -> str:
     return f"{count} weighted sum{'s are' if count > 1 else ' is'} as required, of {_named(query, places)}"
 
 
-def _in_order(part: Part) -> npt.NDArray[np.int64]:
+def _in_order(part: Part) -> Ints:
     """The places of ordered figures, in the order in which they are listed."""
     assert part.rows is not None
     return np.array(list(dict.fromkeys(part.rows.A.indices.tolist())), dtype=np.int64)
@@ -95,6 +95,6 @@ def _kept_by_the_query(query: Query, rows: sparse.csr_array) -> bool:
     return product.nnz == 0 and query.columns.dtype.kind == "i"
 
 
-def _named(query: Query, places: Sequence[int] | npt.NDArray[np.int64]) -> str:
+def _named(query: Query, places: Sequence[int] | Ints) -> str:
     shown = ", ".join(str(query.labels[i]) for i in places[:NAMED])
     return f"{shown} and {len(places) - NAMED} more" if len(places) > NAMED else shown

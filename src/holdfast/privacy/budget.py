@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused, array, one_of, positive, probability, rational
-from holdfast.noise import Gaussian, Independent, IntegerGaussian, IntegerLaplace, Laplace
+from holdfast.noise import Independent
+from holdfast.noise.independent import LAWS
 from holdfast.privacy.additive import Additive, Target
 from holdfast.privacy.losses.conversion import rho_for
 from holdfast.privacy.losses.gaussian import classical_sigma, gaussian_mu
@@ -20,13 +21,6 @@ from holdfast.queries import Neighbours, Query
 
 #: None is the tightest proved calibration of the law; "concentrated" goes through ρ; "classical" is the papers'.
 CALIBRATIONS = ("classical", "concentrated")
-
-_LAWS: dict[tuple[str, bool], Any] = {
-    ("laplace", True): IntegerLaplace,
-    ("laplace", False): Laplace,
-    ("gaussian", True): IntegerGaussian,
-    ("gaussian", False): Gaussian,
-}
 
 #: Weights of the outputs: distinct values (None: not measured) and which output has which.
 Weights = tuple[tuple[Fraction | None, ...], npt.NDArray[np.int32] | None]
@@ -136,7 +130,7 @@ def relative_scales(query: Query, shares: Mapping[Any, Any] | None) -> Weights:
 
 def build(query: Query, kind: str, integer: bool, scales: Weights, factor: Fraction) -> Independent:
     """The law whose scale values (λ or σ²) are the given ones times a factor, in steps of the query's grid."""
-    law = _LAWS[kind, integer]
+    law = LAWS[kind, integer]
     laws = tuple(None if value is None else law(value * factor) for value in scales[0])
     if all(value is None for value in laws):
         raise Refused("scale must be finite for at least one output")

@@ -39,6 +39,8 @@ THESE_RECORDS_ONLY = (
     "what must hold may let more records change together in ways that smaller changes do not add up to: nothing "
     "follows from this statement about more records than it names"
 )
+#: What a statement says in numbers, and the ground for it.
+NUMBERS = ("epsilon", "delta", "rho", "mu", "orders", "losses", "because")
 #: The two fields that hold probabilities.
 DELTAS = ("delta", "numerical_delta")
 #: The sum of the loss laws (docs/theory/composition.md).
@@ -78,15 +80,7 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
         void = "one of the composed statements is void, so the composition is too"
         return _together(parts, {"epsilon": math.inf, "because": void})
     if len(parts) == 1:
-        numbers = {
-            "epsilon": parts[0].epsilon,
-            "delta": parts[0].delta,
-            "rho": parts[0].rho,
-            "mu": parts[0].mu,
-            "orders": parts[0].orders,
-            "losses": parts[0].losses,
-            "because": parts[0].because,
-        }
+        numbers = {name: getattr(parts[0], name) for name in NUMBERS}
     else:
         numbers = _sums(parts)
     if delta is not None:

@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.possible.neighbours import MOST_CHANGES, none_possible
 from holdfast.constraints.system.enclosed import Enclosed
@@ -52,9 +52,7 @@ def published(system: System) -> tuple[str, ...]:
     return (f"{named(rows.names[:NAMED], rows.count)} {PUBLISHED}",)
 
 
-def frozen_words(
-    base: Additive, frozen: npt.NDArray[np.int64], never: npt.NDArray[np.bool_] | None = None, records: int = 0
-) -> tuple[str, ...]:
+def frozen_words(base: Additive, frozen: Ints, never: Bools | None = None, records: int = 0) -> tuple[str, ...]:
     """Name the outputs that no allowed change of records can alter: they are not protected at all.
 
     `never` says which of all outputs no number of records alters (None: all that are named); the others are only out of
@@ -71,7 +69,7 @@ def frozen_words(
     return tuple(words)
 
 
-def determined(query: Query, rows: Any, *, total: bool = False) -> npt.NDArray[np.bool_]:
+def determined(query: Query, rows: Any, *, total: bool = False) -> Bools:
     """Tell which outputs are sums and differences of these rows on the outputs, and of the number of records.
 
     So they are if no number of records that keeps the rows alters them. Up to MOST_CELLS cells; beyond, none is said.
@@ -93,18 +91,12 @@ def determined(query: Query, rows: Any, *, total: bool = False) -> npt.NDArray[n
 
 def moves_within(base: Additive, space: NullSpace, records_at_least: int = 1) -> Moves:
     """The smallest changes of records that keep every equality; kept with the space, since noise does not matter."""
-    kept: dict[Any, tuple[Query, Moves]] = space.__dict__.setdefault("_moves", {})
-    key = (id(base.query), base.neighbours, records_at_least)
-    if key not in kept:
-        found = shared_moves(
-            base.query,
-            space.rows,
-            base.neighbours,
-            cube_margins=space.cube_margins,
-            records_at_least=records_at_least,
-        )
-        kept[key] = (base.query, found)  # the query is kept so that its id stays its own
-    return kept[key][1]
+    return _moves(space, base.query, base.neighbours, records_at_least)
+
+
+@kept
+def _moves(space: NullSpace, query: Query, neighbours: Neighbours, least: int) -> Moves:
+    return shared_moves(query, space.rows, neighbours, cube_margins=space.cube_margins, records_at_least=least)
 
 
 #: The refusal when no set of a few records can change while every equality is kept, or within the bounds.
@@ -127,7 +119,7 @@ def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any
         return None
     if moves.everything:
         return AllDifferences(base.query, base.neighbours), {}
-    caveats = () if _larger_are_sums(base, space, moves) else (THESE_RECORDS_ONLY,)
+    caveats = () if _larger_are_sums(space, base.query, moves.neighbours) else (THESE_RECORDS_ONLY,)
     frozen = open_frozen(moves, space)
     words = frozen_words(base, frozen, never_altered(base, space, moves), moves.records) if frozen.size else ()
     return moves, {"unprotected": words, "caveats": caveats}
@@ -147,23 +139,20 @@ def _no_room(base: Additive, system: System, relation: Neighbours) -> bool:
     return none_possible(system, own, np.asarray(changes, dtype=np.int64), base.unit)
 
 
-def _larger_are_sums(base: Additive, space: NullSpace, moves: Moves) -> bool:
+@kept
+def _larger_are_sums(space: NullSpace, query: Query, neighbours: Neighbours) -> bool:
     """Whether changes of more records that keep the equalities are sums of moves, with as many records in all.
 
     It is so when the distinct signatures A·w_j of the cells, other than 0, are linearly independent: in every such
     change the records of one signature cancel, so it consists of single records of signature 0 and of pairs of one
     signature. Pairs fill up groups of an even number of records (docs/theory/composition.md).
     """
-    kept: dict[Any, tuple[Query, bool]] = space.__dict__.setdefault("_sums", {})
-    key = (id(base.query), moves.neighbours)
-    if key not in kept:
-        found = signatures(space.rows, base.query.columns, None)
-        pairs = moves.neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
-        kept[key] = (base.query, independent(found.distinct()) and not (pairs and moves.records % 2))
-    return kept[key][1]
+    found = signatures(space.rows, query.columns, None)
+    pairs = neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
+    return independent(found.distinct()) and not (pairs and neighbours.records % 2)
 
 
-def open_frozen(moves: Moves, space: NullSpace) -> npt.NDArray[np.int64]:
+def open_frozen(moves: Moves, space: NullSpace) -> Ints:
     """The outputs that no move changes although the equalities leave them open."""
     return moves.frozen[~space.pinned_coordinates()[moves.frozen]]
 
@@ -202,7 +191,7 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
     return statements
 
 
-def never_altered(base: Additive, space: NullSpace, moves: Moves) -> npt.NDArray[np.bool_]:
+def never_altered(base: Additive, space: NullSpace, moves: Moves) -> Bools:
     """Tell which outputs no number of records alters while every equality stays, as far as that is known.
 
     Where the distinct signatures are linearly independent, larger changes are sums of single records and of pairs, so
@@ -221,10 +210,10 @@ def _has_pairs(found: Signatures) -> bool:
     return bool((np.bincount(found.classes[found.classes >= 0])[1:] > 1).any())
 
 
-Masks = npt.NDArray[np.bool_]
+Masks = Bools
 
 
-def stages(base: Additive, system: System) -> Iterator[tuple[Moves, npt.NDArray[np.int64], Masks]]:
+def stages(base: Additive, system: System) -> Iterator[tuple[Moves, Ints, Masks]]:
     """Changes of ever more records that keep every equality, as long as more outputs can change; with the frozen ones.
 
     The last array tells which outputs no number of records alters, as far as that is known. Each stage is behind one
@@ -258,9 +247,9 @@ class _Weighted:
     """A projector followed by a division of each coordinate by its scale."""
 
     space: NullSpace
-    divisors: npt.NDArray[np.float64]
+    divisors: Floats
 
-    def enclosed(self, columns: npt.NDArray[Any]) -> Enclosed:
+    def enclosed(self, columns: Array) -> Enclosed:
         """Project, then divide."""
         return self.space.enclosed(columns).divided(self.divisors)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Bools
 from holdfast.constraints import System
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import EQUALITIES, Part
@@ -158,7 +158,7 @@ def _is_own(query: Query, part: Part) -> bool:
     return np.array_equal(query.tree.parents, source.parents)
 
 
-def possible_cells(query: Query, system: System | None) -> npt.NDArray[np.bool_] | None:
+def possible_cells(query: Query, system: System | None) -> Bools | None:
     """Which cells can hold records: not those that add to a figure which is 0 in every dataset; None: all can."""
     if system is None or query.cells is None:
         return None

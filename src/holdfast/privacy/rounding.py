@@ -106,20 +106,10 @@ def smallest_double(holds: Callable[[float], bool], low: float, high: float) -> 
     below, above = _ordinal(low), _ordinal(high)
     while above - below > 1:
         middle = (below + above) // 2
-        if holds(_double(middle)):
-            above = middle
-        else:
-            below = middle
+        below, above = (below, middle) if holds(_double(middle)) else (middle, above)
     return _double(above)
 
 
 def largest_double(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Return the largest double in [low, high) for which a decreasing condition holds; it holds at low."""
-    below, above = _ordinal(low), _ordinal(high)
-    while above - below > 1:
-        middle = (below + above) // 2
-        if holds(_double(middle)):
-            below = middle
-        else:
-            above = middle
-    return _double(below)
+    return math.nextafter(smallest_double(lambda value: not holds(value), low, high), 0.0)

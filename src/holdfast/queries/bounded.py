@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused, positive, whole
-from holdfast.arrays import Bools, Ints
+from holdfast.arrays import Array, Bools, Ints
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind
 from holdfast.queries.linear_query import Query
@@ -53,12 +53,12 @@ class BoundedQuery(Query):
         """Return no rows: nothing is known about the answers."""
         return csr_array((0, self.n), dtype=np.int64)
 
-    def answer(self, cells: Any) -> npt.NDArray[Any]:
+    def answer(self, cells: Any) -> Array:
         """Refuse: this query has no cells; give its answers themselves."""
         del cells
         self._refuse("answer")
 
-    def differences(self, neighbours: Any = "add-remove") -> npt.NDArray[Any]:
+    def differences(self, neighbours: Any = "add-remove") -> Array:
         """Refuse: the differences are not known."""
         del neighbours
         self._refuse("differences")
@@ -89,7 +89,7 @@ class BoundedQuery(Query):
         del which, classes
         self._refuse("kinds")
 
-    def _answer(self, cells: Ints) -> npt.NDArray[Any]:
+    def _answer(self, cells: Ints) -> Array:
         del cells
         self._refuse("answer")
 

@@ -7,10 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Ints
 from holdfast.queries.weights import NOTHING, Bound, Weights, greatest
 
 Columns = csc_array[Any]
@@ -226,9 +225,7 @@ def widest_row(columns: Columns, classes: Ints) -> Fraction:
     return best
 
 
-def row_extremes(
-    row: Ints, group: Ints, data: npt.NDArray[Any], rows: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[Ints, Ints, Ints]]:
+def row_extremes(row: Ints, group: Ints, data: Array, rows: int) -> tuple[Array, Array, tuple[Ints, Ints, Ints]]:
     """Return (max, min, (row, group, count)) of the stored entries of each (row, group) that has any."""
     if data.size == 0:
         none = np.zeros(0, np.int64)

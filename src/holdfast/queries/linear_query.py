@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
-from holdfast.arrays import Bools, Ints
+from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
@@ -61,7 +61,7 @@ class Query(ABC):
         """Return independent whole rows A with A·W = 0 that span all equalities the answers obey."""
 
     @abstractmethod
-    def _answer(self, cells: Ints) -> npt.NDArray[Any]:
+    def _answer(self, cells: Ints) -> Array:
         """Return W·cells for checked cells."""
 
     def named(self, labels: npt.NDArray[np.object_]) -> Query:
@@ -85,11 +85,11 @@ class Query(ABC):
         """
         return None
 
-    def in_units(self, steps: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def in_units(self, steps: Array) -> Array:
         """Turn numbers of steps into the user's units, rounded once."""
         return steps if self.grid is None else steps * self.grid.numerator / self.grid.denominator
 
-    def in_steps(self, name: str, values: Any, shape: tuple[int, ...] | None, *, whole: bool) -> npt.NDArray[Any]:
+    def in_steps(self, name: str, values: Any, shape: tuple[int, ...] | None, *, whole: bool) -> Array:
         """Read values in the user's units as steps of the grid, whole ones where asked; a refusal names a position."""
         step = 1.0 if self.grid is None else float(self.grid)
         if not whole:
@@ -130,7 +130,7 @@ class Query(ABC):
 
     # What all share ---------------------------------------------------------------------------------------
 
-    def answer(self, cells: Any) -> npt.NDArray[Any]:
+    def answer(self, cells: Any) -> Array:
         """Return the truth from cell counts ≥ 0: int64 if answers are whole, else float64."""
         counts = array("cells", cells)
         if counts.shape not in self._cell_shapes():
@@ -155,7 +155,7 @@ class Query(ABC):
         bound = self.bound([1], None, int(norm), relation)
         return float_up(step * bound.value) if norm == 1 else sqrt_up(step**2 * bound.value)
 
-    def differences(self, neighbours: Any = "add-remove") -> npt.NDArray[Any]:
+    def differences(self, neighbours: Any = "add-remove") -> Array:
         """Return the difference set as distinct non-zero rows, both signs; refused when too many to list."""
         return self.in_units(difference_set(self.columns, Neighbours.of(neighbours)))
 

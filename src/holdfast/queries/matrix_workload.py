@@ -14,7 +14,7 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from holdfast.arguments import LARGEST, Refused, positive, reals, whole_numbers
 from holdfast.arguments import array as numbers
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Ints
 from holdfast.queries.columns import Columns, equal_columns, terms_of
 from holdfast.queries.linear_query import Query
 
@@ -73,7 +73,7 @@ class Workload(Query):
         rows = [[int(basis[i, j]) for i in range(self.n)] for j in range(count)]
         return csr_array(_primitive(rows, self.n))
 
-    def _answer(self, cells: Ints) -> npt.NDArray[Any]:
+    def _answer(self, cells: Ints) -> Array:
         if not self.integer:
             return np.asarray(self.matrix @ cells.astype(np.float64), dtype=np.float64)
         estimate = np.asarray(abs(self.matrix).astype(np.float64) @ cells.astype(np.float64))
@@ -123,7 +123,7 @@ def workload(W: Any, grid: Any = None) -> Query:
     return Workload(int(shape[0]), matrix, step)
 
 
-def _in_steps(data: npt.NDArray[Any], step: Fraction) -> Ints:
+def _in_steps(data: Array, step: Fraction) -> Ints:
     distinct, inverse = np.unique(data, return_inverse=True)
     exact = [Fraction(int(value)) if data.dtype.kind in "iu" else Fraction(float(value)) for value in distinct]
     steps = [round(value / step) for value in exact]

@@ -16,6 +16,7 @@ from scipy.sparse import csc_array, csr_array
 from holdfast.arguments import Refused, whole
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Hierarchy
+from holdfast.domains.hierarchy import sums_of_children
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
@@ -87,16 +88,7 @@ class TreeCounts(Query):
 
     def consistency(self) -> csr_array[Any]:
         """Return one row per inner node and category: the node minus the sum of its children is 0."""
-        tree, by = self.hierarchy, self.by
-        inner = np.flatnonzero(~tree.is_leaf)
-        below = np.flatnonzero(tree.parents >= 0)
-        rank = np.empty(tree.n, np.int64)
-        rank[inner] = np.arange(inner.size)
-        category = np.arange(by)
-        row = np.concatenate([rank[inner], rank[tree.parents[below]]])[:, None] * by + category
-        column = np.concatenate([inner, below])[:, None] * by + category
-        sign = np.repeat(np.concatenate([np.ones(inner.size, np.int64), -np.ones(below.size, np.int64)]), by)
-        return csr_array((sign, (row.ravel(), column.ravel())), shape=(inner.size * by, self.n))
+        return sums_of_children(self.hierarchy.parents, self.by)
 
     def _answer(self, cells: Ints) -> Ints:
         return self.hierarchy.sum_up(cells.reshape(-1, self.by)).ravel()

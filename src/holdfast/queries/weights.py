@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused, rational, whole_numbers
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Floats, Ints
 
 
 class Bound(NamedTuple):
@@ -62,7 +61,7 @@ class Weights:
         denominator = math.lcm(*(value.denominator for value in self.values))
         return [int(value * denominator) for value in self.values], denominator
 
-    def per_output(self, most: int) -> tuple[npt.NDArray[Any], int]:
+    def per_output(self, most: int) -> tuple[Array, int]:
         """Return (whole weights per output, denominator); int64 if sums of `most` of them fit."""
         numerators, denominator = self.numerators()
         dtype: Any = np.int64 if max(numerators) * most < 2**62 else object
@@ -73,7 +72,7 @@ class Weights:
         """Return the smallest weight above 0 as a part of the largest (which is above 0)."""
         return float(min(value for value in self.values if value > 0) / max(self.values))
 
-    def floats(self) -> npt.NDArray[np.float64]:
+    def floats(self) -> Floats:
         """Return the weights as parts of the largest, each within half a unit in the last place."""
         largest = max(self.values)
         table = np.array([float(value / largest) for value in self.values])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast import onto
 from holdfast.arguments import Refused, known, reals
+from holdfast.arrays import Floats
 from holdfast.constraints import Constraint, equals
 from holdfast.exact.rational_matrices import dense
 from holdfast.exact.rationals import numeric
@@ -16,7 +16,7 @@ from holdfast.exact.rationals import numeric
 
 def refine(
     noisy: Any, B: Any = None, c: Any = None, covariance: Any = None, *, knowledge: Constraint | None = None
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """Return the best linear refinement X + ΣB(BᵀΣB)⁻¹(c − BᵀX) of noisy answers X, (n,) or (size, n).
 
     B is (n, m) and c is (m,): Bᵀμ = c is known. `covariance` Σ of the noise: None for equal variances (LR Thm 3), one
@@ -66,7 +66,7 @@ def _known(B: Any, c: Any, knowledge: Any, n: int) -> Constraint:
     return linear if knowledge is None else linear & knowledge
 
 
-def _nearest(values: npt.NDArray[np.float64], wanted: Constraint, spread: Any) -> npt.NDArray[np.float64]:
+def _nearest(values: Floats, wanted: Constraint, spread: Any) -> Floats:
     """Move every row to the nearest point, weighted by the variances."""
     system = wanted.system(values.shape[-1])
     problem = onto.Problem(values.shape[-1], system, "l2", spread, False)
@@ -75,7 +75,7 @@ def _nearest(values: npt.NDArray[np.float64], wanted: Constraint, spread: Any) -
     return np.asarray(moved, dtype=np.float64).reshape(values.shape)
 
 
-def _generalised(values: npt.NDArray[np.float64], wanted: Constraint, spread: Any) -> npt.NDArray[np.float64]:
+def _generalised(values: Floats, wanted: Constraint, spread: Any) -> Floats:
     """Solve generalised least squares for a full covariance, with one step that removes the first one's rounding."""
     if not np.array_equal(spread, spread.T):
         raise Refused("covariance must be symmetric, and is not")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused, positive
+from holdfast.arrays import Floats
 from holdfast.exact.rational_matrices import dense
 from holdfast.privacy.rounding import outward
 from holdfast.refinement.linear import LinearRefinement
@@ -16,7 +16,7 @@ from holdfast.refinement.loss import read_scales, refinement_loss
 
 def calibrate_refinement(
     A: Any, difference: Any, rho: Any, outputs: Any = None, *, relative: Any = None, integer: bool = False
-) -> float | npt.NDArray[np.float64]:
+) -> float | Floats:
     """Return the least Laplace scale at which `refinement_loss` is at most rho, rounded up.
 
     A, difference, outputs and integer are those of `refinement_loss`. `relative`: scales of the outputs relative to

@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from flint import fmpq_mat
 
 from holdfast.arguments import Refused, reals
+from holdfast.arrays import Floats
 from holdfast.exact.rational_matrices import (
     as_floats,
     as_rows,
@@ -40,7 +40,7 @@ class LinearRefinement:
     def _keep(self, A: fmpq_mat, D: fmpq_mat, h: list[Fraction]) -> None:
         self.exact_A, self.exact_D, self.exact_h = A, D, h
         self.A, self.D = as_floats(A), as_floats(D)
-        self.h: npt.NDArray[np.float64] = np.array([float(value) for value in h])
+        self.h: Floats = np.array([float(value) for value in h])
 
     @classmethod
     def best(cls, B: Any, covariance: Any = None) -> LinearRefinement:
@@ -88,7 +88,7 @@ class LinearRefinement:
             _is_zero(rows * self.exact_A) and _is_zero(rows * constant) and _is_zero(rows * self.exact_D * rows - rows)
         )
 
-    def refine(self, noisy: Any, c: Any) -> npt.NDArray[np.float64]:
+    def refine(self, noisy: Any, c: Any) -> Floats:
         """Return A X + D c + h for noisy answers X, (n,) or (size, n)."""
         values = reals("noisy", noisy)
         n, m = self.exact_D.nrows(), self.exact_D.ncols()

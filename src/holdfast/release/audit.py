@@ -19,7 +19,8 @@ from holdfast.constraints import System, invariant
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query, workload
 from holdfast.randomness import Stream
-from holdfast.release.job.job import Job, Table
+from holdfast.release.job.job import Job
+from holdfast.release.job.table import Table
 
 #: Kinds of made-up records that all tables count together, and outputs of all tables up to which they are.
 KINDS, MOST_OUTPUTS = 24, 20_000
@@ -66,13 +67,13 @@ class _Together:
     @classmethod
     def of(cls, job: Job, seed: int = 1) -> _Together:
         """Make up kinds of records that every table can count."""
-        if sum(table.query.n for table in job.tables) > MOST_OUTPUTS:
+        if sum(table.layout.query.n for table in job.tables) > MOST_OUTPUTS:
             raise Refused(f"tables are audited together up to {MOST_OUTPUTS:,} values in all")
         cells = _cells(job.tables, np.random.default_rng(seed))
-        counted = [table.query.columns[:, found] for table, found in zip(job.tables, cells, strict=True)]
+        counted = [table.layout.query.columns[:, found] for table, found in zip(job.tables, cells, strict=True)]
         systems = [table.mechanism.held for table in job.tables]
         rows = [
-            sparse.csr_array((0, table.query.n), dtype=np.int64) if system is None else system.invariants.A
+            sparse.csr_array((0, table.layout.query.n), dtype=np.int64) if system is None else system.invariants.A
             for table, system in zip(job.tables, systems, strict=True)
         ]
         exact = sparse.csr_array(sparse.block_diag(rows, format="csr"))
@@ -81,7 +82,7 @@ class _Together:
 
     def simulate(self, truth: Any, size: int, stream: Stream) -> npt.NDArray[Any]:
         """Draw every table on its part of the truth, (size, all outputs)."""
-        parts = np.split(truth, np.cumsum([table.query.n for table in self.tables])[:-1])
+        parts = np.split(truth, np.cumsum([table.layout.query.n for table in self.tables])[:-1])
         subjects = [Subject.of(table.mechanism, None, None) for table in self.tables]
         return np.hstack([each.draw(part, size, stream) for each, part in zip(subjects, parts, strict=True)])
 
@@ -90,13 +91,15 @@ def _cells(tables: tuple[Table, ...], rng: np.random.Generator) -> list[Ints]:
     """For each table the cells in which some made-up records are counted: equal columns have equal values."""
     places: dict[tuple[str, ...], Ints] = {}
     known: dict[str, tuple[tuple[str, ...], list[Any]]] = {}
-    for key in (key for table in tables for key in table.keys):
+    for key in (key for table in tables for key in table.layout.keys):
         for name, texts in zip(key.columns, key.values, strict=True):
             if known.setdefault(name, (key.columns, texts.tolist())) != (key.columns, texts.tolist()):
                 raise Refused(f"tables with different values of the column {name} are not audited together")
         places.setdefault(key.columns, rng.integers(key.size, size=KINDS))
     return [
-        np.ravel_multi_index([places[key.columns] for key in table.keys], [key.size for key in table.keys])
+        np.ravel_multi_index(
+            [places[key.columns] for key in table.layout.keys], [key.size for key in table.layout.keys]
+        )
         for table in tables
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +20,7 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace
 from holdfast.evidence import Evidence
+from holdfast.noise.laplace import laplace_numbers
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream, seeded
@@ -69,14 +70,6 @@ class FrameLaplace:
         return min(several, moves.largest([1], None, 1)) if self.plain else several
 
 
-def laplace_numbers(size: int, width: int, stream: Stream) -> Floats:
-    """Independent Laplace numbers of scale 1, (size, width)."""
-    words = stream.words(size * width)
-    tails = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-63
-    sizes = -np.log(tails)
-    return np.where((words & np.uint64(1)).astype(np.bool_), -sizes, sizes).reshape(size, width)
-
-
 def projected(
     query: Query,
     neighbours: Neighbours,
@@ -112,8 +105,7 @@ def extended(space: NullSpace, geometry: Geometry, neighbours: Neighbours, plain
             if found.evidence.objective < best.evidence.objective * (1 - 1e-9):
                 best = found
         notes.append(f"{name}: {found.evidence.objective:.6g}")
-    evidence = shown(best.evidence.objective, notes=tuple(notes))
-    return FrameLaplace(**{**best.__dict__, "evidence": evidence})
+    return replace(best, evidence=shown(best.evidence.objective, notes=tuple(notes)))
 
 
 def _made(

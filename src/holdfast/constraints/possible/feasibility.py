@@ -14,10 +14,10 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.constraints.possible.propagation import crossing_parts
 from holdfast.constraints.possible.small_systems import Small
 from holdfast.constraints.possible.tree_bounds import crossing_on_tree
@@ -28,7 +28,7 @@ from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.exact.nearest_rational import MOST_OUTPUTS
 from holdfast.exact.rationals import ExactVector
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import OPTIMAL, linear_program
 
 #: Systems with more non-zeros than this are searched for contradictions coordinate by coordinate only.
 LARGEST_PROGRAM = 2_000_000
@@ -53,11 +53,11 @@ class Model:
 
     n: int
     rows: Rows
-    equality: npt.NDArray[np.bool_]
-    origins: npt.NDArray[np.int64]
+    equality: Bools
+    origins: Ints
     lower: ExactVector
     upper: ExactVector
-    bound_parts: npt.NDArray[np.int64]
+    bound_parts: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def _crossing(found: Model) -> Conflict | None:
     return Conflict(frozenset(int(number) for number in found.bound_parts[:, crossed[0]]))
 
 
-def simple_point(found: Model) -> npt.NDArray[np.int64] | None:
+def simple_point(found: Model) -> Ints | None:
     """Return the whole point nearest to zero within the bounds, if it satisfies every row exactly."""
     point = np.zeros(found.n, dtype=np.int64)
     for i in np.flatnonzero(np.asarray((found.lower > 0) | (found.upper < 0), dtype=bool)).tolist():
@@ -135,7 +135,7 @@ def simple_point(found: Model) -> npt.NDArray[np.int64] | None:
     return point if _satisfies(found, point) else None
 
 
-def _satisfies(found: Model, point: npt.NDArray[np.int64]) -> bool:
+def _satisfies(found: Model, point: Ints) -> bool:
     column = point[:, None]
     for equality in (True, False):
         rows = found.rows.chosen(found.equality == equality)
@@ -160,34 +160,24 @@ def _program(found: Model, work: int, *, elastic: bool = False, integer: bool = 
         A = sparse.csr_array(sparse.hstack([A, missing, -over], format="csr"))
     side = found.rows.b.astype(np.float64) / lengths
     low, high = found.lower.astype(np.float64), found.upper.astype(np.float64)
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = n + extra, m
-    program.col_cost_ = np.concatenate([np.zeros(n), np.ones(extra)])
-    program.col_lower_ = np.concatenate([np.where(low <= -LARGEST, -np.inf, low), np.zeros(extra)])
-    program.col_upper_ = np.concatenate([np.where(high >= LARGEST, np.inf, high), np.full(extra, np.inf)])
-    program.row_lower_ = side
-    program.row_upper_ = np.where(found.equality, side, np.inf)
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = A.indptr.astype(np.int32)
-    program.a_matrix_.index_ = A.indices.astype(np.int32)
-    program.a_matrix_.value_ = A.data
-    if integer:
-        program.integrality_ = [highspy.HighsVarType.kInteger] * n
+    low = np.append(np.where(low <= -LARGEST, -np.inf, low), np.zeros(extra))
+    high = np.append(np.where(high >= LARGEST, np.inf, high), np.full(extra, np.inf))
     if integer:
         most = _FEW_NODES if n <= MOST_OUTPUTS else _MOST_NODES  # what is small is soon decided in rationals
-        solver = quiet_solver(mip_max_nodes=min(most, 10 + _NODES // max(1, A.nnz)))
+        options = {"mip_max_nodes": min(most, 10 + _NODES // max(1, A.nnz))}
     else:
-        solver = quiet_solver(simplex_iteration_limit=max(100, work // (A.nnz + m + n + extra)))
-    solver.passModel(program)
+        options = {"simplex_iteration_limit": max(100, work // (A.nnz + m + n + extra))}
+    costs, sides = np.append(np.zeros(n), np.ones(extra)), (side, np.where(found.equality, side, np.inf))
+    solver = linear_program(A, costs, (low, high), sides, whole=integer, **options)
     solver.run()
     return solver
 
 
 def _solved(solver: Any) -> bool:
-    return bool(solver.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+    return bool(solver.getModelStatus() == OPTIMAL)
 
 
-def _multipliers(found: Model) -> npt.NDArray[np.float64] | None:
+def _multipliers(found: Model) -> Floats | None:
     """Return the solver's proposal of multipliers that prove a contradiction, or None if it sees none."""
     solver = _program(found, _PROOF, elastic=True)
     if not _solved(solver) or solver.getObjectiveValue() <= 0:
@@ -231,7 +221,7 @@ def _proof(found: Model, multipliers: dict[int, Fraction]) -> Conflict | None:
     return Conflict(frozenset(used), tuple(found.rows.names[i] for i in sorted(multipliers)))
 
 
-def _exact_multipliers(found: Model, y: npt.NDArray[np.float64]) -> dict[int, Fraction] | None:
+def _exact_multipliers(found: Model, y: Floats) -> dict[int, Fraction] | None:
     """Solve exactly for multipliers on the solver's support that cancel wherever the solver's cancel."""
     support = np.flatnonzero(y)
     part = sparse.csr_array(found.rows.A[support])
@@ -270,7 +260,7 @@ def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
     return _crossing_after_steps(found) or _proved(found) or _in_rationals(found, None)
 
 
-def _values(solver: Any, n: int) -> npt.NDArray[np.float64] | None:
+def _values(solver: Any, n: int) -> Floats | None:
     """Return the solver's point, if it has one of a size that doubles tell whole numbers in."""
     values = np.array(solver.getSolution().col_value)[:n]
     if values.size != n or not np.isfinite(values).all() or np.abs(values).max(initial=0.0) >= 2.0**53:
@@ -278,7 +268,7 @@ def _values(solver: Any, n: int) -> npt.NDArray[np.float64] | None:
     return np.asarray(values)
 
 
-def _rounded(found: Model, near: npt.NDArray[np.float64] | None) -> npt.NDArray[np.int64] | None:
+def _rounded(found: Model, near: Floats | None) -> Ints | None:
     """Return the whole point next to a real one, if it satisfies everything exactly."""
     if near is None:
         return None
@@ -290,7 +280,7 @@ def _small(found: Model, *, whole: bool) -> Small | None:
     return Small.of(found.rows, found.equality, (found.lower, found.upper), whole=whole)
 
 
-def _in_rationals(found: Model, near: npt.NDArray[np.float64] | None) -> Conflict | None:
+def _in_rationals(found: Model, near: Floats | None) -> Conflict | None:
     """Return the contradiction in a small system, if there is one; `near` is a point that nearly satisfies it."""
     small = _small(found, whole=False)
     multipliers = None if small is None else small.proof(np.zeros(found.n) if near is None else near)
@@ -319,7 +309,7 @@ def _proved(found: Model) -> Conflict | None:
     return None if exact is None else _proof(found, exact)
 
 
-def whole_point(parts: Sequence[Part], n: int) -> tuple[npt.NDArray[np.int64] | None, bool]:
+def whole_point(parts: Sequence[Part], n: int) -> tuple[Ints | None, bool]:
     """Search for whole numbers that satisfy all parts exactly.
 
     Return (point, False) if one is found and verified, (None, True) if it is proved that there is none, and
@@ -328,7 +318,7 @@ def whole_point(parts: Sequence[Part], n: int) -> tuple[npt.NDArray[np.int64] | 
     return whole_point_of(model(parts, n))
 
 
-def whole_point_of(found: Model) -> tuple[npt.NDArray[np.int64] | None, bool]:
+def whole_point_of(found: Model) -> tuple[Ints | None, bool]:
     """Search for whole numbers that satisfy a model exactly; the answer is that of `whole_point`."""
     n = found.n
     if _crossing(found) is not None:
@@ -346,7 +336,7 @@ def whole_point_of(found: Model) -> tuple[npt.NDArray[np.int64] | None, bool]:
     return (point, False) if point is not None else _whole_in_rationals(found)
 
 
-def _whole_in_rationals(found: Model) -> tuple[npt.NDArray[np.int64] | None, bool]:
+def _whole_in_rationals(found: Model) -> tuple[Ints | None, bool]:
     """Return a whole point, or whether there is none: no bounds, no congruences, no branches leave room for one."""
     if _crossing_after_steps(found, whole=True) is not None or not _congruent(found) or _proved(found) is not None:
         return None, True

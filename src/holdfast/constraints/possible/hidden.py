@@ -16,12 +16,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import linprog
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Ints
+from holdfast.arrays import Bools, Ints
+from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.possible.small_systems import Small
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import FOLLOWS, Part
@@ -29,13 +28,12 @@ from holdfast.constraints.system.rows import Names, Rows, divided, stacked
 from holdfast.constraints.system.system import System
 from holdfast.exact.inside import Inside
 from holdfast.exact.rationals import ExactVector, compact
+from holdfast.exact.solver import linear_program, solved
 
-Truth = npt.NDArray[np.bool_]
+Truth = Bools
 
 #: Bounds are carried over all rows at most so often, a hierarchy needs twice its depth; and so often over many entries.
 ROUNDS, FEW_ROUNDS, MANY_ENTRIES = 64, 6, 1_000_000
-#: Sums of bounds stay below this size, so that 64 bits hold them.
-LARGEST_SUM = 2.0**61
 #: Points that a solver proposes are rounded to multiples of 1 over this.
 STEP = 1 << 20
 
@@ -107,19 +105,11 @@ def _middle(small: Small) -> list[Fraction]:
     sides, free = np.array([float(side) for side in exact.sides]), exact.count - exact.equalities
     size = np.maximum(np.abs(entries).max(axis=1, initial=1.0), 1.0)
     entries, sides = entries / size[:, None], sides / size
-    equal, unequal = np.s_[: exact.equalities], np.s_[exact.equalities :]
-    answer = linprog(
-        np.concatenate([np.zeros(n), -np.ones(free)]),
-        A_ub=np.hstack([-entries[unequal], np.eye(free)]),
-        b_ub=-sides[unequal],
-        A_eq=np.hstack([entries[equal], np.zeros((exact.equalities, free))]) if exact.equalities else None,
-        b_eq=sides[equal] if exact.equalities else None,
-        bounds=[(None, None)] * n + [(0.0, 1.0)] * free,
-        method="highs",
-    )
-    if answer.x is None or not np.isfinite(answer.x).all():
-        return [Fraction(0)] * n
-    return [Fraction(round(float(x) * STEP), STEP) for x in answer.x[:n]]
+    slack = np.eye(exact.count)[:, exact.equalities :]
+    ends = np.repeat([-np.inf, 0.0], [n, free]), np.repeat([np.inf, 1.0], [n, free])
+    most = np.where(np.arange(exact.count) < exact.equalities, sides, np.inf)
+    found = solved(linear_program(np.hstack([entries, -slack]), np.repeat([0.0, -1.0], [n, free]), ends, (sides, most)))
+    return [Fraction(0)] * n if found is None else [Fraction(round(float(x) * STEP), STEP) for x in found[:n]]
 
 
 def _carried(
@@ -131,33 +121,8 @@ def _carried(
         return None
     A = sparse.csr_array(sparse.vstack([rows.A, -rows.A[np.flatnonzero(equality)]], format="csr"))
     b = np.concatenate([rows.b, -rows.b[equality]]).astype(np.int64)
-    entry_rows, columns, factors = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices, A.data
-    least, most = low.astype(np.int64).copy(), high.astype(np.int64).copy()
-    for _ in range(ROUNDS if A.nnz <= MANY_ENTRIES else FEW_ROUNDS):
-        top = np.where(factors > 0, most[columns], least[columns])
-        is_open = np.abs(top) >= LARGEST
-        value = np.where(is_open, 0, top)
-        if (np.abs(value.astype(np.float64)) * np.abs(factors)).sum() + np.abs(
-            b.astype(np.float64)
-        ).max() > LARGEST_SUM:
-            return None
-        gain = factors * value
-        sums = np.zeros(A.shape[0], dtype=np.int64)
-        np.add.at(sums, entry_rows, gain)
-        opens = np.bincount(entry_rows[is_open], minlength=A.shape[0])
-        decided = opens[entry_rows] - is_open == 0
-        need = (b[entry_rows] - (sums[entry_rows] - gain))[decided]
-        at, factor = columns[decided], factors[decided]
-        up = factor > 0
-        # a·z ≥ need: real values keep the next whole number outside
-        lower = -(-need[up] // factor[up]) if whole else need[up] // factor[up]
-        upper = need[~up] // factor[~up] if whole else -(-need[~up] // factor[~up])
-        before = least.copy(), most.copy()
-        np.maximum.at(least, at[up], lower)
-        np.minimum.at(most, at[~up], upper)
-        if np.array_equal(before[0], least) and np.array_equal(before[1], most):
-            break
-    return least, most
+    rounds = ROUNDS if A.nnz <= MANY_ENTRIES else FEW_ROUNDS
+    return carried(A, b, (low.astype(np.int64), high.astype(np.int64)), rounds, whole=whole)
 
 
 def _opposite(rows: Rows, equality: Truth, *, whole: bool) -> Truth:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Bools, Ints
 from holdfast.constraints.possible.feasibility import Model, whole_point_of
 from holdfast.constraints.system.rows import Rows, divided, stacked
 from holdfast.constraints.system.system import System
@@ -16,7 +16,7 @@ from holdfast.constraints.system.system import System
 MOST_VALUES, MOST_CHANGES = 40, 600
 
 
-def none_possible(system: System, own: Rows, changes: npt.NDArray[np.int64], unit: Fraction) -> bool:
+def none_possible(system: System, own: Rows, changes: Ints, unit: Fraction) -> bool:
     """Tell whether it is proved that no whole z and z + d, in units, both satisfy the system, for any listed change d.
 
     `own` are equalities of the answer itself. Changes (count, n) that break an equality or an invariant do not count.
@@ -37,9 +37,9 @@ def none_possible(system: System, own: Rows, changes: npt.NDArray[np.int64], uni
 
 def _apart(
     rows: Rows,
-    equality: npt.NDArray[np.bool_],
-    bounds: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
-    change: npt.NDArray[np.int64],
+    equality: Bools,
+    bounds: tuple[Ints, Ints],
+    change: Ints,
 ) -> bool:
     """Whether it is proved that no z and z + change both satisfy rows and bounds."""
     low, high = bounds

@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Bools, Ints
 from holdfast.exact.rationals import ExactVector
 
 #: Entries of rows looked at before giving up: a fixed amount, and some for each entry there is. Bounds that
@@ -25,6 +25,8 @@ _PATIENCE, _PATIENCE_EACH = 50_000, 20
 #: Creeping bounds double their digits at every step. One with a larger denominator is not taken over, which is
 #: always allowed: it is only a bound less.
 _FINEST = 2**40
+#: Sums of bounds stay below this size, so that 64 bits hold them.
+_SAFE = 2.0**60
 
 
 def _light(value: Fraction | int) -> Fraction | int:
@@ -42,7 +44,7 @@ def _quotient(value: Any, by: int) -> Any:
 class _Box:
     """Bounds and the parts behind them, on both sides of every coordinate."""
 
-    def __init__(self, lower: ExactVector, upper: ExactVector, bound_parts: npt.NDArray[np.int64], whole: bool) -> None:
+    def __init__(self, lower: ExactVector, upper: ExactVector, bound_parts: Ints, whole: bool) -> None:
         self.rounded: tuple[Any, Any] = (math.ceil, math.floor) if whole else (_light, _light)
         self.value: list[list[Any]] = [
             [self.rounded[k](value) for value in side.tolist()] for k, side in enumerate((lower, upper))
@@ -93,9 +95,9 @@ def _derived(box: _Box, row: Sequence[tuple[int, int]], b: Any, own: int) -> Ite
 def crossing_parts(
     A: sparse.csr_array,
     b: ExactVector,
-    equality: npt.NDArray[np.bool_],
-    origins: npt.NDArray[np.int64],
-    bounds: tuple[ExactVector, ExactVector, npt.NDArray[np.int64]],
+    equality: Bools,
+    origins: Ints,
+    bounds: tuple[ExactVector, ExactVector, Ints],
     *,
     whole: bool = False,
 ) -> frozenset[int] | None:
@@ -130,3 +132,31 @@ def crossing_parts(
                         queued[k] = True
                         waiting.append(k)
     return None
+
+
+def carried(A: sparse.csr_array, b: Ints, bounds: tuple[Ints, Ints], rounds: int, *, whole: bool) -> tuple[Ints, Ints]:
+    """Return bounds after rows A z ≥ b carried them on, all at once in each round, or as soon as two cross.
+
+    A row bounds each of its coordinates once the others are at their best. Real values keep the next whole number
+    outside. What 64 bits might not hold counts as without limit: a bound less is always allowed.
+    """
+    low, high = bounds
+    row, column, a = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices, A.data
+    most_in_a_row = max(1, int(np.diff(A.indptr).max(initial=1)))
+    for _ in range(rounds):
+        best = np.where(a > 0, high[column], low[column])
+        size = np.abs(best.astype(np.float64))
+        is_open = (size >= LARGEST) | (np.abs(a.astype(np.float64)) * size >= _SAFE / most_in_a_row)
+        share = a * np.where(is_open, 0, best)
+        sums = np.zeros(A.shape[0], dtype=np.int64)
+        np.add.at(sums, row, share)
+        opens = np.bincount(row[is_open], minlength=A.shape[0])
+        decided = opens[row] - is_open == 0
+        need, at, factor = (b[row] - (sums[row] - share))[decided], column[decided], a[decided]
+        up = factor > 0
+        before, (low, high) = (low, high), (low.copy(), high.copy())
+        np.maximum.at(low, at[up], -(-need[up] // factor[up]) if whole else need[up] // factor[up])
+        np.minimum.at(high, at[~up], need[~up] // factor[~up] if whole else -(-need[~up] // factor[~up]))
+        if (low > high).any() or (np.array_equal(before[0], low) and np.array_equal(before[1], high)):
+            break
+    return low, high

@@ -9,13 +9,13 @@ from typing import Any
 
 import flint
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Bools, Floats
 from holdfast.constraints.system.rows import Rows
+from holdfast.exact.inside import whole_in
 from holdfast.exact.nearest_rational import MOST_OUTPUTS, MOST_ROWS, ExactRows, Impossible, nearest_or_proof
 from holdfast.exact.rationals import ExactVector
-from holdfast.exact.whole_search import whole_in
 
 #: Points that are looked at first are rounded to multiples of 1 over this.
 _STEP = 1 << 20
@@ -30,9 +30,7 @@ class Small:
     factors: list[Fraction]
 
     @classmethod
-    def of(
-        cls, rows: Rows, equality: npt.NDArray[np.bool_], bounds: tuple[ExactVector, ExactVector], *, whole: bool
-    ) -> Small | None:
+    def of(cls, rows: Rows, equality: Bools, bounds: tuple[ExactVector, ExactVector], *, whole: bool) -> Small | None:
         """Write down A z = b where `equality`, otherwise A z ≥ b; None where it is too large.
 
         For whole points, sides and bounds of inequalities are rounded to what whole points can reach.
@@ -68,7 +66,7 @@ class Small:
         equalities = int(equality.sum())
         return cls(ExactRows(C, tuple(right), equalities, count - equalities), order, factors)
 
-    def proof(self, near: npt.NDArray[np.float64]) -> dict[int, Fraction] | None:
+    def proof(self, near: Floats) -> dict[int, Fraction] | None:
         """Multipliers of the rows that prove a contradiction with the bounds; None where a real point is allowed."""
         start = [Fraction(round(x * _STEP), _STEP) for x in near.tolist()]
         found = nearest_or_proof(self.exact, np.ones(near.size), start)

@@ -13,12 +13,11 @@ from typing import Any
 
 import flint
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import linalg
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats
+from holdfast.arrays import Bools, Floats
 from holdfast.constraints.system.sound_rows import SoundRows
 
 #: Rows, and numbers in the products, of a system that is solved in rationals at once (a tenth of a second), and of one
@@ -74,7 +73,7 @@ class Encloser:
         return self._rational(columns) if wide and small else found
 
     @cached_property
-    def _touched(self) -> npt.NDArray[np.bool_]:
+    def _touched(self) -> Bools:
         """The coordinates that some row mentions; the others stay as they are."""
         found = np.zeros(self.sound.rows.shape[1], dtype=bool)
         found[self.sound.rows.indices] = True

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import Refused, one_of, positions, whole
+from holdfast.arrays import Ints
 from holdfast.constraints.system.null_space import NullSpace
 from holdfast.constraints.system.parts import listing
 from holdfast.constraints.system.rows import Names, Rows
@@ -24,7 +24,7 @@ class ExactNodes:
     """Nodes of a tree whose counts (all `by` categories of each) are published exactly."""
 
     tree: Hierarchy = field(repr=False)
-    nodes: npt.NDArray[np.int64]
+    nodes: Ints
     by: int = 1
 
     @property
@@ -33,7 +33,7 @@ class ExactNodes:
         return self.tree.n * self.by
 
     @property
-    def outputs(self) -> npt.NDArray[np.int64]:
+    def outputs(self) -> Ints:
         """The outputs that are exact: node · by + category."""
         return np.asarray((self.nodes[:, None] * self.by + np.arange(self.by)).ravel())
 
@@ -130,7 +130,7 @@ def exact_nodes(tree: Hierarchy, nodes: Any, by: int = 1) -> ExactNodes:
     return ExactNodes(tree, np.sort(positions("nodes", given, tree.n)), categories)
 
 
-def _resolve(tree: Hierarchy, item: Any) -> npt.NDArray[np.int64]:
+def _resolve(tree: Hierarchy, item: Any) -> Ints:
     """Return the nodes that a level name, node name, path of names or id stands for."""
     if isinstance(item, tuple):
         return np.array([tree.find(*item)], dtype=np.int64)

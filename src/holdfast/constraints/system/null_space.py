@@ -10,11 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import Refused, reals
-from holdfast.arrays import Floats
+from holdfast.arrays import Array, Bools, Floats, Ints, Owner
 from holdfast.constraints.system.enclosed import EXACT, Enclosed, Encloser
 from holdfast.constraints.system.rows import TOLERANCE, products
 from holdfast.constraints.system.sound_rows import SoundRows
@@ -23,6 +22,8 @@ from holdfast.exact.lattice import lattice_basis, margin_basis, path_basis, rati
 
 #: Columns handled at a time where a dense copy is needed.
 _BLOCK = 256
+#: Entries of unit vectors that are held at once.
+_WORK = 1 << 22
 
 #: Rows with entries below this cannot be so nearly parallel that the rounding of one right-hand side matters.
 LARGE = 1000
@@ -32,13 +33,13 @@ LARGE = 1000
 class TreeShape:
     """The rows are exactly a tree's consistency: parents (−1 at roots), leaves, categories per node."""
 
-    parents: npt.NDArray[np.int64]
-    leaves: npt.NDArray[np.int64]
+    parents: Ints
+    leaves: Ints
     by: int
 
 
 @dataclass(frozen=True, eq=False)
-class NullSpace:
+class NullSpace(Owner):
     """The vectors v in Rⁿ with A v = 0, for independent whole-number rows A (`rows`).
 
     `cube_margins` is (shape, keep) when the rows are exactly those margins of a cube's cells, otherwise None.
@@ -152,10 +153,10 @@ class NullSpace:
         unit = self.sound.unit.toarray()
         return np.asarray(linalg.qr(unit.T)[0][:, self.rank :], dtype=np.float64)
 
-    def short_basis(self) -> npt.NDArray[np.int64] | None:
+    def short_basis(self) -> Ints | None:
         """Return whole vectors (n, dimension) that span N, dense; reduced where they are long, None beyond 64 bits."""
         try:
-            found: npt.NDArray[np.int64] = self._basis.toarray()
+            found: Ints = self._basis.toarray()
             if np.abs(found).max(initial=0) < LARGE:
                 return found
         except Refused:
@@ -197,7 +198,7 @@ class NullSpace:
 
         return projected
 
-    def sides_of(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def sides_of(self, values: Array) -> Array:
         """Return A·values (n,): exactly for whole numbers, and for reals where rounding could tell rows apart."""
         if values.dtype.kind in "iu":
             return products(self.rows, values.astype(np.int64)[:, None])[:, 0]
@@ -210,7 +211,7 @@ class NullSpace:
             result[i] = sum(terms, Fraction(0))
         return result
 
-    def alike(self, *values: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def alike(self, *values: Floats) -> tuple[Ints, Ints]:
         """Group coordinates with equal columns of A and equal entries in each of the given arrays.
 
         Exchanging two of a group changes nothing. Return one coordinate of each group, and each coordinate's group.
@@ -229,7 +230,7 @@ class NullSpace:
             member[i] = keys[key]
         return np.array(first, dtype=np.int64), member
 
-    def _blocks(self, columns: Any) -> Iterator[npt.NDArray[Any]]:
+    def _blocks(self, columns: Any) -> Iterator[Array]:
         """Yield the columns as dense (n, at most 256) pieces."""
         is_stored: bool = sparse.issparse(columns)
         if is_stored:
@@ -280,8 +281,24 @@ class NullSpace:
                 return False
         return True
 
-    def pinned_coordinates(self) -> npt.NDArray[np.bool_]:
+    def pinned_coordinates(self) -> Bools:
         """Tell for each coordinate whether the rows alone determine it (e_i lies in the row space)."""
         if self.rank == 0:
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
+
+
+def for_alike(space: NullSpace, found: Callable[[Floats, Ints], Floats], *values: Floats) -> Floats:
+    """Return one number per coordinate, found once for each group that is `alike`.
+
+    `found` gets unit vectors (n, k) of some coordinates, and which they are.
+    """
+    classes, member = space.alike(*values)
+    result = np.empty(len(classes))
+    step = max(1, _WORK // max(1, space.n))
+    for start in range(0, len(classes), step):
+        chosen = classes[start : start + step]
+        units = np.zeros((space.n, len(chosen)))
+        units[chosen, np.arange(len(chosen))] = 1.0
+        result[start : start + step] = found(units, chosen)
+    return np.asarray(result[member])

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Array, Ints
 from holdfast.constraints.system.rows import Rows
 from holdfast.exact.rationals import ExactVector
 
@@ -24,7 +24,7 @@ FOLLOWS = "follows from other parts"
 _LISTED = 6
 
 
-def listing(positions: Sequence[int] | npt.NDArray[Any]) -> str:
+def listing(positions: Sequence[int] | Array) -> str:
     """Return positions as text such as [0, 3] or, shortened, [0, 1, 2, 3, 4, 5 and 94 more]."""
     shown = ", ".join(str(int(position)) for position in positions[:_LISTED])
     rest = len(positions) - _LISTED
@@ -38,7 +38,7 @@ class Bounds:
     `low` and `high` are exact and hold one entry per listed position, or a single entry for all positions.
     """
 
-    at: npt.NDArray[np.int64] | None
+    at: Ints | None
     low: ExactVector
     high: ExactVector
 

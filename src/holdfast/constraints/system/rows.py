@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.exact.rationals import ExactVector
 
 #: Sums whose terms add up to less than this in size (estimated in doubles, hence the wide margin) cannot
@@ -25,7 +26,7 @@ TOLERANCE = 1e-9
 class Names(Sequence[str]):
     """Names of rows, written only when asked for: blocks of a template and the numbers that fill it in."""
 
-    blocks: tuple[tuple[str, npt.NDArray[np.int64]], ...] = ()
+    blocks: tuple[tuple[str, Ints], ...] = ()
 
     @classmethod
     def numbered(cls, template: str, labels: npt.ArrayLike) -> Names:
@@ -50,7 +51,7 @@ class Names(Sequence[str]):
             left -= len(labels)
         raise IndexError(index)
 
-    def chosen(self, keep: npt.NDArray[Any]) -> Names:
+    def chosen(self, keep: Array) -> Names:
         """Return the names of the rows that a truth array keeps."""
         blocks, start = [], 0
         for template, labels in self.blocks:
@@ -78,7 +79,7 @@ class Rows:
         return int(self.A.shape[0])
 
     @property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """The number of coordinates in each row."""
         return np.diff(self.A.indptr).astype(np.int64)
 
@@ -89,7 +90,7 @@ class Rows:
         wide = sparse.csr_array((self.A.data, self.A.indices, self.A.indptr), shape=(self.count, n))
         return Rows(wide, self.b, self.names)
 
-    def chosen(self, keep: npt.NDArray[np.bool_]) -> Rows:
+    def chosen(self, keep: Bools) -> Rows:
         """Return the rows that a truth array keeps."""
         if keep.all():
             return self
@@ -108,7 +109,7 @@ def stacked(rows: Sequence[Rows], n: int) -> Rows:
     return Rows(A, b, Names(tuple(block for part in present for block in part.names.blocks)))
 
 
-def _long_products(A: sparse.csr_array, values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def _long_products(A: sparse.csr_array, values: Ints) -> Array:
     """Return A @ values in unlimited integers."""
     result = np.zeros((A.shape[0], values.shape[1]), dtype=object)
     for i in range(A.shape[0]):
@@ -117,7 +118,7 @@ def _long_products(A: sparse.csr_array, values: npt.NDArray[np.int64]) -> npt.ND
     return result
 
 
-def products(A: sparse.csr_array, values: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def products(A: sparse.csr_array, values: Ints) -> Array:
     """Return A @ values exactly for int64 A (m, n) and int64 values (n, size).
 
     The result is int64 where 64 bits certainly suffice, otherwise an array of Python integers.
@@ -146,7 +147,7 @@ def divided(b: ExactVector, scale: Fraction) -> ExactVector:
     return result
 
 
-def raised(b: ExactVector) -> npt.NDArray[Any]:
+def raised(b: ExactVector) -> Array:
     """Return the least whole number at or above each entry (int64, or Python integers where needed)."""
     if b.dtype != object:
         return b
@@ -155,9 +156,7 @@ def raised(b: ExactVector) -> npt.NDArray[Any]:
     return result
 
 
-def missed_whole(
-    rows: Rows, values: npt.NDArray[np.int64], equality: bool, scale: Fraction = Fraction(1)
-) -> npt.NDArray[np.bool_]:
+def missed_whole(rows: Rows, values: Ints, equality: bool, scale: Fraction = Fraction(1)) -> Bools:
     """Tell for each row and each column of whole values (n, size) whether A z = b (or ≥ b) fails, exactly.
 
     The table's values are `values` times `scale`.
@@ -172,9 +171,7 @@ def missed_whole(
     return np.asarray(found != limit[:, None], dtype=bool) | broken[:, None]
 
 
-def missed_real(
-    rows: Rows, values: npt.NDArray[np.float64], equality: bool, scale: Fraction = Fraction(1)
-) -> npt.NDArray[np.bool_]:
+def missed_real(rows: Rows, values: Floats, equality: bool, scale: Fraction = Fraction(1)) -> Bools:
     """Tell the same for real values, within a tolerance of 1e-9 relative to the size of the row."""
     A = rows.A.astype(np.float64)
     side = divided(rows.b, scale).astype(np.float64)[:, None]

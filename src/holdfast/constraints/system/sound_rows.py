@@ -15,12 +15,11 @@ from typing import Any
 
 import flint
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph, linalg
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints
 
 #: Rows of length 1 are reduced where the least eigenvalue of their products seems to be below this: doubles then lose
 #: more than three digits. FEW rows are reduced sooner, since that takes no time.
@@ -118,7 +117,7 @@ class SoundRows:
         change = change + self.unit.T @ self.solve(target - self.unit @ change)
         return np.asarray(change if self.root is None else self.root[:, None] * change)
 
-    def sides(self, b: Any) -> npt.NDArray[Any]:
+    def sides(self, b: Any) -> Array:
         """Return T b, exactly: the right-hand sides of `rows` where b are those of A."""
         given = np.asarray(b)
         if not self.changes:

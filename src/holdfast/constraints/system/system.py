@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused, array, rational, reals, whole_numbers
+from holdfast.arrays import Array, Bools, Floats, Ints, Owner, kept
 from holdfast.constraints.system.exact_figures import ExactMargins
 from holdfast.constraints.system.null_space import NullSpace, TreeShape
 from holdfast.constraints.system.parts import EQUALITIES, Part
-from holdfast.constraints.system.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, stacked
+from holdfast.constraints.system.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, raised, stacked
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import lattice_basis
 from holdfast.exact.rationals import ExactVector, compact
@@ -68,7 +68,7 @@ def inequality_rows(part: Part) -> Rows | None:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class System(Owner):
     """What must hold for n values z: A z = b, C z = C q(x), G z ≥ h and lower ≤ z ≤ upper.
 
     `equalities` holds the structural rows (fixed values included), `invariants` the rows of C (their
@@ -124,7 +124,7 @@ class System:
         alone = all(part.sizes.max(initial=0) <= 1 for part in rows)
         return alone and self.inequalities.count == 0 and not self.branches
 
-    def integer_bounds(self, scale: Any = 1) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def integer_bounds(self, scale: Any = 1) -> tuple[Ints, Ints]:
         """Return the least and largest whole number within each bound, ∓2**62 for none.
 
         With a scale, for whole numbers whose value in the table is that number times `scale`.
@@ -134,7 +134,14 @@ class System:
             self.upper, step, LARGEST, math.floor
         )
 
-    def real_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def integer_inequalities(self, unit: Fraction) -> tuple[sparse.csr_array, Ints]:
+        """Return G and the least whole numbers that G·z may be, for whole numbers z of steps of `unit`."""
+        limits = raised(divided(self.inequalities.b, unit))
+        if any(abs(limit) > LARGEST for limit in limits.tolist()):
+            raise Refused("a side divided by the scale must stay below 2**62 in size")
+        return self.inequalities.A, limits.astype(np.int64)
+
+    def real_bounds(self) -> tuple[Floats, Floats]:
         """Return the bounds as doubles, ∓inf for none."""
         low, high = self.lower.astype(np.float64), self.upper.astype(np.float64)
         low[np.asarray(self.lower <= -LARGEST, dtype=bool)] = -np.inf
@@ -143,14 +150,12 @@ class System:
 
     def null_space(self, structural: bool = True, invariants: bool = True) -> NullSpace:
         """Return the null space of the equality rows: structural ones, invariants or both; each is made once."""
+        return self._null_space(structural, invariants)
+
+    @kept
+    def _null_space(self, structural: bool, invariants: bool) -> NullSpace:
         if self.branches:
             raise Refused("a union has no null space of its own; ask each of its branches")
-        made: dict[tuple[bool, bool], NullSpace] = self.__dict__.setdefault("_spaces", {})
-        if (structural, invariants) not in made:
-            made[structural, invariants] = self._null_space(structural, invariants)
-        return made[structural, invariants]
-
-    def _null_space(self, structural: bool, invariants: bool) -> NullSpace:
         chosen = [
             part
             for part in self.parts
@@ -166,7 +171,7 @@ class System:
         wanted = [self.equalities] * structural + [self.invariants] * invariants
         return NullSpace.of(stacked(wanted, self.n).A)
 
-    def right_hand_sides(self, scale: Any = 1) -> npt.NDArray[Any]:
+    def right_hand_sides(self, scale: Any = 1) -> Array:
         """Return b / scale for the independent structural rows, in the order of `null_space().rows`.
 
         Refused when there are invariants, whose right-hand sides are in the data.
@@ -177,7 +182,7 @@ class System:
         kept = np.arange(rows.count) if space.rank == rows.count else eliminate(rows.A).independent
         return divided(rows.b[kept], rational("scale", scale))
 
-    def restricted(self, positions: npt.NDArray[np.int64]) -> System:
+    def restricted(self, positions: Ints) -> System:
         """Return what must hold for some of the values, which no row connects with the others."""
         inside = np.zeros(self.n, dtype=bool)
         inside[positions] = True
@@ -277,7 +282,7 @@ class System:
         known = len(trees) == 1 and isinstance(trees[0].source, TreeShape)
         return known and all(part.kind == "fixed" for part in equalities if part is not trees[0])
 
-    def _values(self, values: Any, scale: Any) -> tuple[npt.NDArray[Any], Fraction]:
+    def _values(self, values: Any, scale: Any) -> tuple[Array, Fraction]:
         found = array("values", values)
         checked = whole_numbers("values", found) if found.dtype.kind in "iu" else reals("values", found)
         if checked.ndim not in (1, 2) or checked.shape[-1] != self.n:
@@ -287,7 +292,7 @@ class System:
             raise Refused(f"scale must be above 0, found {scale!r}")
         return checked, step
 
-    def _outside(self, columns: npt.NDArray[Any], step: Fraction) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _outside(self, columns: Array, step: Fraction) -> tuple[Array, Array]:
         """Tell for each coordinate and column (n, size) whether it lies below, or above, its bounds."""
         if columns.dtype.kind == "i":
             low, high = self.integer_bounds(step)
@@ -299,7 +304,7 @@ class System:
         slack_high = TOLERANCE * np.maximum(size + np.where(np.isfinite(real_high), np.abs(real_high), 0.0), 1.0)
         return columns < real_low - slack_low, columns > real_high + slack_high
 
-    def _holds(self, columns: npt.NDArray[Any], step: Fraction) -> npt.NDArray[np.bool_]:
+    def _holds(self, columns: Array, step: Fraction) -> Bools:
         bad = _missed(self.equalities, columns, True, step).any(axis=0)
         bad |= _missed(self.inequalities, columns, False, step).any(axis=0)
         if self.has_bounds:
@@ -310,12 +315,12 @@ class System:
         return np.asarray(~bad, dtype=bool)
 
 
-def _missed(rows: Rows, columns: npt.NDArray[Any], equality: bool, step: Fraction) -> npt.NDArray[np.bool_]:
+def _missed(rows: Rows, columns: Array, equality: bool, step: Fraction) -> Bools:
     test = missed_whole if columns.dtype.kind == "i" else missed_real
     return test(rows, columns, equality, step)
 
 
-def _whole_bounds(bounds: ExactVector, step: Fraction, none: int, rounded: Any) -> npt.NDArray[np.int64]:
+def _whole_bounds(bounds: ExactVector, step: Fraction, none: int, rounded: Any) -> Ints:
     if bounds.dtype != object and step == 1:
         return bounds.astype(np.int64)
     if bounds.dtype != object and step.numerator == 1:

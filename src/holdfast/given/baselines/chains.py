@@ -224,7 +224,7 @@ class Target:
 
 def _rates(law: Independent, square: bool) -> Floats:
     found = [0.0 if scale is None else float(1 / (2 * scale if square else scale)) for scale in law.scale_values]
-    return np.array(found)[np.zeros(law.n, dtype=np.int64) if law.which is None else law.which]
+    return law.of_output(found)
 
 
 def _noise_bounds(problem: Problem, forest: Forest, truth: Truth) -> tuple[Floats, Floats]:

@@ -8,13 +8,11 @@ starts at random, tunes its step and then runs with that step until the start sh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused, whole
-from holdfast.arrays import Floats
+from holdfast.arrays import Array, Floats
 from holdfast.evidence import Evidence
 from holdfast.given.baselines.chains import BATCH_WORDS, Chains, Target
 from holdfast.given.problem import Problem, Truth
@@ -92,7 +90,7 @@ def warmed(target: Target, count: int, stream: Stream, acceptance: float = ACCEP
     return chains
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise for the whole hierarchy at once, (size, n), from `size` independent chains.
 
     Law: near that of independent noise given that parents equal the sum of their children, exact and fixed outputs have
@@ -114,7 +112,7 @@ def spread(problem: Problem) -> Spread | None:
         return None
     target = target_of(problem, None)
 
-    def states(size: int) -> npt.NDArray[Any]:
+    def states(size: int) -> Array:
         if not target.dimension:
             return target.noise(np.zeros((size, target.leaves.size)))
         stream, thin = seeded(0), target.dimension

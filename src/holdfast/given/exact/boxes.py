@@ -5,12 +5,10 @@ Law: the outputs are independent, so this is the conditional law itself; exact f
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array, Bools
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
@@ -32,7 +30,7 @@ def accepts(problem: Problem) -> bool:
     return bool(problem.space.pinned_coordinates()[unmeasured].all())
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that keeps truth + noise within every bound, (size, n)."""
     n = problem.law.n
     pinned = problem.space.pinned_coordinates()
@@ -57,7 +55,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     return noise
 
 
-def _refuse_narrow(problem: Problem, open_outputs: npt.NDArray[np.bool_]) -> None:
+def _refuse_narrow(problem: Problem, open_outputs: Bools) -> None:
     """Refuse bounds between which noise hardly ever falls; whole numbers are a step wide."""
     low, high = _bounds(problem)
     room = high.astype(np.float64) - low.astype(np.float64) + (1.0 if problem.law.integer else 0.0)
@@ -65,7 +63,7 @@ def _refuse_narrow(problem: Problem, open_outputs: npt.NDArray[np.bool_]) -> Non
         raise Refused("the bounds are too narrow for this noise to be drawn within them: use onto() or less noise")
 
 
-def _bounds(problem: Problem) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _bounds(problem: Problem) -> tuple[Array, Array]:
     if problem.law.integer:
         return problem.system.integer_bounds(problem.unit)
     low, high = problem.system.real_bounds()

@@ -9,15 +9,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
+from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
+from holdfast.arrays import Array, Ints
 from holdfast.constraints import Rows
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.draws.comparison import Comparison
 from holdfast.noise.draws.finite import FiniteLaw
@@ -47,16 +47,10 @@ def _confined(problem: Problem) -> bool:
     """Whether no direction is free for ever: {v : A v = 0, G v ≥ 0, v ≥ 0 or ≤ 0 where bounded} is {0}."""
     system, n = problem.system, problem.law.n
     low, high = system.integer_bounds(problem.unit)
-    model = quiet_solver()
-    infinity = highspy.kHighsInf
-    at_least = np.where(low > -LARGEST, 0.0, -1.0)
-    at_most = np.where(high < LARGEST, 0.0, 1.0)
-    for i in range(n):
-        model.addVar(float(at_least[i]), float(at_most[i]))
-    for rows, bound in ((problem.space.rows, 0.0), (system.inequalities.A, infinity)):
-        for i in range(rows.shape[0]):
-            row = rows[[i]]
-            model.addRow(0.0, bound, row.nnz, row.indices.astype(np.int32), row.data.astype(np.float64))
+    ends = np.where(low > -LARGEST, 0.0, -1.0), np.where(high < LARGEST, 0.0, 1.0)
+    A = sparse.vstack([problem.space.rows, system.inequalities.A], format="csr")
+    most = np.repeat([0.0, np.inf], [problem.space.rank, system.inequalities.count])
+    model = linear_program(A, 0.0, ends, (0.0, most))
     for i in range(n):
         for sense in (highspy.ObjSense.kMaximize, highspy.ObjSense.kMinimize):
             model.changeObjectiveSense(sense)
@@ -67,7 +61,7 @@ def _confined(problem: Problem) -> bool:
     return True
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise such that truth + noise is one of the listed tables, with its exact conditional probability."""
     assert truth is not None
     table = np.asarray(truth, dtype=np.int64)
@@ -80,7 +74,7 @@ def spread(problem: Problem) -> Spread | None:
     return None
 
 
-def possible_tables(problem: Problem, truth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def possible_tables(problem: Problem, truth: Ints) -> Ints:
     """List every whole table that satisfies the system and shares the truth's invariants."""
     branches = problem.system.branches or (problem.system,)
     found: list[tuple[int, ...]] = []
@@ -93,7 +87,7 @@ def possible_tables(problem: Problem, truth: npt.NDArray[np.int64]) -> npt.NDArr
     return np.array(found, dtype=np.int64).reshape(len(found), problem.law.n)
 
 
-def _search(problem: Problem, truth: npt.NDArray[np.int64], *, in_branch: bool) -> Iterator[tuple[int, ...]]:
+def _search(problem: Problem, truth: Ints, *, in_branch: bool) -> Iterator[tuple[int, ...]]:
     """Depth first over outputs; a row's remaining range tells whether it can still be met."""
     system, n = problem.system, problem.law.n
     low, high = (bounds.tolist() for bounds in system.integer_bounds(problem.unit))
@@ -178,16 +172,16 @@ def _open(signed: int, j: int, low: list[int], high: list[int]) -> bool:
     return high[j] >= LARGEST if signed > 0 else low[j] <= -LARGEST
 
 
-def drawn_among(problem: Problem, noise: npt.NDArray[np.int64], size: int, stream: Stream) -> npt.NDArray[np.int64]:
+def drawn_among(problem: Problem, noise: Ints, size: int, stream: Stream) -> Ints:
     """Draw some of these vectors of noise, by their weights."""
     comparison = Comparison.of(FiniteLaw(exponents(problem, noise), [1] * len(noise)))
     return np.asarray(noise[comparison.draw(size, stream)])
 
 
-def exponents(problem: Problem, noise: npt.NDArray[np.int64]) -> list[Fraction]:
+def exponents(problem: Problem, noise: Ints) -> list[Fraction]:
     """Σ|u_i|/λ_i or Σu_i²/2σ_i² of each vector, exactly: its weight is e to minus this."""
     law = problem.law
-    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+    which = law.complete
     power, factor = (1, Fraction(1)) if law.kind == "laplace" else (2, Fraction(1, 2))
     rates = [Fraction(0) if scale is None else factor / scale for scale in law.scale_values]
     sizes = np.zeros((len(noise), len(rates)), dtype=object)

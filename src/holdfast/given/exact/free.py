@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
+from holdfast.arrays import Array
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, independent_spread
 from holdfast.randomness import Stream
@@ -19,7 +16,7 @@ def accepts(problem: Problem) -> bool:
     return problem.space.rank == 0
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw independent noise, (size, n)."""
     del truth  # the law does not depend on it
     return problem.law.draw(size, stream)

@@ -7,12 +7,11 @@ precision on a dense basis Q of N is used.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, special
 
+from holdfast.arrays import Array, Floats, Ints
+from holdfast.constraints.system.null_space import for_alike
 from holdfast.given.exact.projections import projection
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.draws.normals import make_normals
@@ -22,8 +21,6 @@ from holdfast.workers import in_threads
 
 #: Largest number of outputs for the dense way, which holds a basis of N.
 LARGEST_DENSE = 3_000
-#: Entries of dense work arrays kept at once while variances are computed.
-CHUNK = 1 << 22
 #: Numbers that one thread handles at once; they stay in its processor's cache.
 BATCH = 1 << 16
 
@@ -41,7 +38,7 @@ def _measured(problem: Problem) -> bool:
     return None not in problem.law.laws
 
 
-def _dense_root(problem: Problem) -> npt.NDArray[np.float64] | None:
+def _dense_root(problem: Problem) -> Floats | None:
     """F with F Fᵀ = Q(QᵀΣ⁻¹Q)⁻¹Qᵀ, or None when the unmeasured outputs leave a direction without noise law."""
     basis = problem.space.orthonormal()
     precision = basis.T @ (basis / problem.law.variances[:, None])
@@ -51,7 +48,7 @@ def _dense_root(problem: Problem) -> npt.NDArray[np.float64] | None:
     return np.asarray(basis @ (vectors / np.sqrt(values)))
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw Gaussian noise that satisfies every equality, (size, n)."""
     del truth  # the law does not depend on it
     if _measured(problem):
@@ -61,7 +58,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     return np.asarray(stream.normals(size * root.shape[1]).reshape(size, -1) @ root.T)
 
 
-def _projected(problem: Problem, size: int, stream: Stream) -> npt.NDArray[np.float64]:
+def _projected(problem: Problem, size: int, stream: Stream) -> Floats:
     """Independent noise, projected, by several threads; with one scale, words are made into noise where they lie."""
     n, project, alike = problem.law.n, projection(problem), problem.uniform_scale()
     words = stream.words(size * n).reshape(size, n) if alike else np.empty((0, n), dtype=np.uint64)
@@ -86,32 +83,28 @@ def spread(problem: Problem) -> Spread:
         variances = _conditional_variances(problem)
         prior = problem.law.variances
 
-        def variance_of(weights: npt.NDArray[np.float64]) -> float:
+        def variance_of(weights: Floats) -> float:
             return float(weights @ projection(problem)((prior * weights)[None, :])[0])
     else:
         root = _dense_root(problem)
         assert root is not None
         variances = (root**2).sum(axis=1)
 
-        def variance_of(weights: npt.NDArray[np.float64]) -> float:
+        def variance_of(weights: Floats) -> float:
             return float(((weights @ root) ** 2).sum())
 
     errors = np.sqrt(np.maximum(variances, 0.0))
     return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
 
 
-def _conditional_variances(problem: Problem) -> npt.NDArray[np.float64]:
+def _conditional_variances(problem: Problem) -> Floats:
     """diag(Σ − ΣAᵀ(AΣAᵀ)⁻¹AΣ): outputs with equal rows of Aᵀ and equal variance share one value."""
     prior, project = problem.law.variances, projection(problem)
     known = project.diagonal()
     if known is not None:
         return np.asarray(prior * known)
-    classes, member = problem.space.alike(prior)
-    result = np.empty(len(classes))
-    step = max(1, CHUNK // max(1, problem.law.n))
-    for start in range(0, len(classes), step):
-        chosen = classes[start : start + step]
-        units = np.zeros((len(chosen), problem.law.n))
-        units[np.arange(len(chosen)), chosen] = prior[chosen]
-        result[start : start + step] = project(units)[np.arange(len(chosen)), chosen]
-    return np.asarray(result[member])
+
+    def found(units: Floats, chosen: Ints) -> Floats:
+        return project(np.ascontiguousarray(units.T) * prior[chosen, None])[np.arange(len(chosen)), chosen]
+
+    return for_alike(problem.space, found, prior)

@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from holdfast.arrays import Floats, compiled
+from holdfast.arrays import Floats, compiled, kept
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
-from holdfast.trees import Forest
 
 #: Normal numbers that are drawn at once.
 BATCH = 1 << 22
@@ -44,17 +43,12 @@ class _Passes:
     below: Floats
 
 
+@kept
 def _passes(problem: Problem) -> _Passes | None:
     """The up-pass, made once; None where the system is no hierarchy, or has no edge, or the noise has no law."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_passes" not in kept:
-        forest = Forest.of(problem.system)
-        kept["_passes"] = None if forest is None or (forest.parents < 0).all() else _up_pass(problem, forest)
-    made: _Passes | None = kept["_passes"]
-    return made
-
-
-def _up_pass(problem: Problem, forest: Forest) -> _Passes | None:
+    forest = problem.forest
+    if forest is None or (forest.parents < 0).all():
+        return None
     start, _, order, _, _ = breadth_first(forest.parents)
     sizes = np.diff(start)[order]
     roots = int((forest.parents < 0).sum())

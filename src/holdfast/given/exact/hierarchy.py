@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Bools, Ints, kept
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
-from holdfast.trees import Forest, Sampler
+from holdfast.trees import Sampler
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
 
@@ -23,7 +20,7 @@ def accepts(problem: Problem) -> bool:
 
 def bounded_unmeasured(problem: Problem) -> int | None:
     """An output of a hierarchy that has a bound but is measured neither itself nor by all that is below it, if any."""
-    forest = _forest(problem)
+    forest = problem.forest
     if forest is None or None not in problem.law.laws:
         return None
     ends = unmeasured_ends(forest, np.isfinite(problem.law.variances))
@@ -31,34 +28,36 @@ def bounded_unmeasured(problem: Problem) -> int | None:
     return int(found.min()) if found.size else None
 
 
-def _bounded(problem: Problem) -> npt.NDArray[np.bool_]:
+def _bounded(problem: Problem) -> Bools:
     low, high = problem.system.real_bounds()
     return np.asarray(np.isfinite(low) | np.isfinite(high))
 
 
-def _forest(problem: Problem) -> Forest | None:
-    kept: dict[str, Any] = problem.__dict__
-    if "_forest" not in kept:
-        kept["_forest"] = Forest.of(problem.system)
-    found: Forest | None = kept["_forest"]
-    return found
-
-
+@kept
 def _free_leaves(problem: Problem) -> FreeLeaves | None:
     """The hierarchy without outputs that are filled in; None if it is no hierarchy or they cannot be."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_free_leaves" not in kept:
-        forest = _forest(problem)
-        if forest is None or None not in problem.law.laws:
-            kept["_free_leaves"] = None if forest is None else FreeLeaves(forest, np.zeros(0, dtype=np.int64))
-        else:
-            kept["_free_leaves"] = FreeLeaves.of(forest, np.isfinite(problem.law.variances), _bounded(problem))
-    found: FreeLeaves | None = kept["_free_leaves"]
-    return found
+    forest = problem.forest
+    if forest is None or None not in problem.law.laws:
+        return None if forest is None else FreeLeaves(forest, np.zeros(0, dtype=np.int64))
+    return FreeLeaves.of(forest, np.isfinite(problem.law.variances), _bounded(problem))
 
 
 def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> Sampler:
-    """The conditional law of whole trees that are not filled in."""
+    """The conditional law of whole trees that are not filled in; with its messages where it is public."""
+    if not problem.depends_on_data:
+        return _public_sampler(problem, outputs.size == leaves.kept.size)
+    return _made(problem, truth, leaves, outputs)
+
+
+@kept
+def _public_sampler(problem: Problem, whole: bool) -> Sampler:
+    leaves = _free_leaves(problem)
+    assert leaves is not None
+    outputs = leaves.kept if whole else leaves.kept[~leaves.alone(_bounded(problem))]
+    return _made(problem, None, leaves, outputs)
+
+
+def _made(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> Sampler:
     whole = None if truth is None or not problem.depends_on_data else np.asarray(truth, dtype=np.int64)
     low, high = leaves.whole.noise_bounds(problem.system, whole, problem.unit)
     if outputs.size == leaves.whole.n:
@@ -66,18 +65,7 @@ def _sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) 
     return Sampler(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
 
 
-def _kept_sampler(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> Sampler:
-    """The same; where the law does not depend on the truth the last one is kept, with its messages."""
-    kept: dict[str, Any] = problem.__dict__
-    if problem.depends_on_data:
-        return _sampler(problem, truth, leaves, outputs)
-    if "_sampler" not in kept or kept["_sampler"].forest.n != outputs.size:
-        kept["_sampler"] = _sampler(problem, None, leaves, outputs)
-    sampler: Sampler = kept["_sampler"]
-    return sampler
-
-
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise for the whole hierarchy at once, (size, n).
 
     Law: independent integer noise given that parents equal the sum of their children, exact and fixed outputs have no
@@ -86,12 +74,12 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     leaves = _free_leaves(problem)
     assert leaves is not None
     if not leaves.free.size:
-        return _kept_sampler(problem, truth, leaves, leaves.kept).draw(size, stream)
+        return _sampler(problem, truth, leaves, leaves.kept).draw(size, stream)
     alone = leaves.alone(_bounded(problem))
     noise = np.empty((size, alone.size), dtype=np.int64)
     noise[:, alone] = problem.law.at(leaves.kept[alone]).draw(size, stream)
     if not alone.all():
-        noise[:, ~alone] = _kept_sampler(problem, truth, leaves, leaves.kept[~alone]).draw(size, stream)
+        noise[:, ~alone] = _sampler(problem, truth, leaves, leaves.kept[~alone]).draw(size, stream)
     return leaves.filled(noise)
 
 
@@ -101,5 +89,5 @@ def spread(problem: Problem) -> Spread | None:
         return None
     leaves = _free_leaves(problem)
     assert leaves is not None
-    found = FilledMarginals(leaves, Marginals(_kept_sampler(problem, None, leaves, leaves.kept)))
+    found = FilledMarginals(leaves, Marginals(_sampler(problem, None, leaves, leaves.kept)))
     return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)

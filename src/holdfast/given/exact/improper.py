@@ -6,7 +6,6 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.given.problem import Problem
-from holdfast.trees import Forest
 from holdfast.trees.shape.proper import endless
 
 
@@ -14,7 +13,7 @@ def refuse_improper(problem: Problem) -> None:
     """Refuse a hierarchy on which some noise can grow without end, unnoticed by all that is measured."""
     if None not in problem.law.laws:
         return
-    forest = Forest.of(problem.system)
+    forest = problem.forest
     if forest is None:
         return
     low, high = (np.isfinite(side) for side in problem.system.real_bounds())

@@ -6,22 +6,14 @@ On the line {t·b}, Laplace noise has weight e^{−|t|Σ|b_i|/λ_i} and Gaussian
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Array
 from holdfast.given.problem import Problem, Truth
-from holdfast.noise import Gaussian, IntegerGaussian, IntegerLaplace, Laplace
+from holdfast.noise.independent import LAWS, Law
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
-
-_LAWS: dict[tuple[str, bool], Any] = {
-    ("laplace", True): IntegerLaplace,
-    ("laplace", False): Laplace,
-    ("gaussian", True): IntegerGaussian,
-    ("gaussian", False): Gaussian,
-}
 
 
 def accepts(problem: Problem) -> bool:
@@ -31,7 +23,7 @@ def accepts(problem: Problem) -> bool:
     return problem.space.dimension == 0 or _rate(problem) > 0
 
 
-def _direction(problem: Problem) -> npt.NDArray[Any]:
+def _direction(problem: Problem) -> Array:
     """The shortest whole vector of N for integer laws; any vector of N for continuous ones."""
     if problem.law.integer:
         return np.asarray(problem.space.lattice_basis().toarray()[:, 0], dtype=np.int64)
@@ -48,20 +40,20 @@ def _direction(problem: Problem) -> npt.NDArray[Any]:
 
 def _rate(problem: Problem) -> Fraction:
     power = 1 if problem.law.kind == "laplace" else 2
-    direction, which = _direction(problem), problem.law.which
+    direction, which = _direction(problem), problem.law.complete
     total = Fraction(0)
     for group, scale in enumerate(problem.law.scale_values):
         if scale is not None:
-            mine = direction if which is None else direction[which == group]
+            mine = direction[which == group]
             total += sum((abs(Fraction(entry)) ** power for entry in mine.tolist()), Fraction(0)) / scale
     return total
 
 
-def _law(problem: Problem) -> Laplace | Gaussian | IntegerLaplace | IntegerGaussian:
-    return _LAWS[problem.law.kind, problem.law.integer](1 / _rate(problem))
+def _law(problem: Problem) -> Law:
+    return LAWS[problem.law.kind, problem.law.integer](1 / _rate(problem))
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise along the free direction; zero when nothing is free."""
     del truth  # the law does not depend on it
     if problem.space.dimension == 0:
@@ -77,7 +69,7 @@ def spread(problem: Problem) -> Spread:
     law, direction = _law(problem), _direction(problem)
     each = float(law.variance)
 
-    def quantiles(p: float) -> npt.NDArray[Any]:
+    def quantiles(p: float) -> Array:
         # For a negative entry the p-quantile of t·b is b times the largest t with P(T ≥ t) ≥ p; the law is symmetric.
         return np.abs(direction) * law.quantile(p)
 

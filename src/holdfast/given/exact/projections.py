@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from holdfast.arrays import Floats, Ints, compiled
+from holdfast.arrays import Floats, Ints, compiled, kept
 from holdfast.constraints import NullSpace
 from holdfast.given.problem import Problem
 
@@ -28,15 +28,12 @@ class Projection(Protocol):
         """Π_ii for every output where it is known in closed form."""
 
 
+@kept
 def projection(problem: Problem) -> Projection:
     """The projection of a problem in which every output is measured, made once."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_projection" not in kept:
-        space = problem.space
-        means = space.cube_margins is not None and problem.uniform_scale()
-        kept["_projection"] = Means.of(space) if means else Factorised(space.weighted_projection(problem.law.variances))
-    made: Projection = kept["_projection"]
-    return made
+    space = problem.space
+    means = space.cube_margins is not None and problem.uniform_scale()
+    return Means.of(space) if means else Factorised(space.weighted_projection(problem.law.variances))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,11 @@ Gaussian noise, for which no such rule is known, is drawn until it holds.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array, Bools
 from holdfast.given.giving_up import last_tries
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread, simulated_spread
@@ -66,10 +65,10 @@ def equality_share(problem: Problem) -> float:
     return math.exp(-0.5 * float(log_volume)) if sign > 0 else 0.0
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that makes truth + noise satisfy the system, (size, n)."""
     n = problem.law.n
-    kept: list[npt.NDArray[Any]] = []
+    kept: list[Array] = []
     found, batch = 0, 16
     while found < size:
         noise = problem.law.draw(batch, stream)
@@ -84,7 +83,7 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     return np.concatenate(kept)[:size]
 
 
-def _holds(problem: Problem, noise: npt.NDArray[Any], truth: Truth) -> npt.NDArray[np.bool_]:
+def _holds(problem: Problem, noise: Array, truth: Truth) -> Bools:
     if problem.system.branches:
         return np.asarray(problem.system.holds(noise + truth, problem.unit))
     kept = problem.space.contains(noise.T) if problem.space.rank else np.ones(len(noise), dtype=np.bool_)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Array, Floats, Ints, kept
 from holdfast.given.problem import Problem, Truth
+from holdfast.noise.laplace import laplace_numbers
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 
@@ -41,7 +40,7 @@ def accepts(problem: Problem) -> bool:
     return found is not None and found.share >= LEAST_SHARE
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that satisfies every equality, (size, n)."""
     del truth  # the law does not depend on it
     solution = _solution(problem)
@@ -70,10 +69,7 @@ class Solution:
         return float(np.exp(-self._energies(numbers)).mean())
 
     def _numbers(self, count: int, stream: Stream) -> Floats:
-        words = stream.words(count * self.drawn.size)
-        tails = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-63
-        sizes = np.where((words & np.uint64(1)).astype(np.bool_), np.log(tails), -np.log(tails))
-        return np.asarray(sizes.reshape(count, -1) / self.drawn)
+        return laplace_numbers(count, self.drawn.size, stream) / self.drawn
 
     def _energies(self, numbers: Floats) -> Floats:
         return np.asarray(np.abs(numbers @ self.solve.T) @ self.follow)
@@ -90,16 +86,9 @@ class Solution:
         return np.concatenate(kept)[:size] @ self.outputs.T
 
 
+@kept
 def _solution(problem: Problem) -> Solution | None:
-    """Tie outputs together and choose what is drawn; None where some number has no law. Made once."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_solution" not in kept:
-        kept["_solution"] = _made(problem)
-    made: Solution | None = kept["_solution"]
-    return made
-
-
-def _made(problem: Problem) -> Solution | None:
+    """Tie outputs together and choose what is drawn; None where some number has no law."""
     basis = problem.space.short_basis()
     if basis is None:
         return None
@@ -125,7 +114,7 @@ def _made(problem: Problem) -> Solution | None:
     return Solution(tied[chosen], tied[others], numbers[others] @ back, outputs)
 
 
-def _independent_rows(rows: Floats) -> npt.NDArray[np.int64]:
+def _independent_rows(rows: Floats) -> Ints:
     """The first rows that span everything, by elimination."""
     chosen: list[int] = []
     left = rows / np.abs(rows).max(axis=1, keepdims=True)

@@ -6,12 +6,10 @@ the sum of its children, all with one scale, is such a row.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
@@ -34,14 +32,14 @@ def accepts(problem: Problem) -> bool:
     return bool((sizes == sizes[0]).all())
 
 
-def _signs(problem: Problem) -> npt.NDArray[np.int64]:
+def _signs(problem: Problem) -> Ints:
     row = problem.space.rows.tocoo()
     signs = np.empty(problem.law.n, dtype=np.int64)
     signs[row.coords[1]] = np.sign(row.data)
     return signs
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that sums to zero.
 
     Law: independent (integer) Laplace given the sum 0, exactly for integers. Integer: two uniform compositions
@@ -79,13 +77,13 @@ def spread(problem: Problem) -> Spread:
     n, signs = problem.law.n, _signs(problem)
     each = variance(problem)
 
-    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+    def variance_of(weights: Floats) -> float:
         turned = weights * signs
         if n == 1:
             return 0.0
         return float(each * n / (n - 1) * (turned**2).sum() - each / (n - 1) * turned.sum() ** 2)
 
-    def quantiles(p: float) -> npt.NDArray[Any]:
+    def quantiles(p: float) -> Array:
         return np.full(n, _quantile(problem, p))
 
     return Spread(np.full(n, np.sqrt(each)), variance_of, quantiles)

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Ints, kept
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.given.problem import Problem, Truth
-from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
+from holdfast.noise.independent import LAWS, Independent
 from holdfast.noise.spread import Spread, simulated_spread
 from holdfast.randomness import Stream, seeded
 from holdfast.trees import Forest, Sampler
@@ -77,28 +75,24 @@ class Ties:
 
 def _merged(law: Independent, groups: Ints, count: int) -> Independent:
     """The law of the total, which is exact, and of each group: rates add up."""
-    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
     rates = [Fraction(0)] * count
-    for group, kind in zip(groups.tolist(), which.tolist(), strict=True):
+    for group, kind in zip(groups.tolist(), law.complete.tolist(), strict=True):
         if group >= 0:
             rates[group] += 1 / Fraction(law.scale_values[kind] or 1)
     known = sorted(set(rates))
-    made = IntegerLaplace if law.kind == "laplace" else IntegerGaussian
+    made = LAWS[law.kind, True]
     place = [0, *(known.index(rate) for rate in rates)]
     return Independent(tuple(made(1 / rate) for rate in known), np.array(place, dtype=np.int32), count + 1)
 
 
+@kept
 def _ties(problem: Problem) -> Ties | None:
-    kept: dict[str, Any] = problem.__dict__
-    if "_ties" not in kept:
-        system, law = problem.system, problem.law
-        simple = law.integer and None not in law.laws and not system.branches and not system.inequalities.count
-        small = simple and law.n <= MOST_OUTPUTS and problem.space.rank > 0 and problem.space.dimension > 0
-        # Without ties there is one row; ties come from rows with two entries.
-        pairs = any((rows.sizes == 2).any() for rows in (system.equalities, system.invariants))
-        kept["_ties"] = Ties.of(problem) if small and (pairs or problem.space.rank == 1) else None
-    found: Ties | None = kept["_ties"]
-    return found
+    system, law = problem.system, problem.law
+    simple = law.integer and None not in law.laws and not system.branches and not system.inequalities.count
+    small = simple and law.n <= MOST_OUTPUTS and problem.space.rank > 0 and problem.space.dimension > 0
+    # Without ties there is one row; ties come from rows with two entries.
+    pairs = any((rows.sizes == 2).any() for rows in (system.equalities, system.invariants))
+    return Ties.of(problem) if small and (pairs or problem.space.rank == 1) else None
 
 
 def accepts(problem: Problem) -> bool:
@@ -106,7 +100,7 @@ def accepts(problem: Problem) -> bool:
     return _ties(problem) is not None
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise such that truth + noise keeps the margins and bounds; exact."""
     ties = _ties(problem)
     assert ties is not None

@@ -66,7 +66,7 @@ def each_cell_its_own_output(base: Additive) -> bool:
 def _worst_loss(base: Additive, system: System) -> Any:
     """Largest loss of one record, as a ball; None when no record can change."""
     low, high = _bounds(base, system)
-    which = np.zeros(base.query.n, dtype=np.int64) if base.law.which is None else base.law.which
+    which = base.law.complete
     free = ~system.null_space().pinned_coordinates()  # a fixed or exact output is changed by no allowed record
     groups, counts = np.unique(np.column_stack([which, low, high])[free], axis=0, return_counts=True)
     changes = []  # (loss of the noise, extra when the count rises, extra when it falls, how many such outputs)

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arrays import kept
 from holdfast.constraints import System
 from holdfast.domains.intervals import output_parents
 from holdfast.noise import Independent
 from holdfast.privacy import Additive
-from holdfast.queries import Neighbours
+from holdfast.queries import Neighbours, Query
 from holdfast.trees import Forest
 from holdfast.trees.prices.leaf_bounds import LeafBounds
 
@@ -98,17 +99,17 @@ class Hung:
 
 
 def hung(base: Additive, system: System) -> Hung | None:
-    """The hierarchy of a system, kept with it; None where a record changes several leaves, or there is none."""
-    kept: tuple[Any, Forest, LeafRecords] | None = system.__dict__.get("_hung")
-    if kept is None or kept[0] is not base.query:
-        forest = Forest.of(system) or below_totals(system)
-        records = None if forest is None else _records(base, forest)
-        if forest is None or records is None:
-            return None
-        kept = (base.query, forest, records)
-        system.__dict__["_hung"] = kept
-    _, forest, records = kept
-    return Hung(forest, _with_totals(base.law, forest.n), records)
+    """The hierarchy of a system; None where a record changes several leaves, or there is none."""
+    found = counted_on(system, base.query)
+    return None if found is None else Hung(found[0], _with_totals(base.law, found[0].n), found[1])
+
+
+@kept
+def counted_on(system: System, query: Query) -> tuple[Forest, LeafRecords] | None:
+    """The hierarchy on which a query counts, and what its records do to the leaves; None as in `hung`."""
+    forest = Forest.of(system) or below_totals(system)
+    records = None if forest is None else _records(query, forest)
+    return None if forest is None or records is None else (forest, records)
 
 
 def below_totals(system: System) -> Forest | None:
@@ -141,13 +142,11 @@ def _with_totals(law: Independent, n: int) -> Independent:
     """The law of outputs and of exact totals beside them, which are not measured."""
     if n == law.n:
         return law
-    which = np.zeros(law.n, np.int32) if law.which is None else law.which
-    return Independent((*law.laws, None), np.append(which, np.full(n - law.n, len(law.laws), np.int32)), n)
+    return Independent((*law.laws, None), np.append(law.complete, np.full(n - law.n, len(law.laws), np.int32)), n)
 
 
-def _records(base: Additive, forest: Forest) -> LeafRecords | None:
+def _records(query: Query, forest: Forest) -> LeafRecords | None:
     """What records do to the leaves; None where some record changes several."""
-    query = base.query
     if query.cells is None:
         return None
     if query.tree is not None and query.n == forest.n:

@@ -52,7 +52,7 @@ def line_price(base: Additive, system: System, differences: Differences, **words
 def _step(base: Additive, system: System) -> Fraction | None:
     """What one whole step along the line costs, Σ|v_i|/λ_i; None where no noise is measured along it."""
     direction = np.abs(system.null_space().lattice_basis().toarray()[:, 0])
-    groups = np.zeros(direction.size, dtype=np.int64) if base.law.which is None else base.law.which
+    groups = base.law.complete
     sizes = np.zeros(len(base.inverse_scales), dtype=np.int64)
     np.add.at(sizes, groups, direction)
     step = sum((rate * int(size) for rate, size in zip(base.inverse_scales, sizes, strict=True)), Fraction(0))

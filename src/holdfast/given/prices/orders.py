@@ -67,7 +67,7 @@ class _Change:
 
 def _worst(base: Additive, parts: list[tuple[Ints, DifferenceBounds]]) -> arb | None:
     """The largest loss of one record; None where cells are not connected as trees, or sums are too long."""
-    which = np.zeros(base.query.n, dtype=np.int64) if base.law.which is None else base.law.which.astype(np.int64)
+    which = base.law.complete.astype(np.int64)
     sums = Sums(base.inverse_scales)
     alike: dict[tuple[Any, ...], int] = {}
     changes: list[_Change] = []

@@ -36,7 +36,7 @@ def row_price(base: Additive, system: System, differences: Differences, **words:
         return None
     if rows.count != 1 or system.equalities.count or system.invariants.count or len(set(np.abs(rows.A.data))) != 1:
         return None
-    groups = np.zeros(rows.A.indices.size, np.int64) if law.which is None else law.which[rows.A.indices]
+    groups = law.complete[rows.A.indices]
     found = Counter(base.inverse_scales[int(group)] for group in groups)
     if 0 in found:
         return None  # an output in the row is not measured: the sum has no law

@@ -73,7 +73,7 @@ def slack_price(base: Additive, system: System, differences: Differences, **word
     points = _Points.of(base, system, slopes)
     if points is None:
         return None
-    rates = [base.inverse_scales[0 if base.law.which is None else int(base.law.which[i])] for i in range(system.n)]
+    rates = [base.inverse_scales[k] for k in base.law.complete.tolist()]
     moves: dict[Slacks, Move] = {}
     for change in changes:
         loss = sum((rate * abs(int(d)) for rate, d in zip(rates, change, strict=True)), Fraction(0))
@@ -145,7 +145,7 @@ class _Points:
         basis = np.asarray(system.null_space().lattice_basis().toarray(), dtype=np.int64)
         if not 0 < basis.shape[1] <= MOST_DIRECTIONS:
             return None
-        which = np.zeros(system.n, dtype=np.int64) if base.law.which is None else base.law.which
+        which = base.law.complete
         rates = [base.inverse_scales[int(law)] for law in which]
         chosen = _independent(basis, rates)
         if chosen is None:

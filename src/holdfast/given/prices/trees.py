@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from holdfast.arrays import kept
 from holdfast.constraints import System
-from holdfast.given.prices.leaf_records import Hung, LeafRecords, hung
+from holdfast.given.prices.leaf_records import Hung, LeafRecords, counted_on, hung
 from holdfast.noise.precision import ball, working_precision
 from holdfast.privacy import Additive, Differences, Guarantee
+from holdfast.queries import Query
 from holdfast.trees.prices.changes import changed, lost
 from holdfast.trees.prices.exchanges import exchanged
 from holdfast.trees.prices.leaf_bounds import LeafBounds
@@ -52,7 +54,7 @@ def tree_price(base: Additive, system: System, differences: Differences, **words
         return _gaussian(base, tree, differences, **words) if base.law.integer else None
     if tree.records.lower_a_leaf:
         return None  # then "not negative" is no fact about every dataset, and nothing but 2ε is proved
-    bounds = _leaf_bounds(base, system, tree)
+    bounds = _leaf_bounds(system, base.query, base.unit, base.law.integer, tree.law.complete.tobytes())
     price_of = None if bounds is None or not bounds.changeable.any() else prices(bounds, tree.law)
     if bounds is None or price_of is None:
         return None
@@ -147,32 +149,28 @@ def _gaussian(base: Additive, tree: Hung, differences: Differences, **words: Any
 
 def forget(system: System) -> None:
     """Let go of what only prices need: a nation's is large, and a release needs the memory."""
-    for name in ("_hung", "_leaf_bounds"):
-        system.__dict__.pop(name, None)
+    system.forget(counted_on, _leaf_bounds)
 
 
-def _leaf_bounds(base: Additive, system: System, tree: Hung) -> LeafBounds | None:
-    """The bounds on leaves in steps, kept with the system; None where an inner output has a bound of its own."""
-    laws = np.zeros(tree.forest.n, dtype=np.int32) if tree.law.which is None else tree.law.which
-    steps = tree.records.steps
-    kept: LeafBounds | None = system.__dict__.get("_leaf_bounds")
-    if kept is not None and kept.steps is steps and np.array_equal(kept.which, laws):
-        return kept
-    low, high = (side / float(base.unit) for side in system.real_bounds())
-    if base.law.integer:
+@kept
+def _leaf_bounds(system: System, query: Query, unit: Fraction, integer: bool, which: bytes) -> LeafBounds | None:
+    """The bounds on leaves in steps; `which` holds the numbers of the laws. None where an inner output has its own."""
+    found = counted_on(system, query)
+    assert found is not None
+    (forest, records), laws = found, np.frombuffer(which, dtype=np.int32)
+    low, high = (side / float(unit) for side in system.real_bounds())
+    if integer:
         low, high = (
             np.where(np.isfinite(real), whole, real)
-            for real, whole in zip((low, high), system.integer_bounds(base.unit), strict=True)
+            for real, whole in zip((low, high), system.integer_bounds(unit), strict=True)
         )
-    totals = tree.forest.n - low.size  # exact totals that are no outputs have no bounds
+    totals = forest.n - low.size  # exact totals that are no outputs have no bounds
     low, high = np.append(low, np.full(totals, -np.inf)), np.append(high, np.full(totals, np.inf))
     with np.errstate(invalid="ignore"):
         width = np.where(np.isfinite(low) & np.isfinite(high), high - low, np.inf)
-    made = LeafBounds(tree.forest.parents, tree.forest.exact, laws, width, np.isfinite(low), np.isfinite(high), steps)
-    if not _implied(made, low, high):
-        return None
-    system.__dict__["_leaf_bounds"] = made
-    return made
+    ends = np.isfinite(low), np.isfinite(high)
+    made = LeafBounds(forest.parents, forest.exact, laws, width, *ends, records.steps)
+    return made if _implied(made, low, high) else None
 
 
 def _implied(bounds: LeafBounds, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> bool:

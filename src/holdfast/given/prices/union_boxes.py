@@ -95,7 +95,7 @@ def sides_as_intervals(problem: Problem) -> list[list[Interval]] | None:
     branches = problem.system.branches
     if len(branches) ** 2 * law.n > MOST_COMPARED:
         return None
-    which = [0] * law.n if law.which is None else law.which.tolist()
+    which = law.complete.tolist()
     rates = [Fraction(0) if scale is None else 1 / scale for scale in law.scale_values]
     for branch in branches:
         box = Boxes.of(Problem(law, branch, problem.unit))

@@ -89,7 +89,7 @@ def _widened(relation: Neighbours) -> Iterator[Neighbours]:
 
 def _losses(law: Independent, differences: Ints) -> list[Fraction]:
     """Σ|d_i|/λ_i of each difference."""
-    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+    which = law.complete
     sizes = np.stack([np.abs(differences[:, which == k]).sum(axis=1) for k in range(len(law.laws))], axis=1)
     rates = [Fraction(0) if scale is None else 1 / scale for scale in law.scale_values]
     return [sum((rate * int(s) for rate, s in zip(rates, row, strict=True)), Fraction(0)) for row in sizes]

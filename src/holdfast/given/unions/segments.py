@@ -211,10 +211,9 @@ class Line:
         least, most = self._range() if any(self.direction) else (0, 0)
         if not any(self.direction) and self._range() == (1, 0):
             return ()
-        scales, which = self.problem.law.scale_values, self.problem.law.which
-        terms = []
-        for i, (z, v, x) in enumerate(zip(self.point, self.direction, truth.tolist(), strict=True)):
-            scale = scales[0 if which is None else int(which[i])]
+        law, terms = self.problem.law, []
+        for k, z, v, x in zip(law.complete.tolist(), self.point, self.direction, truth.tolist(), strict=True):
+            scale = law.scale_values[k]
             assert scale is not None
             terms.append((z - int(x), v, 1 / scale))
 

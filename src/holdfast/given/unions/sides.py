@@ -103,7 +103,7 @@ class Boxes:
     def weight(self, truth: Values) -> arb:
         """Enclose the product of the outputs' own weights; equal ones are computed once."""
         law, (low, high) = self.problem.law, self.ends
-        which = [0] * law.n if law.which is None else law.which.tolist()
+        which = law.complete.tolist()
         counted: dict[tuple[Any, ...], int] = {}
         for at, bottom, top, value in zip(which, low, high, truth.tolist(), strict=True):
             here = Fraction(value)

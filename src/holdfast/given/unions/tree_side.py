@@ -101,16 +101,13 @@ class Tree:
 
     def _rates(self) -> list[Fraction]:
         law = self.problem.law
-        which = [0] * law.n if law.which is None else law.which.tolist()
         scales = law.scale_values
-        return [1 / scale for scale in (scales[at] for at in which) if scale is not None]
+        return [1 / scale for scale in (scales[at] for at in law.complete.tolist()) if scale is not None]
 
 
 def _places(problem: Problem, forest: Forest) -> float:
     """About how many places the messages of the leaves have together, at the first precision."""
-    scales = np.array([0.0 if scale is None else float(scale) for scale in problem.law.scale_values])
-    of_leaves = (np.full(forest.n, scales[0]) if problem.law.which is None else scales[problem.law.which])[
-        forest.is_leaf
-    ]
+    law = problem.law
+    of_leaves = law.of_output([0.0 if scale is None else float(scale) for scale in law.scale_values])[forest.is_leaf]
     bits = 128 + np.log2(1 + 2 * of_leaves).sum()
     return float(2 * bits * math.log(2) * of_leaves.sum())

@@ -7,21 +7,23 @@ noise. Proofs: docs/theory/unions.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
 from holdfast.arguments import Refused
+from holdfast.arrays import kept
 from holdfast.constraints import Constraint, Part, System
 from holdfast.constraints.possible.feasibility import conflict, whole_point
 from holdfast.given.problem import Problem, Truth
 from holdfast.given.unions.sides import Side
 from holdfast.noise.draws.comparison import Comparison
+from holdfast.noise.draws.finite import Weighed
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 
@@ -51,16 +53,9 @@ def spread(problem: Problem) -> Spread | None:
     return None
 
 
+@kept
 def sides(problem: Problem) -> tuple[Side, ...] | None:
-    """The sides of a union, taken apart; None where the weight of one is not known. Kept with the problem."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_sides" not in kept:
-        kept["_sides"] = _sides(problem)
-    found: tuple[Side, ...] | None = kept["_sides"]
-    return found
-
-
-def _sides(problem: Problem) -> tuple[Side, ...] | None:
+    """The sides of a union, taken apart; None where the weight of one is not known."""
     system, law = problem.system, problem.law
     if not system.branches or system.invariants.count or law.kind != "laplace" or None in law.laws:
         return None
@@ -76,41 +71,15 @@ def _sides(problem: Problem) -> tuple[Side, ...] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
-    """Cumulative probabilities of the sides of a union, for one truth."""
+class Weights(Weighed):
+    """The law of the side of a union, for one truth."""
 
     sides: tuple[Side, ...]
     truth: npt.NDArray[Any]
-    _sums: dict[int, list[arb]] = field(default_factory=dict, repr=False)
 
-    @property
-    def size(self) -> int:
-        """Number of sides."""
-        return len(self.sides)
-
-    def total(self) -> arb:
-        """Enclose the weight of the whole union."""
-        return self._partial()[-1]
-
-    def at(self, k: int) -> arb:
-        """Enclose the probability of the first k sides."""
-        sums = self._partial()
-        return arb(0) if k == 0 else arb(1) if k == len(sums) else sums[k - 1] / sums[-1]
-
-    def run(self) -> Iterator[arb]:
-        """Enclose the cumulative probabilities in turn, without the last."""
-        sums = self._partial()
-        return (partial / sums[-1] for partial in sums[:-1])
-
-    def _partial(self) -> list[arb]:
-        bits = int(ctx.prec)
-        if bits not in self._sums:
-            running, sums = arb(0), []
-            for side in self.sides:
-                running = running + side.weight(self.truth)
-                sums.append(running)
-            self._sums[bits] = sums
-        return self._sums[bits]
+    def weights(self) -> Iterable[arb]:
+        """The weight of each side."""
+        return (side.weight(self.truth) for side in self.sides)
 
 
 def refuse_overlap(problem: Problem) -> None:
@@ -121,17 +90,18 @@ def refuse_overlap(problem: Problem) -> None:
 
 
 def overlap(problem: Problem) -> str | None:
-    """The sentence that refuses sides which are not known to exclude each other, or None. Kept with the system.
+    """The sentence that refuses sides which are not known to exclude each other, or None.
 
     A contradiction over the reals is proved in exact arithmetic; for whole numbers, where there is none, branch and
     bound decides.
     """
-    system, whole = problem.system, problem.law.integer and problem.unit == 1
-    kept: dict[bool, str | None] = system.__dict__.setdefault("_overlaps", {})
-    if whole not in kept:
-        pairs = combinations(system.branches, 2)
-        kept[whole] = next((_overlapping(*pair, whole) for pair in pairs if not _disjoint(*pair, whole)), None)
-    return kept[whole]
+    return _overlap(problem.system, problem.law.integer and problem.unit == 1)
+
+
+@kept
+def _overlap(system: System, whole: bool) -> str | None:
+    pairs = combinations(system.branches, 2)
+    return next((_overlapping(*pair, whole) for pair in pairs if not _disjoint(*pair, whole)), None)
 
 
 def _overlapping(left: System, right: System, whole: bool) -> str:

@@ -19,10 +19,9 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb, ctx
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.noise.draws.geometric import laplace_sampler
 from holdfast.noise.draws.rejection import COIN_BITS, _exponentials, coin
 from holdfast.noise.draws.theta import total
@@ -84,7 +83,7 @@ class ShiftedGaussian:
             left = left[~accepted]
         return result + nearest
 
-    def _accepted(self, proposals: Ints, rest: Ints, stream: Stream) -> npt.NDArray[np.bool_]:
+    def _accepted(self, proposals: Ints, rest: Ints, stream: Stream) -> Bools:
         values = (stream.words(proposals.size) >> np.uint64(64 - COIN_BITS)).astype(np.int64)
         low, high = powers(self._exponents(proposals, rest))
         uniform = values * 2.0**-COIN_BITS

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from flint import arb
 
 from holdfast.arguments import probability, whole_numbers
+from holdfast.arrays import Floats
 from holdfast.noise.precision import decided, nearest_double
 
 
@@ -64,7 +65,7 @@ def _cdf(tails: Tails, u: int) -> arb:
     return 1 - tails.at(u + 1) if u >= 0 else tails.at(-u)
 
 
-def cdf(tails: Tails, u: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def cdf(tails: Tails, u: npt.ArrayLike) -> Floats:
     """Return P(U ≤ u) for whole numbers u, each rounded to the nearest double."""
     values = whole_numbers("u", u)
     distinct, places = np.unique(values, return_inverse=True)

@@ -11,21 +11,18 @@ the sizes added up. Nothing here is shared with the code that finds points or pr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Array, Floats
 
 
 def lower_bound(
     norm: str,
     weights: Floats,
     bounds: tuple[Floats, Floats],
-    equalities: tuple[sparse.csr_array, npt.NDArray[Any]],
-    inequalities: tuple[sparse.csr_array, npt.NDArray[Any]],
+    equalities: tuple[sparse.csr_array, Array],
+    inequalities: tuple[sparse.csr_array, Array],
     prices: tuple[Floats, Floats],
     known: float,
     *,

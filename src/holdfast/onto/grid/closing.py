@@ -1,45 +1,53 @@
-"""The end of every solver's way: what must hold is tested in whole steps, and the gap is measured."""
+"""What ways share that move one table at a time: what must hold is tested in whole steps, and the gap is measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.evidence import Evidence
+from holdfast.noise import Independent
+from holdfast.noise.spread import STUDY, Spread, simulated_spread
 from holdfast.onto.grid.checker import lower_bound
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.grid.rows_apart import stacked
 from holdfast.onto.plan import Answer
-from holdfast.onto.problem import Problem, Ties
+from holdfast.onto.problem import MOST_SIMULATED, Image, Problem, Ties, simulated_errors
+
+#: A study moves so many tables one by one: errors are not simulated for larger ones.
+MOST_OUTPUTS = 2_000
 
 UNSOLVED = "the nearest point was not found: use other weights or norm, or fewer constraints"
 
 
-def approved(task: Task, moves: Ints) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+def approved(task: Task, moves: Ints) -> Ints | Floats:
     """The moved table, once it is certain that everything holds for it; refused otherwise."""
     if task.missed(moves) is not None:
         raise Refused(UNSOLVED)
     return task.values(moves)
 
 
-def moved_rows(
-    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties, move: Callable[[Task, int], Ints]
-) -> npt.NDArray[Any]:
+def stacked(problem: Problem, noisy: Array, ties: Ties, one: Callable[[Array, int], Array]) -> Array:
+    """Move each row of (size, n) by itself, with its coin."""
+    result = np.empty(noisy.shape, dtype=np.int64 if problem.integer else np.float64)
+    for k, row in enumerate(noisy):
+        result[k] = one(row, 0 if ties is None else int(ties[k]))
+    return result
+
+
+def moved_rows(problem: Problem, noisy: Array, right: Array, ties: Ties, move: Callable[[Task, int], Ints]) -> Array:
     """Move each row of (size, n) by itself; `right` holds the right-hand sides of `problem.space.rows`."""
 
-    def one(row: npt.NDArray[Any], coin: int) -> npt.NDArray[Any]:
+    def one(row: Array, coin: int) -> Array:
         task = Task.of(problem, row, right).turned_by(coin)
         return turned_back(approved(task, move(task, coin)), task)
 
     return stacked(problem, noisy, ties, one)
 
 
-def turned_back(values: npt.NDArray[Any], task: Task) -> npt.NDArray[Any]:
+def turned_back(values: Array, task: Task) -> Array:
     """The moved table of a task as it was before a coin turned it."""
     return -values if task.turned else values
 
@@ -62,3 +70,10 @@ def answered(task: Task, moves: Ints, prices: tuple[Floats, Floats], *, nearest:
     unit = task.unit_of_objective
     evidence = Evidence(objective=objective * unit, gap=gap * unit, grid=task.grid, exact=task.exact, nearest=nearest)
     return Answer(turned_back(values, task), evidence)
+
+
+def simulated(problem: Problem, law: Independent, image: Image) -> Spread | None:
+    """Errors from simulated draws where the map does not depend on the data and the study is short; otherwise None."""
+    if problem.system.has_inequalities or problem.n > MOST_OUTPUTS or STUDY * problem.n > MOST_SIMULATED:
+        return None
+    return simulated_spread(simulated_errors(problem, law, image))

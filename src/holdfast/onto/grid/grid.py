@@ -9,17 +9,17 @@ x = z − y, in steps: only gaps matter, and these are exact however large the c
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints, Owner, kept
 from holdfast.constraints.system.rows import Rows, divided, products, raised
 from holdfast.exact.whole_rows import WholeRows
 from holdfast.onto.problem import Problem
@@ -38,7 +38,7 @@ HEAVY, MOST_REDUCED = 2.0**12, 160
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class Shape(Owner):
     """What all tables of a problem share: rows with several outputs, single outputs that are exact, and weights.
 
     `rows` are the equalities with two entries or more and `which` their numbers in `space.rows`; `weights` are 1/v
@@ -50,24 +50,6 @@ class Shape:
     single: Ints
     inequalities: Rows
     weights: Floats
-
-    @classmethod
-    def of(cls, problem: Problem) -> Shape:
-        """Prepare a problem once; it is kept with the problem."""
-        kept: dict[str, Any] = problem.__dict__
-        if "_shape" not in kept:
-            rows = problem.space.rows
-            several = np.diff(rows.indptr) > 1
-            which = np.flatnonzero(several)
-            finite = np.isfinite(problem.spreads)
-            least = problem.spreads[finite].min(initial=np.inf)
-            relative = np.where(finite, least / problem.spreads, 0.0)
-            weights = np.sqrt(relative) if problem.norm == "l1" else relative
-            chosen = rows if which.size == rows.shape[0] else sparse.csr_array(rows[which])
-            single = problem.single_rows[0]
-            kept["_shape"] = cls(chosen, which, single, problem.system.inequalities, weights)
-        found: Shape = kept["_shape"]
-        return found
 
     @cached_property
     def mirror(self) -> Shape:
@@ -102,6 +84,24 @@ class Shape:
         found.sort_indices()
         return found
 
+    @cached_property
+    def in_thread(self) -> threading.local:
+        """What each thread keeps for itself as long as it lives: a solver with its plan."""
+        return threading.local()
+
+
+@kept
+def shape_of(problem: Problem) -> Shape:
+    """Prepare a problem, once."""
+    rows = problem.space.rows
+    which = np.flatnonzero(np.diff(rows.indptr) > 1)
+    finite = np.isfinite(problem.spreads)
+    least = problem.spreads[finite].min(initial=np.inf)
+    relative = np.where(finite, least / problem.spreads, 0.0)
+    weights = np.sqrt(relative) if problem.norm == "l1" else relative
+    chosen = rows if which.size == rows.shape[0] else sparse.csr_array(rows[which])
+    return Shape(chosen, which, problem.single_rows[0], problem.system.inequalities, weights)
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -123,16 +123,16 @@ class Task:
     turned: bool = False
 
     @classmethod
-    def of(cls, problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Task:
+    def of(cls, problem: Problem, noisy: Array, right: Array) -> Task:
         """Write one table (n,) in steps; `right` holds the right-hand sides of `problem.space.rows`."""
-        shape = Shape.of(problem)
+        shape = shape_of(problem)
         noisy = np.where(np.isfinite(problem.spreads), noisy, 0)
         grid = Fraction(1) if problem.integer else _grid(problem, noisy, right)
         start = _steps(noisy, grid)
         sides, exact = _sides(right, grid)
         if problem.integer and not exact:
             raise Refused("a right-hand side is not a whole number of steps: pass integer=False")
-        low, high = _bounds(problem, grid)
+        low, high = (bound.copy() for bound in _bounds(problem, grid))
         rows, outputs = problem.single_rows
         if rows.size:
             factors = problem.space.rows.data[problem.space.rows.indptr[rows]]
@@ -219,14 +219,14 @@ class Task:
             return "an inequality"
         return None
 
-    def values(self, moves: Ints) -> npt.NDArray[Any]:
+    def values(self, moves: Ints) -> Array:
         """The moved table: whole numbers, or doubles that stand for their multiples of the grid."""
         whole = self.start + moves
         if self.problem.integer:
             return whole
         return np.asarray(whole / float(1 / self.grid))
 
-    def objective(self, moves: npt.NDArray[Any]) -> float:
+    def objective(self, moves: Array) -> float:
         """What is made small, in steps and with weights relative to the largest."""
         size = np.abs(moves.astype(np.float64))
         return float((self.shape.weights * (size if self.problem.norm == "l1" else size**2)).sum())
@@ -239,7 +239,7 @@ class Task:
         return step / math.sqrt(least) if self.problem.norm == "l1" else step**2 / least
 
 
-def _grid(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) -> Fraction:
+def _grid(problem: Problem, noisy: Array, right: Array) -> Fraction:
     """The step for one table of reals."""
     parts = 1
     system = problem.system
@@ -260,22 +260,18 @@ def _grid(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any]) ->
     return Fraction(1, parts << max(0, min(FINEST, *fine)))
 
 
+@kept
 def _heaviest(problem: Problem) -> float:
-    """The largest sum of the sizes of a row's entries; kept with the problem."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_heaviest" not in kept:
-        rows = (problem.space.rows, problem.system.inequalities.A)
-        kept["_heaviest"] = max(float(abs(A.astype(np.float64)).sum(axis=1).max()) if A.shape[0] else 1.0 for A in rows)
-    return float(kept["_heaviest"])
+    """The largest sum of the sizes of a row's entries."""
+    rows = (problem.space.rows, problem.system.inequalities.A)
+    return max(float(abs(A.astype(np.float64)).sum(axis=1).max()) if A.shape[0] else 1.0 for A in rows)
 
 
+@kept
 def _farthest(problem: Problem) -> float:
-    """How far from 0 bounds push some output; kept with the problem."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_farthest" not in kept:
-        low, high = problem.system.real_bounds()
-        kept["_farthest"] = max(low.max(initial=0.0), (-high).max(initial=0.0)) / float(problem.unit)
-    return float(kept["_farthest"])
+    """How far from 0 bounds push some output."""
+    low, high = problem.system.real_bounds()
+    return float(max(low.max(initial=0.0), (-high).max(initial=0.0)) / float(problem.unit))
 
 
 def refuse_too_large(problem: Problem) -> None:
@@ -297,19 +293,19 @@ def refuse_too_large(problem: Problem) -> None:
         raise Refused("what must hold leaves only fractions with large denominators: use smaller coefficients")
 
 
-def _finite_bounds(problem: Problem) -> list[tuple[npt.NDArray[Any], Fraction]]:
+def _finite_bounds(problem: Problem) -> list[tuple[Array, Fraction]]:
     sides = (problem.system.lower, problem.system.upper)
     return [(side[np.asarray(abs(side) < LARGEST, dtype=bool)], problem.unit) for side in sides]
 
 
-def _steps(noisy: npt.NDArray[Any], grid: Fraction) -> Ints:
+def _steps(noisy: Array, grid: Fraction) -> Ints:
     """Noisy values in steps; doubles go to the nearest one."""
     if noisy.dtype.kind == "i":
         return np.asarray(noisy * grid.denominator, dtype=np.int64)
     return np.rint(noisy * float(grid.denominator)).astype(np.int64)
 
 
-def _sides(right: npt.NDArray[Any], grid: Fraction) -> tuple[npt.NDArray[Any], bool]:
+def _sides(right: Array, grid: Fraction) -> tuple[Array, bool]:
     """Right-hand sides in steps, and whether all of them are whole multiples."""
     if right.dtype.kind == "i":
         return right * grid.denominator, True
@@ -319,21 +315,18 @@ def _sides(right: npt.NDArray[Any], grid: Fraction) -> tuple[npt.NDArray[Any], b
     return _narrow(whole), all(value.denominator == 1 for value in found)
 
 
+@kept
 def _bounds(problem: Problem, grid: Fraction) -> tuple[Ints, Ints]:
-    """Bounds in steps, rounded inwards, without those that are far away; kept with the problem for each grid."""
-    kept: dict[Fraction, tuple[Ints, Ints]] = problem.__dict__.setdefault("_bounds_on_grid", {})
-    if grid not in kept:
-        step = grid * problem.unit
-        far = math.floor(FAR * step)
-        system = problem.system
-        lower: Any = np.where(np.asarray(system.lower <= -far, dtype=bool), -LARGEST, system.lower)
-        upper: Any = np.where(np.asarray(system.upper >= far, dtype=bool), LARGEST, system.upper)
-        kept[grid] = replace(system, lower=lower, upper=upper).integer_bounds(step)
-    low, high = kept[grid]
-    return low.copy(), high.copy()
+    """Bounds in steps, rounded inwards, without those that are far away."""
+    step = grid * problem.unit
+    far = math.floor(FAR * step)
+    system = problem.system
+    lower: Any = np.where(np.asarray(system.lower <= -far, dtype=bool), -LARGEST, system.lower)
+    upper: Any = np.where(np.asarray(system.upper >= far, dtype=bool), LARGEST, system.upper)
+    return replace(system, lower=lower, upper=upper).integer_bounds(step)
 
 
-def _narrow(values: npt.NDArray[Any]) -> Ints:
+def _narrow(values: Array) -> Ints:
     """Whole numbers as int64; refused where they are too large."""
     if values.dtype == object and any(abs(value) >= LARGEST for value in values.tolist()):
         raise Refused("a sum of noisy values leaves 2**62: use fewer or smaller values")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arrays import Ints, compiled
+from holdfast.arrays import Ints, compiled, kept
 from holdfast.onto.grid.grid import Shape
 
 
@@ -31,22 +31,16 @@ class Arcs:
     order: Ints
     starts: Ints
 
-    @classmethod
-    def of(cls, shape: Shape) -> Arcs | None:
-        """Read a network from a problem; None where the equalities are not one. Kept with the shape."""
-        kept: dict[str, Any] = shape.__dict__
-        if "_arcs" not in kept:
-            kept["_arcs"] = _read(shape.columns)
-        found: Arcs | None = kept["_arcs"]
-        return found
-
     @property
     def nodes(self) -> int:
         """The number of nodes, the ground included."""
         return int(self.signs.size) + 1
 
 
-def _read(columns: sparse.csc_array) -> Arcs | None:
+@kept
+def arcs_of(shape: Shape) -> Arcs | None:
+    """Read a network from a problem; None where the equalities are not one."""
+    columns = shape.columns
     count, n = columns.shape
     uses = np.diff(columns.indptr)
     if uses.max(initial=0) > 2 or (np.abs(columns.data) != 1).any():

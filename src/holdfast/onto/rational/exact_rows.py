@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import flint
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Floats
 from holdfast.exact.nearest_rational import MOST_OUTPUTS, MOST_ROWS, ExactRows, Nearest, nearest
 from holdfast.onto.grid.grid import Task
 
@@ -33,7 +33,7 @@ def exact_rows(task: Task) -> ExactRows | None:
     return ExactRows(C, tuple(int(x) for x in np.concatenate(sides)), task.gap.size, task.least.size)
 
 
-def nearest_absolute(rows: ExactRows, weights: npt.NDArray[np.float64]) -> Nearest | None:
+def nearest_absolute(rows: ExactRows, weights: Floats) -> Nearest | None:
     """A point with the least Σ w|x| that satisfies all rows, and prices of the rows; None where there is none.
 
     x = up − down, each 0 or more.

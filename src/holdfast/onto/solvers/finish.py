@@ -7,7 +7,6 @@ numbers, on outputs that have room: along a forest of a network, or on a basis o
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 
 from holdfast.arguments import LARGEST
@@ -141,7 +140,7 @@ def _changed(task: Task, moves: Ints, some: Ints, solved: tuple[Ints, int] | Non
     return (finer, result) if ((result >= finer.low) & (result <= finer.high)).all() else None
 
 
-def _solved(matrix: npt.NDArray[np.float64], missing: Ints) -> tuple[Ints, int] | None:
+def _solved(matrix: Floats, missing: Ints) -> tuple[Ints, int] | None:
     """Whole numbers with matrix @ change = missing · parts, on independent columns, and the least such `parts`."""
     _, upper, pivots = linalg.qr(matrix, mode="economic", pivoting=True)
     sizes = np.abs(np.diagonal(upper))

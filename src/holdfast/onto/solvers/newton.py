@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 from scipy.sparse import linalg as sparse_linalg
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, compiled
+from holdfast.arrays import Floats, compiled, kept
 from holdfast.onto.grid.grid import Shape, Task
 
 #: Up to this many rows the curvature is kept as a dense matrix.
@@ -217,15 +217,12 @@ def _dense_step(matrix: Floats, ridge: Floats, slope: Floats) -> Floats:
     raise Refused(UNFOUND)
 
 
+@kept
 def _unbounded(shape: Shape) -> Any:
-    """The solution operator of A V Aᵀ, the first step from prices 0 without bounds; kept with the shape."""
-    kept: dict[str, Any] = shape.__dict__
-    if "_unbounded" not in kept:
-        scaled = shape.rows.astype(np.float64) @ sparse.diags_array(1 / np.sqrt(shape.weights), format="csr")
-        gram = sparse.csc_array(scaled @ scaled.T)
-        if gram.shape[0] <= MOST_DENSE:
-            factor, _ = lapack.dpotrf(gram.toarray(order="F"), lower=0)
-            kept["_unbounded"] = lambda right: lapack.dpotrs(factor, right, lower=0)[0]
-        else:
-            kept["_unbounded"] = sparse_linalg.splu(gram, options={"SymmetricMode": True}).solve
-    return kept["_unbounded"]
+    """The solution operator of A V Aᵀ, the first step from prices 0 without bounds."""
+    scaled = shape.rows.astype(np.float64) @ sparse.diags_array(1 / np.sqrt(shape.weights), format="csr")
+    gram = sparse.csc_array(scaled @ scaled.T)
+    if gram.shape[0] > MOST_DENSE:
+        return sparse_linalg.splu(gram, options={"SymmetricMode": True}).solve
+    factor, _ = lapack.dpotrf(gram.toarray(order="F"), lower=0)
+    return lambda right: lapack.dpotrs(factor, right, lower=0)[0]

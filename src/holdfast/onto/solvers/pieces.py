@@ -20,7 +20,8 @@ from scipy import sparse
 
 from holdfast.arrays import Floats, Ints
 from holdfast.constraints.system.rows import products
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import OPTIMAL, linear_program
+from holdfast.exact.solver import solved as run
 from holdfast.onto.grid.checker import lower_bound
 from holdfast.onto.grid.grid import FAR, Task
 
@@ -115,39 +116,29 @@ def solved(
     left = task.gap - products(task.shape.rows, centre.moves[:, None])[:, 0]
     least = task.least - products(task.shape.inequalities.A, centre.moves[:, None])[:, 0]
     zero = np.zeros(costed.size)
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = matrix.shape
     slack_prices = task.shape.turned[1] @ centre.prices[1]
     free = np.where(task.shape.weights > 0, 0.0, -centre.slopes)
-    program.col_cost_ = np.concatenate([(slack_prices + free) * float(costs), cost])
     ends = low.astype(np.float64) - centre.moves, high.astype(np.float64) - centre.moves
     far = task.real_bounds
-    program.col_lower_ = np.concatenate([np.where(np.isinf(far[0]) & (low <= task.low), -np.inf, ends[0]), 0 * cost])
-    program.col_upper_ = np.concatenate([np.where(np.isinf(far[1]) & (high >= task.high), np.inf, ends[1]), length])
-    program.row_lower_ = np.concatenate([left.astype(np.float64), least.astype(np.float64), zero])
-    program.row_upper_ = np.concatenate([left.astype(np.float64), np.full(least.size, np.inf), zero])
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = matrix.indptr.astype(np.int32)
-    program.a_matrix_.index_ = matrix.indices.astype(np.int32)
-    program.a_matrix_.value_ = matrix.data.astype(np.float64)
+    ends = (
+        np.append(np.where(np.isinf(far[0]) & (low <= task.low), -np.inf, ends[0]), 0 * cost),
+        np.append(np.where(np.isinf(far[1]) & (high >= task.high), np.inf, ends[1]), length),
+    )
+    sides = np.concatenate([left, least, zero]), np.concatenate([left, np.full(least.size, np.inf), zero])
     options: dict[str, Any] = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
     if whole:
-        kinds = [highspy.HighsVarType.kInteger] * n + [highspy.HighsVarType.kContinuous] * output.size
-        program.integrality_ = kinds
         options |= {"mip_max_nodes": nodes, "mip_rel_gap": 0.0, "mip_abs_gap": enough}
-    solver = quiet_solver(presolve="on" if whole else "off", **options)
-    solver.passModel(program)
-    solver.run()
-    values = np.array(solver.getSolution().col_value)
-    has_point = solver.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible
-    if not has_point or values.size != matrix.shape[1] or not np.isfinite(values).all():
+    costs_of = np.append((slack_prices + free) * float(costs), cost)
+    kinds = whole & (np.arange(costs_of.size) < n)
+    solver = linear_program(matrix, costs_of, ends, sides, whole=kinds, presolve="on" if whole else "off", **options)
+    values = run(solver)
+    if values is None or solver.getInfo().primal_solution_status != highspy.kSolutionStatusFeasible:
         return None
     duals = np.array(solver.getSolution().row_dual)
     count, both = task.gap.size, task.gap.size + task.least.size
     duals = duals[:both] if duals.size == matrix.shape[0] and not whole else np.zeros(both)
     prices = centre.prices[0] + duals[:count], duals[count:]
-    best = bool(solver.getModelStatus() == highspy.HighsModelStatus.kOptimal)
-    return Found(centre.moves + values[:n], best, prices)
+    return Found(centre.moves + values[:n], bool(solver.getModelStatus() == OPTIMAL), prices)
 
 
 def _with_pieces(rows: sparse.csr_array, costed: Ints, output: Ints, sign: Floats) -> sparse.csr_array:

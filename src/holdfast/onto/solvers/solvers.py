@@ -5,7 +5,6 @@ Programs are scaled to units of the table. Where a solver finds nothing the answ
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from holdfast.arrays import Floats, Ints
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program, solved
 from holdfast.onto.grid.grid import Task
 
 #: Rows up to which a solver's point is polished.
@@ -92,12 +91,11 @@ def _kept_solver(task: Task, below: Ints, above: Ints, right: Floats) -> Any:
     Each thread has its own. An interior-point solver starts afresh every time, and also the first table's right-hand
     side is handed over as an update, whose rounding differs: so no table leaves a trace in it.
     """
-    key = (threading.get_ident(), below.tobytes(), above.tobytes())
-    kept: dict[Any, Any] = task.shape.__dict__.setdefault("_quadratic", {})
-    if key not in kept:
-        kept[key] = _new_solver(task, below, above, right)
-    kept[key].update(b=right)
-    return kept[key]
+    key, here = (below.tobytes(), above.tobytes()), task.shape.in_thread
+    if getattr(here, "key", None) != key:
+        here.key, here.solver = key, _new_solver(task, below, above, right)
+    here.solver.update(b=right)
+    return here.solver
 
 
 def _new_solver(task: Task, below: Ints, above: Ints, right: Floats) -> Any:
@@ -152,21 +150,9 @@ def _linear(
     matrix: sparse.csr_array, ends: tuple[Floats, Floats], cost: Floats, sides: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats] | None:
     """Solve a linear program; return its values and the prices of its rows. None where there are none."""
-    program = highspy.HighsLp()
-    program.num_row_, program.num_col_ = matrix.shape
-    program.col_cost_ = cost
-    program.col_lower_, program.col_upper_ = ends
-    program.row_lower_, program.row_upper_ = sides
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = matrix.indptr.astype(np.int32)
-    program.a_matrix_.index_ = matrix.indices.astype(np.int32)
-    program.a_matrix_.value_ = matrix.data
-    # twin columns are what presolve is worst at
-    solver = quiet_solver(presolve="off", primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
-    solver.passModel(program)
-    solver.run()
-    values, duals = (np.array(side) for side in (solver.getSolution().col_value, solver.getSolution().row_dual))
-    has_point = solver.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible
-    if not has_point or values.size != matrix.shape[1] or not np.isfinite(values).all():
+    near = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    solver = linear_program(matrix, cost, ends, sides, presolve="off", **near)  # presolve is worst at twin columns
+    values, duals = solved(solver), np.array(solver.getSolution().row_dual)
+    if values is None or solver.getInfo().primal_solution_status != highspy.kSolutionStatusFeasible:
         return None
     return values, duals if duals.size == matrix.shape[0] and np.isfinite(duals).all() else np.zeros(matrix.shape[0])

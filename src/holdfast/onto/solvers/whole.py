@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import flint
 import numpy as np
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Floats, Ints, kept
 from holdfast.exact.inside import Inside
 from holdfast.onto.grid.closing import answered
 from holdfast.onto.grid.grid import Shape, Task
@@ -149,21 +148,17 @@ def _costs(task: Task) -> tuple[int, int]:
     return 2, int(sum(int(x) & 1 for x in task.gap[rows])) % 2
 
 
+@kept
 def _parity(shape: Shape) -> Ints | None:
     """Rows whose sum is odd at every output, so that they give the parity of the sum of all moves; None without any.
 
-    Outputs that no row with several entries holds are in none: then there are no such rows. Kept with the shape.
+    Outputs that no row with several entries holds are in none: then there are no such rows.
     """
-    kept: dict[str, Any] = shape.__dict__
-    if "_parity" not in kept:
-        count, n = shape.rows.shape
-        odd = np.hstack([shape.rows.toarray().T % 2, np.ones((n, 1), dtype=np.int64)])
-        reduced, rank = flint.nmod_mat(n, count + 1, [int(x) for x in odd.ravel()], 2).rref()
-        leads = [next((j for j in range(count + 1) if int(reduced[i, j])), count) for i in range(rank)]
-        solvable = count not in leads
-        kept["_parity"] = np.array([j for i, j in enumerate(leads) if int(reduced[i, count])]) if solvable else None
-    found: Ints | None = kept["_parity"]
-    return found
+    count, n = shape.rows.shape
+    odd = np.hstack([shape.rows.toarray().T % 2, np.ones((n, 1), dtype=np.int64)])
+    reduced, rank = flint.nmod_mat(n, count + 1, [int(x) for x in odd.ravel()], 2).rref()
+    leads = [next((j for j in range(count + 1) if int(reduced[i, j])), count) for i in range(rank)]
+    return None if count in leads else np.array([j for i, j in enumerate(leads) if int(reduced[i, count])])
 
 
 def _settled(task: Task, found: Point | None) -> Point | None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import LARGEST
+from holdfast.arrays import Array
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.problem import Problem, Ties
@@ -21,7 +19,7 @@ def accepts(problem: Problem) -> bool:
     return not unmeasured.any() or bool(problem.space.pinned_coordinates()[unmeasured].all())
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
     """Clip the noisy values, (size, n), into their bounds; fixed and exact outputs take their value."""
     del ties  # the nearest point is the only one
     if problem.integer:

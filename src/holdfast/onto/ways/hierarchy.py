@@ -7,16 +7,13 @@ bounds exactly, and parents equal the sum of their children up to rounding.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from holdfast.arrays import Array, Floats, kept
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
-from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties
-from holdfast.randomness import seeded
+from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.nearest.best_linear import error_variances, error_weights
 from holdfast.trees.nearest.nearest import Nearest
 
@@ -27,7 +24,7 @@ def accepts(problem: Problem) -> bool:
     return found is not None and found.determined
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
     """Move the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     found = _nearest(problem)
     assert found is not None
@@ -41,33 +38,24 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     if problem.system.has_inequalities:
         return None
 
-    def moved(size: int) -> npt.NDArray[Any]:
-        zero = np.zeros(problem.space.rows.shape[0], dtype=np.int64)
-        stream = seeded(0)
-        drawn = law.measured_draw(size, stream)
-        return image(problem, drawn, zero, stream.words(size))
-
     if problem.integer or problem.norm != "l2":
-        return simulated_spread(moved) if STUDY * problem.n <= MOST_SIMULATED else None
+        small = STUDY * problem.n <= MOST_SIMULATED
+        return simulated_spread(simulated_errors(problem, law, image)) if small else None
     variances = np.where(np.isinf(law.variances), 0.0, law.variances)
 
-    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+    def variance_of(weights: Floats) -> float:
         return float((error_weights(found, weights) ** 2 * variances).sum())
 
     errors = np.sqrt(error_variances(found, variances))
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
-    return Spread(errors, variance_of, simulated_quantiles(lambda: moved(STUDY)), measured=True)
+    quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
+    return Spread(errors, variance_of, quantiles, measured=True)
 
 
+@kept
 def _nearest(problem: Problem) -> Nearest | None:
-    """The prepared hierarchy, made once per problem; None where the system is not one."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_nearest" not in kept:
-        forest = problem.forest
-        kept["_nearest"] = None
-        if forest is not None:
-            absolute = problem.norm == "l1"
-            kept["_nearest"] = Nearest.of(forest.parents, problem.exact, problem.spreads, absolute=absolute)
-    found: Nearest | None = kept["_nearest"]
-    return found
+    """The prepared hierarchy; None where the system is not one."""
+    if problem.forest is None:
+        return None
+    return Nearest.of(problem.forest.parents, problem.exact, problem.spreads, absolute=problem.norm == "l1")

@@ -6,19 +6,15 @@ paths from those prices: the global optimum, since whole data on a network have 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows
-from holdfast.onto.grid.grid import Shape, Task
-from holdfast.onto.grid.rows_apart import simulated
-from holdfast.onto.networks.arcs import Arcs
+from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows, simulated
+from holdfast.onto.grid.grid import Task, shape_of
+from holdfast.onto.networks.arcs import arcs_of
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.solvers.finish import cheapest_on_network, finish_network
@@ -30,15 +26,15 @@ def accepts(problem: Problem) -> bool:
     system = problem.system
     if system.branches or system.inequalities.count or problem.space.rank == 0:
         return False
-    return bool(np.isfinite(problem.spreads).all()) and Arcs.of(Shape.of(problem)) is not None
+    return bool(np.isfinite(problem.spreads).all()) and arcs_of(shape_of(problem)) is not None
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     return moved_rows(problem, noisy, right, ties, lambda task, coin: _moved(task, coin)[0])
 
 
-def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
     """Move one table, (n,), with evidence."""
     task = Task.of(problem, noisy, right).turned_by(coin)
     moves, prices = _moved(task, coin)
@@ -51,7 +47,7 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
 
 
 def _moved(task: Task, coin: int) -> tuple[Ints, Floats]:
-    arcs = Arcs.of(task.shape)
+    arcs = arcs_of(task.shape)
     assert arcs is not None
     problem = task.problem
     absolute = problem.norm == "l1"

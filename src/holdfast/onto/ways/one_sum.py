@@ -18,9 +18,8 @@ from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows
-from holdfast.onto.grid.grid import FAR, Shape, Task
-from holdfast.onto.grid.rows_apart import simulated
+from holdfast.onto.grid.closing import UNSOLVED, answered, moved_rows, simulated
+from holdfast.onto.grid.grid import FAR, Task, shape_of
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.trees.shape.ties import tie_hash
@@ -34,7 +33,7 @@ def accepts(problem: Problem) -> bool:
     system = problem.system
     if system.branches or system.inequalities.count or not np.isfinite(problem.spreads).all():
         return False
-    rows = Shape.of(problem).rows
+    rows = shape_of(problem).rows
     return rows.shape[0] == 1 and rows.nnz == problem.n and bool((rows.data == 1).all())
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Ints, compiled
+from holdfast.arrays import Ints, compiled, kept
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
 from holdfast.onto.problem import Problem, Ties
@@ -68,16 +68,9 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     return None
 
 
+@kept
 def _chain(problem: Problem) -> Ints | None:
-    """The outputs in their order, if the rows say z[i₀] ≤ z[i₁] ≤ … for all of them and nothing else; kept."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_chain" not in kept:
-        kept["_chain"] = _read_chain(problem)
-    found: Ints | None = kept["_chain"]
-    return found
-
-
-def _read_chain(problem: Problem) -> Ints | None:
+    """The outputs in their order, if the rows say z[i₀] ≤ z[i₁] ≤ … for all of them and nothing else."""
     system, n = problem.system, problem.n
     rows = system.inequalities
     if system.branches or n < 2 or rows.count < n - 1:

@@ -6,17 +6,14 @@ problems in rationals where these give up. So what has a solution is not refused
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array
 from holdfast.noise import Independent
 from holdfast.noise.spread import Spread
-from holdfast.onto.grid.closing import UNSOLVED, answered
+from holdfast.onto.grid.closing import UNSOLVED, answered, simulated, stacked
 from holdfast.onto.grid.grid import Task
-from holdfast.onto.grid.rows_apart import simulated, stacked
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import Problem, Ties
 from holdfast.onto.solvers.reals import nearest_real, proposed
@@ -31,12 +28,12 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) or projection.determined(problem)
 
 
-def image(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None) -> npt.NDArray[Any]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
     """Move noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     return stacked(problem, noisy, ties, lambda row, coin: certified(problem, row, right, coin).values)
 
 
-def certified(problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], coin: int = 0) -> Answer:
+def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
     """Move one table, (n,), with evidence."""
     task = Task.of(problem, noisy, right).turned_by(coin)
     nowhere = np.zeros_like(task.start)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse, special
 from scipy.sparse import linalg as sparse_linalg
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array, Floats
 from holdfast.constraints import NullSpace
+from holdfast.constraints.system.null_space import for_alike
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.sound_rows import TOO_CLOSE
 from holdfast.noise import Independent
@@ -40,9 +41,7 @@ def accepts(problem: Problem) -> bool:
     return bool(np.isfinite(problem.spreads).all()) or determined(problem)
 
 
-def image(
-    problem: Problem, noisy: npt.NDArray[Any], right: npt.NDArray[Any], ties: Ties = None
-) -> npt.NDArray[np.float64]:
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Floats:
     """Project the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
     del ties  # the nearest point is the only one
     if problem.space.rank == 0:
@@ -56,7 +55,7 @@ def image(
     return np.asarray(_with_unmeasured(problem)(noisy.astype(np.float64).T, sides).T)
 
 
-def move(problem: Problem, errors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def move(problem: Problem, errors: Array) -> Floats:
     """The linear part P of the projection, applied to errors, (size, n)."""
     return image(problem, errors, np.zeros(problem.space.rows.shape[0], dtype=np.int64))
 
@@ -80,7 +79,7 @@ def _with_unmeasured(problem: Problem) -> Any:
     except RuntimeError:  # exactly singular in doubles
         raise Refused(TOO_CLOSE) from None
 
-    def solve(noisy: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def solve(noisy: Floats, right: Floats) -> Floats:
         known = np.where(weights[:, None] > 0, noisy, 0.0)
         load = np.vstack([weights[:, None] * known, np.repeat(right[:, None], noisy.shape[1], axis=1)])
         return np.asarray(factor.solve(load)[:n])
@@ -92,14 +91,14 @@ def spread(problem: Problem, law: Independent) -> Spread:
     """Errors P e with covariance PΣPᵀ; unbiased (SDP Cor 21). Total squared error (n−n_c)σ² (SDP Cor 14)."""
     variances = np.where(np.isinf(law.variances), 0.0, law.variances)
 
-    def variance_of(weights: npt.NDArray[np.float64]) -> float:
+    def variance_of(weights: Floats) -> float:
         return float((_transposed(problem, weights[:, None])[:, 0] ** 2 * variances).sum())
 
     errors = np.sqrt(_output_variances(problem, variances))
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
 
-    def study() -> npt.NDArray[np.float64]:
+    def study() -> Floats:
         size, stream = int(np.clip(MOST_DRAWN // problem.n, FEWEST, STUDY)), seeded(0)
         step = size if size == STUDY else max(1, CHUNK // problem.n)
         drawn = [move(problem, law.measured_draw(min(step, size - at), stream)) for at in range(0, size, step)]
@@ -108,7 +107,7 @@ def spread(problem: Problem, law: Independent) -> Spread:
     return Spread(errors, variance_of, simulated_quantiles(study), measured=True)
 
 
-def _transposed(problem: Problem, columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _transposed(problem: Problem, columns: Floats) -> Floats:
     """Pᵀ applied to columns: V⁻¹ P V for a projection with spreads V."""
     if np.isfinite(problem.spreads).all():
         spreads = problem.spreads[:, None]
@@ -117,22 +116,20 @@ def _transposed(problem: Problem, columns: npt.NDArray[np.float64]) -> npt.NDArr
     return np.asarray(dense.T @ columns)
 
 
-def _output_variances(problem: Problem, variances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _output_variances(problem: Problem, variances: Floats) -> Floats:
     """diag(PΣPᵀ); outputs that are alike (equal columns of A, spreads and variances) share one value."""
-    classes, member = problem.space.alike(problem.spreads, variances)
-    if len(classes) * problem.n > CHUNK and problem.space.rank <= MOST_INVERTED and np.isfinite(problem.spreads).all():
-        return _by_inverse(problem, variances)
-    result = np.empty(len(classes))
-    step = max(1, CHUNK // max(1, problem.n))
-    for start in range(0, len(classes), step):
-        chosen = classes[start : start + step]
-        units = np.zeros((problem.n, len(chosen)))
-        units[chosen, np.arange(len(chosen))] = 1.0
-        result[start : start + step] = (_transposed(problem, units) ** 2 * variances[:, None]).sum(axis=0)
-    return np.asarray(result[member])
+    if problem.n * problem.n > CHUNK and problem.space.rank <= MOST_INVERTED and np.isfinite(problem.spreads).all():
+        classes, _ = problem.space.alike(problem.spreads, variances)
+        if len(classes) * problem.n > CHUNK:
+            return _by_inverse(problem, variances)
+
+    def found(units: Floats, _chosen: Any) -> Floats:
+        return np.asarray((_transposed(problem, units) ** 2 * variances[:, None]).sum(axis=0))
+
+    return for_alike(problem.space, found, problem.spreads, variances)
 
 
-def _by_inverse(problem: Problem, variances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _by_inverse(problem: Problem, variances: Floats) -> Floats:
     """diag(PΣPᵀ) from the inverse of the products of the rows, which is small where there are few rows.
 
     With unit rows U, G = UUᵀ and spreads V, P = I − V^½UᵀG⁻¹UV^−½; entry i is Σ_i(1 − 2q_i) + V_i m_i for

@@ -39,7 +39,10 @@ def _normal(x: Any) -> Any:
 
 def curve(mu: Fraction, epsilon: Fraction) -> Any:
     """Return the ball of δ(ε) at the current precision; μ above 0."""
-    m, e = ball(mu), ball(epsilon)
+    return _curve(ball(mu), ball(epsilon))
+
+
+def _curve(m: Any, e: Any) -> Any:
     return _normal(m / 2 - e / m) - e.exp() * _normal(-m / 2 - e / m)
 
 
@@ -98,7 +101,6 @@ def classical_delta(epsilon: Any, delta: Any) -> float:
     e, d = positive("epsilon", epsilon), probability("delta", delta)
 
     def compute() -> Any:
-        m = ball(e) / (1 + (1 - ball(d).log()).sqrt())
-        return _normal(m / 2 - ball(e) / m) - ball(e).exp() * _normal(-m / 2 - ball(e) / m)
+        return _curve(ball(e) / (1 + (1 - ball(d).log()).sqrt()), ball(e))
 
     return min(1.0, outward(settled(compute)))

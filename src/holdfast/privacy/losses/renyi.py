@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused, probability, whole
+from holdfast.arrays import Floats
 from holdfast.privacy.losses.conversion import epsilon_at, log_delta, pure_divergence
 from holdfast.privacy.losses.gaussian import not_negative
 from holdfast.privacy.rounding import ball, outward, settled
@@ -122,12 +122,12 @@ class RenyiCurve:
         return tuple(sorted(self.orders[i] for i in ranked[:3]))
 
 
-def rough_pure(epsilon: float, orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def rough_pure(epsilon: float, orders: Floats) -> Floats:
     """Return the curve of pure ε in plain doubles: near the truth, and on neither side of it for certain."""
     return (_log_cosh((orders - 0.5) * epsilon) - _log_cosh(np.full_like(orders, epsilon / 2))) / (orders - 1)
 
 
-def _log_cosh(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _log_cosh(x: Floats) -> Floats:
     near = x * x / 2 - x**4 / 12
     return np.where(x < 0.01, near, x + np.log1p(np.exp(-2 * x)) - math.log(2))
 

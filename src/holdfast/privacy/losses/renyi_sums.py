@@ -9,8 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from holdfast.arrays import Floats
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.losses.conversion import pure_divergence
 from holdfast.privacy.losses.renyi import ORDERS, RenyiCurve, rough_pure
@@ -57,7 +57,7 @@ def _divergence(part: _Numbers, order: int) -> float:
     return min(choices)
 
 
-def _rough(part: _Numbers, orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _rough(part: _Numbers, orders: Floats) -> Floats:
     """Return about the same at many orders, in plain doubles."""
     choices = []
     if part.pure is not None:

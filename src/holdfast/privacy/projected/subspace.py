@@ -11,11 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Floats, Ints
 from holdfast.privacy.projected.cube_projection import MOST_AXES, cube_norm
 from holdfast.privacy.projected.disjoint_rows import disjoint_rows_norm
 from holdfast.queries import Query
@@ -113,7 +112,7 @@ def _numerical(query: Query, norm: float, relation: Neighbours, within: Any) -> 
     return best * up
 
 
-def _longest(sizes: npt.NDArray[np.float64], norm: float) -> float:
+def _longest(sizes: Floats, norm: float) -> float:
     return float(np.linalg.norm(sizes, norm, axis=0).max())
 
 

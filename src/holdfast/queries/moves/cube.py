@@ -13,10 +13,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube
 from holdfast.queries.kinds import Kind, refuse_many
 from holdfast.queries.moves.moves import Moves, no_moves
@@ -35,7 +34,7 @@ def smallest_free_set(shape: tuple[int, ...], keep: Any) -> int | None:
     return None
 
 
-def cube_moves(n: int, cube_margins: Any, stage: Neighbours, alterable: npt.NDArray[np.bool_]) -> Moves:
+def cube_moves(n: int, cube_margins: Any, stage: Neighbours, alterable: Bools) -> Moves:
     """Return the moves of the smallest number of replacements, at least those of `stage`, on all n cells."""
     cube = Cube(cube_margins[0])
     if cube.cells != n:

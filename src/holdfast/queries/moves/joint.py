@@ -12,10 +12,9 @@ from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csc_array, hstack
 
-from holdfast.arrays import Ints
+from holdfast.arrays import Ints, Words
 from holdfast.queries.columns import Columns, equal_columns
 from holdfast.queries.neighbours import Neighbours
 
@@ -65,7 +64,7 @@ def joint_moves(signature: Columns, columns: Columns, neighbours: Neighbours) ->
     return Listing(both[:, np.unique(classes, return_index=True)[1]], complete)
 
 
-def _hash(signature: Columns) -> npt.NDArray[np.uint64]:
+def _hash(signature: Columns) -> Words:
     # Fixed, well mixed 64-bit factors (the splitmix64 sequence): nothing here is secret or random.
     factors = np.arange(1, signature.shape[0] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     factors = (factors ^ (factors >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -87,7 +86,7 @@ def _multisets(count: int, size: int) -> Ints:
     return np.array(list(combinations_with_replacement(range(count), size)), dtype=np.int64)
 
 
-def _matches(left: npt.NDArray[np.uint64], right: npt.NDArray[np.uint64], same: bool) -> tuple[Ints, Ints, bool]:
+def _matches(left: Words, right: Words, same: bool) -> tuple[Ints, Ints, bool]:
     """Return index pairs with equal hashes (i < j if both sides are one list) and whether they are all."""
     order = np.argsort(right, kind="stable")
     ordered = right[order]

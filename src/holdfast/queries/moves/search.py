@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused, whole
 from holdfast.arrays import Bools, Ints
@@ -108,7 +107,7 @@ class _Search:
         return Moves(asked, True, False, exact, np.zeros(0, np.int64), self.query.n, bound, kinds)
 
     @cached_property
-    def alterable(self) -> npt.NDArray[np.bool_]:
+    def alterable(self) -> Bools:
         """Which outputs some change of records in the original relation alters."""
         if self.relation.adds:
             return self._touched_by_one(self.signature.classes >= 0)
@@ -187,12 +186,12 @@ class _Search:
         cells = np.flatnonzero(distinct_only(self.query.columns, classes) >= 0)
         return self.signature.matrix[:, cells], self.query.columns[:, cells]
 
-    def _touched_by_one(self, chosen: Bools) -> npt.NDArray[np.bool_]:
+    def _touched_by_one(self, chosen: Bools) -> Bools:
         touched = np.zeros(self.query.n, bool)
         touched[self.query.columns[:, np.flatnonzero(chosen)].indices] = True
         return touched
 
-    def _touched_by_pairs(self, classes: Ints) -> npt.NDArray[np.bool_]:
+    def _touched_by_pairs(self, classes: Ints) -> Bools:
         """Return which rows of W are not constant within some class."""
         touched = np.zeros(self.query.n, bool)
         cells = np.flatnonzero(classes >= 0)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array, hstack, issparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Bools, Ints
 from holdfast.queries.columns import Columns, equal_columns
 
 #: Fractions in the rows are cleared by powers of two up to this one; doubles with finer parts are refused.
@@ -25,7 +24,7 @@ class Signatures:
     classes: Ints
 
     @property
-    def zero(self) -> npt.NDArray[np.bool_]:
+    def zero(self) -> Bools:
         """Which cells add nothing to any invariant."""
         return self.classes == 0
 
@@ -35,7 +34,7 @@ class Signatures:
         return self.matrix[:, first[found >= 0]]
 
 
-def signatures(rows: Any, columns: Columns, mask: npt.NDArray[np.bool_] | None) -> Signatures:
+def signatures(rows: Any, columns: Columns, mask: Bools | None) -> Signatures:
     """Return rows @ columns exactly, with the classes of equal signatures among the allowed cells."""
     entries: Any = rows if issparse(rows) else np.atleast_2d(np.asarray(rows))
     given = csr_array(entries)

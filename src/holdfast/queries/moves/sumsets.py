@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csc_array
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Array
 from holdfast.queries.columns import Columns
 from holdfast.queries.neighbours import Neighbours
 
@@ -17,7 +16,7 @@ from holdfast.queries.neighbours import Neighbours
 MOST_ENTRIES = 40_000_000
 
 
-def difference_set(columns: Columns, neighbours: Neighbours) -> npt.NDArray[Any]:
+def difference_set(columns: Columns, neighbours: Neighbours) -> Array:
     """Return the difference set of q(x) = W·hist(x) as distinct rows, shape (m, n), both signs, without 0."""
     n, cells = columns.shape
     size = 2 * cells if neighbours.adds else cells * (cells - 1)
@@ -37,7 +36,7 @@ def difference_set(columns: Columns, neighbours: Neighbours) -> npt.NDArray[Any]
     return reached
 
 
-def few_differences(columns: Columns, neighbours: Neighbours, most: int) -> npt.NDArray[Any] | None:
+def few_differences(columns: Columns, neighbours: Neighbours, most: int) -> Array | None:
     """Return the difference set where it has at most so many rows; where not, None, mostly before all are listed."""
     one = difference_set(columns, replace(neighbours, records=1))
     # Several records change whatever one changes, and sums of two such changes: two rows are added to all of them.
@@ -48,12 +47,12 @@ def few_differences(columns: Columns, neighbours: Neighbours, most: int) -> npt.
     return found if len(found) <= most else None
 
 
-def one_of_each_sign(differences: npt.NDArray[Any]) -> Columns:
+def one_of_each_sign(differences: Array) -> Columns:
     """Return the differences as sparse columns, one of d and −d each (rows come both signs and sorted)."""
     return csc_array(differences[: len(differences) // 2].T)
 
 
-def _distinct(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _distinct(rows: Array) -> Array:
     return np.unique(rows[(rows != 0).any(axis=1)] + 0, axis=0)  # + 0 turns −0.0 into 0.0
 
 

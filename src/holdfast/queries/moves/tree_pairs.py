@@ -9,15 +9,13 @@ class) the heaviest path down to a cell of that class and joins the two heaviest
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Hierarchy
 
-Numbers = npt.NDArray[Any]
+Numbers = Array
 
 
 def path_sums(tree: Hierarchy, by: int, weight: Numbers) -> Numbers:
@@ -72,7 +70,7 @@ def meeting_paths(
             owner, value = owner[starts], first + weight[output]
 
 
-def two_largest(value: Numbers, starts: Ints) -> tuple[Numbers, Numbers, npt.NDArray[np.bool_]]:
+def two_largest(value: Numbers, starts: Ints) -> tuple[Numbers, Numbers, Bools]:
     """Return for each run of values its largest, its second largest, and whether it has two."""
     sizes = np.diff(np.append(starts, value.size))
     first = np.maximum.reduceat(value, starts)

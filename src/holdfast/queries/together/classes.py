@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from holdfast.arrays import Ints
+from holdfast.arrays import Bools, Ints
 from holdfast.queries.together.together import Column, Groups, Together, distinct_pairs, told
 
 #: Groups of values of which every two are looked at.
@@ -27,7 +26,7 @@ class Classes:
     """The class of every cell (−1: none), which classes are rich, and the class of signature 0 under add-remove."""
 
     of: Ints
-    rich: npt.NDArray[np.bool_]
+    rich: Bools
     zero: int | None
     independent: bool
 

@@ -10,15 +10,13 @@ import numpy as np
 
 from holdfast.arrays import Floats
 from holdfast.constraints import NullSpace
+from holdfast.constraints.system.null_space import for_alike
 from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
 from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query
 from holdfast.randomness import Stream
 from holdfast.subspace.law import normal_spread, shown
-
-#: Entries of dense work arrays kept at once while variances are computed.
-CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +60,4 @@ class ProjectedGaussian:
 
 def projected_variances(space: NullSpace) -> Floats:
     """The diagonal of Π_N; outputs with equal columns of the equalities share one value."""
-    classes, member = space.alike()
-    result = np.empty(len(classes))
-    step = max(1, CHUNK // max(1, space.n))
-    for start in range(0, len(classes), step):
-        chosen = classes[start : start + step]
-        units = np.zeros((space.n, len(chosen)))
-        units[chosen, np.arange(len(chosen))] = 1.0
-        result[start : start + step] = space.project(units)[chosen, np.arange(len(chosen))]
-    return np.asarray(result[member])
+    return for_alike(space, lambda units, chosen: space.project(units)[chosen, np.arange(len(chosen))])

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, special
 
 from holdfast.arrays import Floats, Ints
@@ -160,7 +159,7 @@ def _labels(kernel: Floats) -> Ints | None:
     return found
 
 
-def _log_choices(many: npt.NDArray[np.int64] | int, chosen: Ints) -> Floats:
+def _log_choices(many: Ints | int, chosen: Ints) -> Floats:
     """The logarithm of the binomial coefficient."""
     return np.asarray(
         special.gammaln(np.asarray(many) + 1.0) - special.gammaln(chosen + 1.0) - special.gammaln(many - chosen + 1.0)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import highspy
 import numpy as np
 from scipy import linalg
 
 from holdfast.arrays import Floats, Ints
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import OPTIMAL, linear_program
 
 #: A point farther from the span of K than this part of its length is outside; so near 1 a gauge counts as 1.
 NEAR = 1e-9
@@ -62,19 +61,8 @@ def corners_towards(points: Floats, target: Floats) -> Ints:
 
 def _solver(table: Floats, cost: float) -> Any:
     """The program: least cost·Σz with table·z = 0 and z ≥ 0."""
-    rows, width = table.shape
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = width, rows
-    program.col_cost_ = np.full(width, cost)
-    program.col_lower_, program.col_upper_ = np.zeros(width), np.full(width, np.inf)
-    program.row_lower_, program.row_upper_ = np.zeros(rows), np.zeros(rows)
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = np.arange(width + 1, dtype=np.int32) * rows
-    program.a_matrix_.index_ = np.tile(np.arange(rows, dtype=np.int32), width)
-    program.a_matrix_.value_ = table.T.ravel()
-    solver = quiet_solver(primal_feasibility_tolerance=NEAR, dual_feasibility_tolerance=NEAR)
-    solver.passModel(program)
-    return solver
+    near = {"primal_feasibility_tolerance": NEAR, "dual_feasibility_tolerance": NEAR}
+    return linear_program(table, cost, (0.0, np.inf), (0.0, 0.0), **near)
 
 
 def _solve(solver: Any, right: Floats) -> None:
@@ -82,5 +70,5 @@ def _solve(solver: Any, right: Floats) -> None:
     for row, value in enumerate(right.tolist()):
         solver.changeRowBounds(row, value, value)
     solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    if solver.getModelStatus() != OPTIMAL:
         raise RuntimeError("a gauge was not found by the solver; this is a fault of holdfast")

@@ -17,10 +17,10 @@ from scipy import linalg, special
 
 from holdfast.arrays import Floats
 from holdfast.evidence import Evidence
+from holdfast.noise.laplace import laplace_numbers
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream, seeded
-from holdfast.subspace.extended_laplace import laplace_numbers
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.k_norm.blocks import Blocks
 from holdfast.subspace.k_norm.body import Body, listed

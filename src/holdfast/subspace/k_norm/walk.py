@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Floats, Ints, Shared
 from holdfast.noise.convergence import advanced, run_length
 from holdfast.randomness import Stream, seeded
 from holdfast.subspace.k_norm.body import Body
@@ -39,7 +39,7 @@ RAYS, BEYOND = 8, 1e-12
 SEED = 7
 
 #: Numbers of sweeps that were measured before.
-MEASURED: dict[bytes, int] = {}
+MEASURED = Shared(64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +80,7 @@ class Walk:
     def sweeps(self) -> int:
         """How many sweeps bring the walk within TAU of its law, by the couplings."""
         key = self.body.points.tobytes()
-        if key not in MEASURED:
-            MEASURED[key] = run_length(self, TAU, seeded(SEED), most=MOST_SWEEPS).steps
-        return MEASURED[key]
+        return MEASURED.get(key, lambda: run_length(self, TAU, seeded(SEED), most=MOST_SWEEPS).steps)
 
     def start(self, count: int, stream: Stream) -> Floats:
         """Corners of K with random signs."""

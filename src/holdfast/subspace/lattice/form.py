@@ -17,12 +17,11 @@ from typing import Any
 
 import flint
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 from scipy import linalg
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.noise.draws.comparison import below
 from holdfast.noise.draws.shifted_gaussian import ShiftedGaussian
 from holdfast.randomness import Stream
@@ -171,7 +170,7 @@ class LatticeForm:
                 left = left[~accepted]
         return np.asarray(result @ self.basis.T)
 
-    def _proposed(self, size: int, stream: Stream) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def _proposed(self, size: int, stream: Stream) -> tuple[Ints, Bools]:
         """Coordinates drawn in turn, and which vectors are accepted."""
         drawn = np.zeros((size, self.dimension), dtype=np.int64)
         rests = np.empty((size, self.dimension), dtype=np.int64)

@@ -13,11 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, Ints
 from holdfast.constraints import NullSpace, System
 from holdfast.evidence import Evidence
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
@@ -88,7 +87,7 @@ class LatticeGaussian:
         """Refuse noise that cannot be drawn in good time, before any data is touched."""
         self._form.refuse_slow()
 
-    def draw(self, size: int, stream: Stream) -> npt.NDArray[np.int64]:
+    def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise, (size, n), exactly."""
         return self._form.draw(size, stream)
 
@@ -126,7 +125,7 @@ def lattice_gaussian(base: Additive, system: System, law: str, costs: Floats | N
     return LatticeGaussian(name, form, query, space, costs, bound, notes)
 
 
-def _geometry(base: Additive, space: NullSpace, directions: Floats, moves: npt.NDArray[np.int64]) -> Geometry:
+def _geometry(base: Additive, space: NullSpace, directions: Floats, moves: Ints) -> Geometry:
     """The moves in coordinates, as differences of columns where they are just those or whole multiples of them."""
     if not only_pairs(base.query, space, base.neighbours):
         return Geometry(directions, directions.T @ moves, pairs=False, records=1)
@@ -146,7 +145,7 @@ def _shape(
     return made.factor, made.evidence.lower_bound, made.evidence.notes
 
 
-def _spanning(base: Additive, system: System, directions: Floats) -> npt.NDArray[np.int64]:
+def _spanning(base: Additive, system: System, directions: Floats) -> Ints:
     """The moves of the fewest records that reach every direction left open."""
     groups: list[Differences]
     if system.invariants.count:

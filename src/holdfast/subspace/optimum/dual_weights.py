@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, Ints
 from holdfast.subspace.geometry import moments, squares
 from holdfast.subspace.optimum.ascent import PATIENCE, STEPS, WARM, Ascent, ascend
 
@@ -91,7 +90,7 @@ class _Pairs(Ascent):
         return weights[chosen] / weights[chosen].sum()
 
 
-def _greatest(values: Floats, least: float, most: int) -> npt.NDArray[np.int64]:
+def _greatest(values: Floats, least: float, most: int) -> Ints:
     """Where the values are above the least, but at most so many places."""
     found = np.flatnonzero(values > least)
     return found if found.size <= most else found[np.argpartition(values[found], -most)[-most:]]

@@ -15,9 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.constraints import System
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import output_parents
@@ -40,7 +39,7 @@ class TreeSpace:
     order: Ints
     above: Ints  # the parent's place in the order, −1 at roots
     levels: tuple[slice, ...]
-    exact: npt.NDArray[np.bool_]
+    exact: Bools
 
     @classmethod
     def of(cls, query: Query, system: System) -> TreeSpace | None:
@@ -64,7 +63,7 @@ class TreeSpace:
         return int(self.order.size)
 
     @cached_property
-    def leaf(self) -> npt.NDArray[np.bool_]:
+    def leaf(self) -> Bools:
         """Whether an output has no children."""
         result = np.ones(self.n, dtype=bool)
         result[self.above[self.above >= 0]] = False

@@ -8,14 +8,12 @@ tables of a cube, are measured once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Array, Floats, Shared, Words, kept
 from holdfast.evidence import Evidence
 from holdfast.given.near.gibbs.cholesky import Pattern, pattern_of
 from holdfast.given.near.gibbs.steps import WORDS, advance, advance_coupled
@@ -30,6 +28,8 @@ from holdfast.workers import BATCH_WORDS, in_steps, in_threads
 MOST_OUTPUTS = 5_000
 #: Chains whose states make up the study behind errors.
 STUDY_CHAINS = 100
+#: Samplers that were made before, with what they measured: problems of one law share theirs.
+SAMPLERS = Shared(16)
 
 WORDS_OF_EVIDENCE = (
     "the draws come from block Gibbs chains that run until L-lag couplings of 1,000 pairs put the 99 % limit of their "
@@ -56,7 +56,7 @@ def least_tau(problem: Problem) -> float:
     return LEAST_TAU
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that satisfies every equality, (size, n), from `size` independent chains."""
     del truth  # the law does not depend on it
     sampler = sampler_of(problem)
@@ -91,33 +91,19 @@ def _unit(problem: Problem) -> float:
     return float(_scales(problem).max())
 
 
+@kept
 def sampler_of(problem: Problem) -> Sampler | None:
     """Chains for the law of a problem, in units of its largest scale; None where its factors would be too large."""
-    kept: dict[str, Any] = problem.__dict__
-    if "_gibbs" not in kept:
-        rows = sparse.csr_array(problem.space.sound.rows)
-        rows.sort_indices()
-        scales = _scales(problem) / _unit(problem)
-        kept["_gibbs"] = _made(
-            rows.shape,
-            rows.indptr.astype(np.int64).tobytes(),
-            rows.indices.astype(np.int64).tobytes(),
-            rows.data.astype(np.float64).tobytes(),
-            scales.tobytes(),
-            problem.tau,
-        )
-    made: Sampler | None = kept["_gibbs"]
-    return made
+    rows = sparse.csr_array(problem.space.sound.rows)
+    rows.sort_indices()
+    scales, tau = _scales(problem) / _unit(problem), problem.tau
+    parts = rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64), scales
 
+    def made() -> Sampler | None:
+        pattern = pattern_of(rows)
+        return None if pattern is None else Sampler(pattern, scales, tau)
 
-@lru_cache(maxsize=16)
-def _made(
-    shape: tuple[int, int], indptr: bytes, indices: bytes, data: bytes, scales: bytes, tau: float
-) -> Sampler | None:
-    """The sampler of one law, made once."""
-    parts = np.frombuffer(data), np.frombuffer(indices, np.int64), np.frombuffer(indptr, np.int64)
-    pattern = pattern_of(sparse.csr_array(parts, shape=shape))
-    return None if pattern is None else Sampler(pattern, np.frombuffer(scales), tau)
+    return SAMPLERS.get((rows.shape, *(part.tobytes() for part in parts), tau), made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,5 +159,5 @@ class Sampler:
         return ahead, behind
 
 
-def _advance_part(sampler: Sampler, states: Floats, words: npt.NDArray[np.uint64], part: slice) -> None:
+def _advance_part(sampler: Sampler, states: Floats, words: Words, part: slice) -> None:
     advance(sampler.pattern, sampler.scales, states[part], words[part])

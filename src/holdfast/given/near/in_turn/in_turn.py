@@ -12,14 +12,10 @@ public, and a table that leaves too little room is refused; where the held figur
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Bools, Ints, Shared, kept
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.evidence import Evidence
 from holdfast.given.giving_up import first_kept, last_tries
@@ -65,7 +61,7 @@ NO_REFUSALS = "; how much a refusal to draw again tells is not known for Gaussia
 TOO_RARE = "noise on this table is too rarely within its bounds: use onto(), less noise or fewer bounds"
 
 #: Numbers of steps that were measured before: problems of one law and one set of equalities share theirs.
-MEASURED: dict[Any, int] = {}
+MEASURED = Shared(64)
 
 ROUNDED_WORDS = (
     "the draws are made in doubles: their distance from the law is bounded by the number of operations, and this "
@@ -73,15 +69,8 @@ ROUNDED_WORDS = (
 )
 
 
+@kept
 def _found(problem: Problem) -> Rejection | MixtureChain | None:
-    kept: dict[str, Any] = problem.__dict__
-    if "_in_turn" not in kept:
-        kept["_in_turn"] = _made(problem)
-    found: Rejection | MixtureChain | None = kept["_in_turn"]
-    return found
-
-
-def _made(problem: Problem) -> Rejection | MixtureChain | None:
     law, system = problem.law, problem.system
     if not law.integer or system.branches or None in law.laws or law.n > MOST_OUTPUTS:
         return None
@@ -94,8 +83,7 @@ def _made(problem: Problem) -> Rejection | MixtureChain | None:
     layout = Layout.of(problem)
     if layout is None:
         return None
-    scales = np.array([float(scale or 1) for scale in law.scale_values])
-    each = scales[np.zeros(law.n, dtype=np.int64) if law.which is None else law.which][layout.cells]
+    each = law.of_output([float(scale or 1) for scale in law.scale_values])[layout.cells]
     if law.kind == "laplace" and 1 / each.min() > LARGEST_RATE:
         return None
     if law.kind == "gaussian":
@@ -153,7 +141,7 @@ def _drawn(problem: Problem, size: int, stream: Stream) -> Ints:
     return found.layout.noise(advanced(found, found.start(size, stream), steps, stream), problem.law.n)
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise such that truth + noise satisfies the system, (size, n).
 
     *Guarantee:* with bounds the statement holds for the release or refusal (docs/theory/walks.md, Proposition 8).
@@ -161,7 +149,8 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     if not problem.depends_on_data:
         return _drawn(problem, size, stream)
     table = np.asarray(truth, dtype=np.int64)
-    _refuse_without_room(problem, table)
+    if not _has_room(problem, np.asarray(problem.space.rows @ table, dtype=np.int64).tobytes()):
+        raise Refused(TOO_RARE)
     noise = np.empty((size, problem.law.n), dtype=np.int64)
     missing = np.arange(size)
     while missing.size:
@@ -178,27 +167,23 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArr
     return noise
 
 
-def _refuse_without_room(problem: Problem, table: Ints) -> None:
-    """Refuse where even the roomiest table with the held figures is too rarely within bounds; this is public."""
-    rooms: dict[bytes, bool] = problem.__dict__.setdefault("_rooms", {})
-    held = (problem.space.rows @ table).tobytes()
-    if held not in rooms:
-        found, roomy, stream = _found(problem), roomy_table(problem, table), seeded(SEED)
-        assert found is not None
-        states = found.draw(OFFERS, stream) if isinstance(found, Rejection) else found.start(OFFERS, stream)
-        noise = found.layout.noise(states, problem.law.n)
-        rooms[held] = roomy is None or bool(_within(problem, roomy, noise, NEARLY).mean() >= LEAST_WITHIN)
-    if not rooms[held]:
-        raise Refused(TOO_RARE)
+@kept
+def _has_room(problem: Problem, held: bytes) -> bool:
+    """Whether the roomiest table with these held figures is often enough within bounds; this is public."""
+    roomy = roomy_table(problem, np.frombuffer(held, dtype=np.int64))
+    found, stream = _found(problem), seeded(SEED)
+    assert found is not None
+    states = found.draw(OFFERS, stream) if isinstance(found, Rejection) else found.start(OFFERS, stream)
+    noise = found.layout.noise(states, problem.law.n)
+    return roomy is None or bool(_within(problem, roomy, noise, NEARLY).mean() >= LEAST_WITHIN)
 
 
-def _within(problem: Problem, table: npt.NDArray[Any], noise: Ints, slack: float = 0) -> npt.NDArray[np.bool_]:
+def _within(problem: Problem, table: Array, noise: Ints, slack: float = 0) -> Bools:
     """Which rows of noise leave the table within all bounds and inequalities; the equalities hold by themselves."""
     low, high = problem.system.integer_bounds(problem.unit)
-    values, rows = table + noise, problem.system.inequalities
+    values, (A, least) = table + noise, problem.system.integer_inequalities(problem.unit)
     inside = ((values + slack >= low) & (values - slack <= high)).all(axis=1)
-    limits = np.array([math.ceil(limit / problem.unit) for limit in rows.b.tolist()], dtype=np.int64)
-    return np.asarray(inside & (rows.A @ values.T - limits[:, None] >= -slack).all(axis=0))
+    return np.asarray(inside & (A @ values.T - least[:, None] >= -slack).all(axis=0))
 
 
 def spread(problem: Problem) -> Spread | None:
@@ -209,7 +194,7 @@ def spread(problem: Problem) -> Spread | None:
     assert found is not None
     chain = found
 
-    def states(size: int) -> npt.NDArray[Any]:
+    def states(size: int) -> Array:
         stream = seeded(SEED)
         if isinstance(chain, Rejection):
             return chain.layout.noise(chain.draw(size, stream), problem.law.n)
@@ -230,12 +215,14 @@ def _steps(problem: Problem, chain: MixtureChain) -> int:
     """
     tau = problem.chain_tau / _tries(problem)
     key = chain.layout.combination.shape, chain.layout.combination.tobytes(), chain.rates.tobytes(), tau
-    if key not in MEASURED:
+
+    def measured() -> int:
         stream = seeded(SEED)
         found = run_length(chain, tau, stream, most=MOST_STEPS)
         times = meeting_times(chain, found.lag, found.pairs, stream, MOST_STEPS)
         again, longest = needed_steps(times, found.lag, tau), int(times.max()) - found.lag
         steps = max(FEWEST_STEPS, found.steps, again, LONGER * longest)
         refuse_rounding(problem.tau, _tries(problem) * _rounding(problem), steps)
-        MEASURED[key] = steps
-    return MEASURED[key]
+        return steps
+
+    return MEASURED.get(key, measured)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Floats, Ints, Words
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.given.near.in_turn.steps import WORDS, Plan, log_total, offer, prepare, room_for, weigh_mixture
@@ -75,11 +73,11 @@ class Layout:
         """The number of free cells."""
         return len(self.combination)
 
-    def words(self, count: int, stream: Stream) -> npt.NDArray[np.uint64]:
+    def words(self, count: int, stream: Stream) -> Words:
         """Random words for so many offers."""
         return stream.words(count * self.free * WORDS).reshape(count, self.free, WORDS)
 
-    def noise(self, states: npt.NDArray[Any], n: int) -> Ints:
+    def noise(self, states: Array, n: int) -> Ints:
         """States in the order of the outputs."""
         result = np.zeros((len(states), n), dtype=np.int64)
         result[:, self.cells] = states
@@ -192,7 +190,7 @@ class MixtureChain:
             missing = missing[stream.uniforms(size) ** 2 * tilt >= least[place]]
         return result.reshape(count, n)
 
-    def _weighed(self, states: Floats, scales: Floats, words: npt.NDArray[np.uint64] | None) -> Floats:
+    def _weighed(self, states: Floats, scales: Floats, words: Words | None) -> Floats:
         """The log of the weight of states over the probability of offering them; drawn here where there are words."""
         log_weights = np.empty(len(states))
         drawn = words is not None
@@ -226,18 +224,16 @@ class MixtureChain:
                 taken = coins < offered - log_weights
                 here[taken] = offers[taken]
 
-    def start(self, count: int, stream: Stream) -> npt.NDArray[Any]:
+    def start(self, count: int, stream: Stream) -> Array:
         """Offers, made one after the other."""
         return self._offers(count, stream)[0]
 
-    def advance(self, states: npt.NDArray[Any], stream: Stream) -> npt.NDArray[Any]:
+    def advance(self, states: Array, stream: Stream) -> Array:
         """Offer a state to every chain."""
         self._taken((states,), stream)
         return states
 
-    def advance_coupled(
-        self, ahead: npt.NDArray[Any], behind: npt.NDArray[Any], stream: Stream
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def advance_coupled(self, ahead: Array, behind: Array, stream: Stream) -> tuple[Array, Array]:
         """Offer the same state to both chains of a pair, with the same coin."""
         self._taken((ahead, behind), stream)
         return ahead, behind

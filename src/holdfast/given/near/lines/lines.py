@@ -13,13 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arrays import Floats
+from holdfast.arrays import Array, Floats, Ints, Shared, Words
 from holdfast.evidence import Evidence
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
@@ -39,7 +37,7 @@ DIRECTIONS, TRIES = 32, 10
 #: Chains whose states errors are measured on.
 STUDY_CHAINS = 100
 #: Numbers of steps that were measured before, by law, bounds and held figures.
-MEASURED: dict[tuple[Any, ...], int] = {}
+MEASURED = Shared(64)
 
 WORDS_OF_EVIDENCE = (
     "the draws come from chains along lines that run until L-lag couplings of 1,000 pairs put the 99 % limit of their "
@@ -69,7 +67,7 @@ def least_tau(problem: Problem) -> float:
     return LEAST_TAU
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise that makes truth + noise satisfy the system, (size, n), from `size` independent chains."""
     polytope = Polytope.of(problem, truth)
     face = _Face.of(problem, polytope)
@@ -121,7 +119,7 @@ class _Face:
     rates: Floats
     square: bool
     polytope: Polytope
-    free: npt.NDArray[np.int64]  # the outputs that are the free coordinates
+    free: Ints  # the outputs that are the free coordinates
     inside: Floats | None  # a public table within all bounds that can be slack, where there are bounds
 
     @classmethod
@@ -221,10 +219,12 @@ def _steps(problem: Problem, polytope: Polytope, face: _Face) -> int:
         polytope.low.tobytes(),
         polytope.high.tobytes(),
     )
-    if key not in MEASURED:
+
+    def measured() -> int:
         centres = polytope.corners() if problem.depends_on_data else [np.zeros(polytope.n)]
-        MEASURED[key] = worst_run_length([face.chain(centre) for centre in centres], problem.tau, seeded(0)).steps
-    return MEASURED[key]
+        return worst_run_length([face.chain(centre) for centre in centres], problem.tau, seeded(0)).steps
+
+    return MEASURED.get(key, measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,5 +261,5 @@ class _Chain:
         return ahead, behind
 
 
-def _advance_part(lines: Lines, states: Floats, words: npt.NDArray[np.uint64], part: slice) -> None:
+def _advance_part(lines: Lines, states: Floats, words: Words, part: slice) -> None:
     advance(lines, states[part], words[part])

@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats
-from holdfast.exact.solver import quiet_solver
+from holdfast.arrays import Bools, Floats
+from holdfast.exact.solver import OPTIMAL, linear_program, solved
 from holdfast.given.problem import Problem, Truth
 from holdfast.randomness import seeded
 
@@ -69,25 +67,13 @@ class Polytope:
             blocks.append(sparse.hstack([sparse.diags_array(signs) @ both, -sparse.eye_array(extra)], format="csr"))
             lower.append(signs * limits)
             upper.append(np.full(extra, np.inf))
-        A = sparse.csr_array(sparse.vstack(blocks, format="csr"))
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = n + extra, A.shape[0]
-        program.col_lower_ = np.concatenate([self.low[:n], np.zeros(extra)])
-        program.col_upper_ = np.concatenate([self.high[:n], np.ones(extra)])
-        program.row_lower_, program.row_upper_ = np.concatenate(lower), np.concatenate(upper)
-        program.col_cost_ = costs
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = A.indptr.astype(np.int32)
-        program.a_matrix_.index_ = A.indices.astype(np.int32)
-        program.a_matrix_.value_ = A.data.astype(np.float64)
-        solver = quiet_solver()
-        solver.passModel(program)
-        solver.run()
-        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None
-        return np.array(solver.getSolution().col_value)
+        A = sparse.vstack(blocks, format="csr")
+        ends = np.append(self.low[:n], np.zeros(extra)), np.append(self.high[:n], np.ones(extra))
+        solver = linear_program(A, costs, ends, (np.concatenate(lower), np.concatenate(upper)))
+        values = solved(solver)
+        return values if solver.getModelStatus() == OPTIMAL else None
 
-    def interior(self) -> tuple[npt.NDArray[np.bool_], Floats | None]:
+    def interior(self) -> tuple[Bools, Floats | None]:
         """Tell for each bound, low ones first, whether no table has it slack; and a table with all others slack.
 
         The table is public: it depends on the held figures alone. None where there is no bound.

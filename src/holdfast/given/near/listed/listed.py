@@ -14,10 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints, Shared, kept
 from holdfast.evidence import Evidence
 from holdfast.given.near.listed.search import Search, cell_shares, log_most, needed_radius, room
 from holdfast.given.near.listed.steps import Short
@@ -42,8 +41,8 @@ ROWS = 1 << 16
 SEED = 9
 
 #: Lists that were made before, and how many of these are kept: problems of one law and one lattice share theirs.
-LISTS: dict[Any, List | None] = {}
 MOST_LISTS = 4
+LISTS = Shared(MOST_LISTS)
 
 WORDS = (
     "noise is drawn exactly from a list of all that is not too unlikely: what is left out weighs no more than this "
@@ -65,7 +64,7 @@ class List:
         """The noise at these places in the list."""
         return np.asarray(self.steps[chosen].astype(np.int64) @ self.basis.T)
 
-    def draw(self, size: int, stream: Stream, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:
+    def draw(self, size: int, stream: Stream, allowed: Bools | None = None) -> Ints:
         """Draw so many from those that are allowed: first the shell, then one of its vectors, all alike."""
         if allowed is None:
             places, counts = None, np.diff(self.starts)
@@ -94,12 +93,11 @@ def _below(limits: Ints, stream: Stream) -> Ints:
 
 def _shells(law: Independent, basis: Ints, steps: Short, distance: float) -> List | None:
     """Sort what was found by weight; None where there are too many different ones."""
-    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
     laplace = law.kind == "laplace"
     rates = [Fraction(1, 1 if laplace else 2) / Fraction(scale or 1) for scale in law.scale_values]
     shell, exponents = np.zeros(len(steps), dtype=np.int64), [Fraction(0)]
     for k, rate in enumerate(rates):
-        cells = basis[which == k].T
+        cells = basis[law.complete == k].T
         sizes = np.empty(len(steps), dtype=np.int64)
         for part in _parts(len(steps)):
             noise = steps[part].astype(np.int64) @ cells
@@ -140,15 +138,8 @@ class Aim:
     def listed(self) -> List | None:
         """The list; None where it does not fit."""
         law = self.law
-        which = b"" if law.which is None else law.which.tobytes()
-        key = law.kind, tuple(law.scale_values), which, self.basis.tobytes(), self.distance
-        if key in (lists := LISTS.copy()):  # another thread may clear them
-            return lists[key]
-        found = self._made()
-        if len(LISTS) >= MOST_LISTS:
-            LISTS.clear()
-        LISTS[key] = found
-        return found
+        key = law.kind, tuple(law.scale_values), law.complete.tobytes(), self.basis.tobytes(), self.distance
+        return LISTS.get(key, self._made)
 
     def _made(self) -> List | None:
         search = Search.of(self.basis, self.rates)
@@ -156,15 +147,8 @@ class Aim:
         return None if steps is None else _shells(self.law, self.basis, steps, self.distance)
 
 
+@kept
 def _aim(problem: Problem) -> Aim | None:
-    kept: dict[str, Any] = problem.__dict__
-    if "_aim" not in kept:
-        kept["_aim"] = _found(problem)
-    found: Aim | None = kept["_aim"]
-    return found
-
-
-def _found(problem: Problem) -> Aim | None:
     """The first aim whose list fits."""
     law = problem.law
     if not law.integer or problem.system.branches or None in law.laws or law.n > MOST_OUTPUTS:
@@ -175,8 +159,7 @@ def _found(problem: Problem) -> Aim | None:
     if np.abs(basis).max() > LARGEST_ENTRY:
         return None
     gaussian = law.kind == "gaussian"
-    scales = np.array([float(scale or 1) for scale in law.scale_values])
-    each = scales[np.zeros(law.n, dtype=np.int64) if law.which is None else law.which]
+    each = law.of_output([float(scale or 1) for scale in law.scale_values])
     rates = 1 / (2 * each) if gaussian else 1 / each
     shares = cell_shares(basis, 1 / rates)
     if shares is None:
@@ -184,7 +167,7 @@ def _found(problem: Problem) -> Aim | None:
     for distance in sorted({min(TINY, problem.tau), problem.tau}):
         radius = needed_radius(gaussian, rates, shares, distance)
         most = math.exp(min(log_most(gaussian, rates, shares, radius), 700.0))
-        aim = Aim(law, basis, rates, radius, distance, len(scales) == 1 and most < room(basis.shape[1]))
+        aim = Aim(law, basis, rates, radius, distance, len(law.laws) == 1 and most < room(basis.shape[1]))
         if aim.fits or (most < (MOST_HOPED if distance == problem.tau else FEW_HOPED) and aim.listed() is not None):
             return aim
     return None
@@ -216,7 +199,7 @@ def _list(problem: Problem) -> List:
     return found
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise such that truth + noise satisfies the system, (size, n)."""
     found = _list(problem)
     if not problem.depends_on_data:

@@ -13,7 +13,7 @@ import highspy
 import numpy as np
 
 from holdfast.arrays import Floats, Ints
-from holdfast.exact.solver import quiet_solver
+from holdfast.exact.solver import linear_program
 from holdfast.given.near.listed.steps import Short, times_chosen, within_norm, within_squares
 from holdfast.randomness import seeded
 
@@ -146,11 +146,6 @@ def room(dimension: int) -> int:
 
 def _program(later: Floats, rates: Floats) -> Any:
     """The largest Σ c_i w_i over |w_i| ≤ rates_i with later·w = 0, for costs c still to be set."""
-    solver = quiet_solver(presolve="off")
-    n = len(rates)
-    solver.addVars(n, -rates, rates)
-    for column in later.T:
-        filled = np.flatnonzero(column)
-        solver.addRow(0.0, 0.0, filled.size, filled.astype(np.int32), column[filled])
+    solver = linear_program(later.T, 0.0, (-rates, rates), (0.0, 0.0), presolve="off")
     solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
     return solver

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints, Words, compiled
+from holdfast.arrays import Floats, Ints, Shared, Words, compiled, kept
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.evidence import Evidence
 from holdfast.given.near.two_way.rows_in_turn import TAIL, Table, Windows, largest, prepared, propose
@@ -40,9 +40,8 @@ SLACK = 1e-4
 LARGEST_DISTANCE = 1e-6
 #: Cells that errors are measured on where all have one law, and tables where not.
 POOLED, STUDY = 40_000, 2_000
-#: Draws on which errors were measured before, and how many of these are kept.
-STUDIES: dict[Any, Ints] = {}
-MOST_STUDIES = 8
+#: Draws on which errors were measured before.
+STUDIES = Shared(8)
 #: Random words made at once.
 BATCH_WORDS = 1 << 18
 #: Proposals after which a draw is given up; at LEAST_SHARE one in e^1000 draws needs more.
@@ -67,7 +66,7 @@ class Layout:
         cells = crossed_table(problem.system)
         if cells is None:
             return None
-        which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which.astype(np.int64)
+        which = law.complete.astype(np.int64)
         for turned in (cells, np.ascontiguousarray(cells.T)):
             if (which[turned] == which[turned[0]]).all():
                 scales = tuple(Fraction(scale or 0) for scale in law.scale_values)
@@ -152,18 +151,14 @@ def _theta_ratio(table: Table, layout: Layout, r: int) -> float:
     return math.exp(min(log_ratio, 700.0))
 
 
+@kept
 def _proposals(problem: Problem) -> Proposals | None:
-    kept: dict[str, Any] = problem.__dict__
-    if "_proposals" not in kept:
-        layout = Layout.of(problem) if problem.law.n <= MOST_CELLS else None
-        kept["_proposals"] = None
-        if layout is not None and _moderate(layout):
-            found = Proposals.of(layout)
-            share = np.prod(largest(found.table) / found.limits) if layout.gaussian else 1.0
-            near = found.distance <= LARGEST_DISTANCE
-            kept["_proposals"] = found if share >= LEAST_SHARE and near else None
-    result: Proposals | None = kept["_proposals"]
-    return result
+    layout = Layout.of(problem) if problem.law.n <= MOST_CELLS else None
+    if layout is None or not _moderate(layout):
+        return None
+    found = Proposals.of(layout)
+    share = np.prod(largest(found.table) / found.limits) if layout.gaussian else 1.0
+    return found if share >= LEAST_SHARE and found.distance <= LARGEST_DISTANCE else None
 
 
 def _moderate(layout: Layout) -> bool:
@@ -216,11 +211,8 @@ def spread(problem: Problem) -> Spread | None:
     rows, columns = layout.cells.shape
     key = rows, columns, layout.scales, layout.which.tobytes(), layout.gaussian
     alike = bool((layout.which == layout.which[0]).all())
-    if key not in STUDIES:
-        if len(STUDIES) >= MOST_STUDIES:
-            STUDIES.clear()
-        STUDIES[key] = found.draw(-(-POOLED // layout.cells.size) if alike else STUDY, seeded(0))
-    study = STUDIES[key]
+    count = -(-POOLED // layout.cells.size) if alike else STUDY
+    study = STUDIES.get(key, lambda: found.draw(count, seeded(0)))
     order = np.argsort(layout.cells.ravel())
     if not alike:
         return simulated_spread(lambda _size: study.reshape(len(study), -1)[:, order])

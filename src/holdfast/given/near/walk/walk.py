@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints, Shared, kept
 from holdfast.constraints.system.crossed import crossed_table
 from holdfast.evidence import Evidence
 from holdfast.given.near.public_tables import public_tables
@@ -61,7 +59,7 @@ BATCH_WORDS = 1 << 20
 SEED = 6
 
 #: Numbers of steps that were measured before: tables of one shape, law and bounds share theirs.
-MEASURED: dict[Any, int] = {}
+MEASURED = Shared(64)
 
 PROBED_WORDS = (
     "; the law depends on the data here, so that was measured at public tables and may differ at the true one"
@@ -130,7 +128,7 @@ def _rounding(problem: Problem) -> float:
     return problem.space.dimension * each * within
 
 
-def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> npt.NDArray[Any]:
+def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise, (size, n), such that truth + noise satisfies the system; each row from a walk of its own."""
     if problem.space.dimension == 0:
         return np.zeros((size, problem.law.n), dtype=np.int64)
@@ -158,7 +156,7 @@ def spread(problem: Problem) -> Spread | None:
     if problem.depends_on_data:
         return None
 
-    def states(size: int) -> npt.NDArray[Any]:
+    def states(size: int) -> Array:
         lines, steps = _lines(problem, None)
         stream, apart = seeded(SEED), max(1, steps // 8)
         running = advanced(lines, lines.start(WALKS, stream), steps, stream)
@@ -178,8 +176,7 @@ def spread(problem: Problem) -> Spread | None:
 
 def _rates(problem: Problem) -> Floats:
     power = 1.0 if problem.law.kind == "laplace" else 0.5
-    rates = np.array([power / float(scale or 1) for scale in problem.law.scale_values])
-    return rates[np.zeros(problem.law.n, dtype=np.int64) if problem.law.which is None else problem.law.which]
+    return problem.law.of_output([power / float(scale or 1) for scale in problem.law.scale_values])
 
 
 def _window_scale(problem: Problem) -> tuple[float, bool]:
@@ -246,12 +243,14 @@ def _row_steps(problem: Problem, cells: Ints) -> int:
         cells.shape,
         problem.tau,
     )
-    if key not in MEASURED:
+
+    def measured() -> int:
         chains = [_row_chain(problem, cells, table) for table in _row_probes(problem, cells)]
         steps = max(FEWEST_STEPS, worst_run_length(chains, problem.chain_tau, seeded(SEED)).steps)
         refuse_rounding(problem.tau, _rounding(problem), steps)
-        MEASURED[key] = steps
-    return MEASURED[key]
+        return steps
+
+    return MEASURED.get(key, measured)
 
 
 def _row_probes(problem: Problem, cells: Ints) -> list[Ints]:
@@ -298,20 +297,19 @@ class LineChain:
         system, n = problem.system, problem.law.n
         low, high = system.integer_bounds(problem.unit)
         low, high = np.where(low > -LARGEST, low - table, -FAR), np.where(high < LARGEST, high - table, FAR)
-        rows = system.inequalities
-        extended = sparse.csr_array(sparse.hstack([found, sparse.csr_array(found @ rows.A.T)], format="csr"))
+        A, least = system.integer_inequalities(problem.unit)
+        extended = sparse.csr_array(sparse.hstack([found, sparse.csr_array(found @ A.T)], format="csr"))
         extended.eliminate_zeros()
-        limits = np.array([math.ceil(limit / problem.unit) for limit in rows.b.tolist()], dtype=np.int64)
-        origin = np.concatenate([np.zeros(n, dtype=np.int64), rows.A @ table - limits])
+        origin = np.concatenate([np.zeros(n, dtype=np.int64), A @ table - least])
         moves = Moves(
             extended.indptr.astype(np.int64),
             extended.indices.astype(np.int64),
             extended.data.astype(np.int64),
-            np.concatenate([_rates(problem), np.zeros(rows.count)]),
+            np.concatenate([_rates(problem), np.zeros(least.size)]),
             problem.law.kind == "gaussian",
-            np.concatenate([low, np.zeros(rows.count, dtype=np.int64)]),
-            np.concatenate([high, np.full(rows.count, FAR)]),
-            math.log(4.0 * (n + rows.count)),
+            np.concatenate([low, np.zeros(least.size, dtype=np.int64)]),
+            np.concatenate([high, np.full(least.size, FAR)]),
+            math.log(4.0 * (n + least.size)),
         )
         return cls(
             moves,
@@ -320,30 +318,28 @@ class LineChain:
             problem.space.dimension,
         )
 
-    def inside(self, states: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def inside(self, states: Array) -> Bools:
         """Which states are within all bounds."""
         return np.asarray(((states >= self.moves.low) & (states <= self.moves.high)).all(axis=1))
 
-    def start(self, count: int, stream: Stream) -> npt.NDArray[Any]:
+    def start(self, count: int, stream: Stream) -> Array:
         """Walks that took some steps in a flatter law."""
         states = np.tile(self.origin, (count, 1))
         for _ in range(FIRST_STEPS):
             self._step(self.hot, states, stream)
         return states
 
-    def advance(self, states: npt.NDArray[Any], stream: Stream) -> npt.NDArray[Any]:
+    def advance(self, states: Array, stream: Stream) -> Array:
         """One move per dimension from every state."""
         self._step(self.moves, states, stream)
         return states
 
-    def _step(self, moves: Moves, states: npt.NDArray[Any], stream: Stream) -> None:
+    def _step(self, moves: Moves, states: Array, stream: Stream) -> None:
         for part in _parts(len(states), 2 * self.sweep):
             count = part.stop - part.start
             walk(moves, states[part], stream.words(count * self.sweep * 2).reshape(count, self.sweep, 2))
 
-    def advance_coupled(
-        self, ahead: npt.NDArray[Any], behind: npt.NDArray[Any], stream: Stream
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def advance_coupled(self, ahead: Array, behind: Array, stream: Stream) -> tuple[Array, Array]:
         """The same moves from both states of every pair."""
         for part in _parts(len(ahead), 4 * self.sweep):
             count = part.stop - part.start
@@ -364,19 +360,21 @@ def _most_steps(problem: Problem) -> int:
     return int(min(MOST_STEPS, max(20, MOST_TERMS / terms)))
 
 
+@kept
+def _public_lines(problem: Problem) -> tuple[LineChain, int]:
+    """The walk, and its number of steps, where the law does not depend on the truth."""
+    chain = LineChain.of(problem, found_moves(problem), np.zeros(problem.law.n, dtype=np.int64))
+    steps = worst_run_length([chain], problem.chain_tau, seeded(SEED), most=_most_steps(problem)).steps
+    refuse_rounding(problem.tau, _rounding(problem), max(FEWEST_STEPS, steps))
+    return chain, max(FEWEST_STEPS, steps)
+
+
 def _lines(problem: Problem, truth: Truth) -> tuple[LineChain, int]:
-    """The walk at this truth, and its number of steps; kept where the law does not depend on the truth."""
-    kept: dict[str, Any] = problem.__dict__
+    """The walk at this truth, and its number of steps."""
     if not problem.depends_on_data:
-        if "_lines" not in kept:
-            chain = LineChain.of(problem, found_moves(problem), np.zeros(problem.law.n, dtype=np.int64))
-            steps = worst_run_length([chain], problem.chain_tau, seeded(SEED), most=_most_steps(problem)).steps
-            refuse_rounding(problem.tau, _rounding(problem), max(FEWEST_STEPS, steps))
-            kept["_lines"] = chain, max(FEWEST_STEPS, steps)
-        result: tuple[LineChain, int] = kept["_lines"]
-        return result
+        return _public_lines(problem)
     table, found, stream = np.asarray(truth, dtype=np.int64), found_moves(problem), seeded(SEED)
-    chains = [LineChain.of(problem, found, probe) for probe in public_tables(problem, table)]
+    chains = [LineChain.of(problem, found, probe) for probe in public_tables(problem, problem.space.rows @ table)]
     # A law within τp/2 of another is within τ of it given an event of probability p or more.
     steps = worst_run_length(chains, problem.chain_tau * LEAST_INSIDE / 2, stream, most=_most_steps(problem)).steps
     refuse_rounding(problem.tau, _rounding(problem), max(FEWEST_STEPS, steps))

@@ -1,1 +1,0 @@
-"""TopDown and BlueDown: level by level, when they are asked for by name."""
