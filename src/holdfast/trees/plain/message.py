@@ -138,7 +138,8 @@ class Message:
                 falls = math.log(end.ratio) + tilt
                 if falls >= 0:
                     return math.inf
-                total = float(np.logaddexp(total, math.log(end.height) + slope * at + falls - math.log(-math.expm1(falls))))
+                tail = math.log(end.height) + slope * at + falls - math.log(-math.expm1(falls))
+                total = float(np.logaddexp(total, tail))
         return total + LIFT
 
 
@@ -149,7 +150,7 @@ NOTHING = Message(0, np.ones(1), HARD, HARD, 0.0, ANY, 0)
 def leaf(weight: Weight, lo: int, hi: int) -> Message:
     """The message of one leaf: its weight."""
     lo, hi = max(lo, weight.low), min(hi, weight.high)
-    places = np.arange(lo, hi + 1)
+    places = np.arange(lo, hi + 1.0)
     logs = weight.log(places)
     kept = np.flatnonzero(logs > logs.max() - DEEPEST)
     lo, hi = lo + int(kept[0]), lo + int(kept[-1])
@@ -160,7 +161,9 @@ def leaf(weight: Weight, lo: int, hi: int) -> Message:
     values = np.exp(logs - scale * LN2) * (1 + 2 * error)
     ends = []
     for end, side, bound in ((lo, -1, weight.low), (hi, 1, weight.high)):
-        ratio = math.exp(weight.slope(end, side)) * (1 + 1e-12)
+        ratio = math.exp(min(weight.slope(end, side), 0.0)) * (1 + 1e-12)
+        if end != bound and not ratio < 1:
+            raise TooNarrow
         ends.append(HARD if end == bound else End(float(values[0] if side < 0 else values[-1]) * (1 + LIFT), ratio))
     return Message(lo, values, ends[0], ends[1], float((4 * error).max()), weight, scale)
 
@@ -172,7 +175,7 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int) -> Message:
     lo, hi = max(lo, weight.low, base), min(hi, weight.high, base + sums.size - 1)
     if lo > hi:
         raise TooNarrow
-    places = np.arange(lo, hi + 1)
+    places = np.arange(lo, hi + 1.0)
     inside = sums[lo - base : hi - base + 1]
     logs = np.log(np.maximum(inside, 1e-300)) + weight.log(places)
     top = int(np.argmax(logs))
@@ -190,7 +193,7 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int) -> Message:
 
 
 def _sums(a: Message, b: Message) -> tuple[Floats, float]:
-    """(a * b)(t) from a.lo + b.lo to a.hi + b.hi, series beyond the ends included, and a bound on its relative error."""
+    """(a * b)(t) from a.lo + b.lo to a.hi + b.hi, with all series, and a bound on its relative error."""
     sums = np.convolve(a.values, b.values)
     few, many, size = a.values.size, b.values.size, sums.size
     for flip, end, opposite, own in ((1, a.above, b.below, b.above), (-1, a.below, b.above, b.below)):
@@ -210,6 +213,12 @@ def _followed(end: End, values: Floats) -> Floats:
     return np.asarray(lfilter([end.ratio * end.height], [1.0, -end.ratio], values))
 
 
+def _slope(values: Floats) -> float:
+    """How fast the logarithm falls at the last places."""
+    some = np.log(np.maximum(values[-9:], 1e-300))
+    return float(some[0] - some[-1]) / max(some.size - 1, 1)
+
+
 def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: int, side: int) -> End:
     """A series that is above the message beyond an end of its window.
 
@@ -222,11 +231,10 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     if end == (weight.high if side > 0 else weight.low) or (not rest.size and not any(e.height for _, e, _ in parts)):
         return HARD
     steepest = min([GENTLER * e.rate() for _, e, _ in parts] + [STEEPEST])
-    near = rest[: min(8, rest.size)]
-    local = (math.log(float(sums[end - base])) - float(near[-1])) / near.size if near.size else steepest
+    local = _slope(sums[: end - base + 1] if side > 0 else sums[end - base :][::-1])
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
-    for rate in {min(max(local * share, 0.0), steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)}:
+    for rate in {min(local * share if local > 0 else steepest, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)}:
         logs = [float((rest + rate * np.arange(1, rest.size + 1)).max())] if rest.size else []
         for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
             if tail.height > 0:
@@ -241,6 +249,26 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     if best is None or best[1].ratio >= 1:
         raise TooNarrow
     return best[1]
+
+
+class Alone:
+    """All totals of a message, exactly."""
+
+    def __init__(self, message: Message) -> None:
+        self.message, self.low, self.high = message, message.lo, message.hi
+
+    def term(self, total: int) -> arb:
+        """The weight of a total."""
+        return self.message.ball(total)
+
+    def total(self) -> arb:
+        """The sum over all totals."""
+        result = arb(0)
+        for value in self.message.values.tolist():
+            result = result + arb(value)
+        for end in (self.message.below, self.message.above):
+            result = result + arb(end.height) * arb(end.ratio) / (1 - arb(end.ratio))
+        return result
 
 
 class Division:

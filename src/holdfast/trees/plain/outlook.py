@@ -70,8 +70,8 @@ def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
         fresh = np.maximum(1 / variance - 1 / cavity, 1 / flat)
         precision = np.where(told, (1 - step) * precision + step * fresh, 1 / flat)
         shift = np.where(told, (1 - step) * shift + step * (mean / variance - centre / cavity), 0.0)
-    tilt = np.where(inner, (mean - below) / below_variance, 0.0)
-    return Outlook(np.where(exact, 0.0, mean), np.where(exact, 0.0, variance), np.where(exact, -below / below_variance, tilt))
+    mean, variance = np.where(exact, 0.0, mean), np.where(exact, 0.0, variance)
+    return Outlook(mean, variance, np.where(inner, (mean - below) / below_variance, 0.0))
 
 
 def _passes(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -20,12 +20,14 @@ from flint import arb
 
 from holdfast.arrays import Ints
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
-from holdfast.noise.draws.decisions import Digits, Open, Restart, chosen, decided
+from holdfast.noise.draws.decisions import FIRST_BITS, Digits, Open, Restart, chosen, decided
+from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys, Stream
 from holdfast.trees.plain.message import (
     ANY,
     NOTHING,
     UNIT,
+    Alone,
     Division,
     Message,
     TooNarrow,
@@ -33,7 +35,8 @@ from holdfast.trees.plain.message import (
     leaf,
     merged,
 )
-from holdfast.trees.plain.outlook import Outlook, Weights, outlook
+from holdfast.trees.plain.outlook import Outlook, Weights, levels, outlook
+from holdfast.trees.shape.forest import Forest
 
 #: Windows hold all but about e^−NEED of what is guessed, and next time so many times more; one noise alone never
 #: reaches further than so many standard deviations.
@@ -59,26 +62,28 @@ class PlainSampler:
     every bound holds; exactly (docs/theory/plain-trees.md).
     """
 
-    parents: Ints
-    exact: np.ndarray
+    forest: Forest
     law: Independent
     low: Ints
     high: Ints
     need: float = NEED
-    roughness: Callable[[Message], Message] = staticmethod(lambda message: message)  # for tests: worse messages
+    worsened: Callable[[Message], Message] | None = None  # for tests: messages that are further above
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
         keys = Keys.drawn_from(stream)
-        return np.stack([self._row(keys, row) for row in range(size)]) if size else np.zeros((0, self.parents.size), int)
+        noise = np.empty((size, self.forest.n), dtype=np.int64)
+        for row in range(size):
+            noise[row] = self._row(keys, row)
+        return noise
 
     def _row(self, keys: Keys, row: int) -> Ints:
-        for attempt in count():
+        attempt = 0
+        while True:
             try:
-                return self._trees(attempt // PATIENCE).draw(lambda *path: keys.at(*path, row, attempt))
+                return self._trees(attempt // PATIENCE).draw(partial(_stream, keys, row, attempt))
             except Restart:
-                continue
-        raise AssertionError
+                attempt += 1
 
     @cached_property
     def _made(self) -> dict[int, Trees]:
@@ -97,25 +102,33 @@ class PlainSampler:
         return self._made[wider]
 
     @cached_property
-    def weights(self) -> list[Fraction]:
+    def rates(self) -> list[Fraction]:
         """The rate of every output's weight; 0 where it is not measured."""
-        rates = [
-            Fraction(0) if law is None else 1 / law.scale if isinstance(law, IntegerLaplace) else 1 / (2 * law.sigma2)
-            for law in self.law.laws
-        ]
+        rates = [_rate(law) for law in self.law.laws]
         which = self.law.which
-        return rates * self.parents.size if which is None else [rates[k] for k in which.tolist()]
+        return rates * self.forest.n if which is None else [rates[k] for k in which.tolist()]
 
     @cached_property
     def guess(self) -> Outlook:
         """Where totals will probably lie."""
-        rate = np.array([float(each) for each in self.weights])
-        return outlook(self.parents, self.exact, Weights(rate, self.square, self.low, self.high))
+        rate = np.array([float(each) for each in self.rates])
+        return outlook(self.forest.parents, self.forest.exact, Weights(rate, self.square, self.low, self.high))
 
     @property
     def square(self) -> bool:
         """Whether the noise is Gaussian."""
         return any(isinstance(law, IntegerGaussian) for law in self.law.laws)
+
+
+def _stream(keys: Keys, row: int, attempt: int, *path: int | str) -> Stream:
+    return keys.at(*path, row, attempt)
+
+
+def _rate(law: object) -> Fraction:
+    """The rate of a law's weight; 0 where nothing is measured."""
+    if isinstance(law, IntegerLaplace):
+        return 1 / law.scale
+    return 1 / (2 * law.sigma2) if isinstance(law, IntegerGaussian) else Fraction(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +137,7 @@ class Trees:
 
     pieces: list[Piece]
     roots: list[int]
-    fixed: list[int]
+    fixed: set[int]
     n: int
 
     @classmethod
@@ -135,16 +148,14 @@ class Trees:
     @cached_property
     def slack(self) -> float:
         """A bound on 1 − ∏c over all totals inside their windows."""
-        fixed = set(self.fixed)
-        return 1.01 * sum(piece.message.excess for i, piece in enumerate(self.pieces) if i not in fixed)
+        return 1.01 * sum(piece.message.excess for i, piece in enumerate(self.pieces) if i not in self.fixed)
 
     def draw(self, stream: Callable[..., Stream]) -> Ints:
         """Draw one table, or raise Restart if it was not accepted."""
         totals = [0] * len(self.pieces)
-        words = stream("words").words(len(self.pieces) + len(self.roots) + 1)
-        shares = words * 2.0**-64
+        words: list[int] = stream("words").words(len(self.pieces) + len(self.roots) + 1).tolist()
         for place, i in enumerate(self.roots, len(self.pieces)):
-            totals[i] = _choice(self.pieces[i].message, None, 0, shares[place], words, place, stream)
+            totals[i] = _choice(self.pieces[i].message, None, words[place], partial(stream, "digits", place))
         noise = np.zeros(self.n, dtype=np.int64)
         for i in range(len(self.pieces) - 1, -1, -1):
             piece = self.pieces[i]
@@ -152,15 +163,14 @@ class Trees:
                 noise[piece.output] = totals[i]
             if piece.parts is not None:
                 left, right = piece.parts
-                part = _choice(piece.message, piece.message.parts, totals[i], shares[i], words, i, stream)
+                part = _choice(piece.message, totals[i], words[i], partial(stream, "digits", i))
                 totals[left], totals[right] = part, totals[i] - part
-        self._accept(totals, int(words[-1]), stream)
+        self._accept(totals, words[-1], stream)
         return noise
 
     def _accept(self, totals: list[int], word: int, stream: Callable[..., Stream]) -> None:
         """Accept the table with probability ∏ c, or raise Restart."""
-        fixed = set(self.fixed)
-        tested = [(piece.message, totals[i]) for i, piece in enumerate(self.pieces) if i not in fixed]
+        tested = [(piece.message, totals[i]) for i, piece in enumerate(self.pieces) if i not in self.fixed]
         beyond = [(message, t) for message, t in tested if not message.lo <= t <= message.hi]
         if not beyond and word * 2.0**-64 < 1 - self.slack - 1e-15:
             return
@@ -174,92 +184,73 @@ class Trees:
                 return 0
             raise Open
 
-        def rough(_: int) -> tuple[arb, arb]:
-            known = arb(1)
-            for message, t in beyond:
-                known = known * message.share(t)
+        def bounds(_: int) -> tuple[arb, arb]:
+            known = _shares(beyond)
             return known * (1 - arb(self.slack)), known
 
-        def full(_: int) -> tuple[arb, arb]:
-            known = arb(1)
-            for message, t in tested:
-                known = known * message.share(t)
+        def both(_: int) -> tuple[arb, arb]:
+            known = _shares(tested)
             return known, known
 
-        with_rough = _once(rough, digits, attempt)
-        if not (with_rough if with_rough is not None else decided(full, digits, attempt)):
+        try:
+            with working_precision(FIRST_BITS):
+                accepted = attempt(bounds(FIRST_BITS), digits)
+        except Open:
+            accepted = decided(both, digits, attempt)
+        if not accepted:
             raise Restart
 
 
-def _once(exact: Callable[[int], tuple[arb, arb]], digits: Digits, attempt: Callable[..., int]) -> int | None:
-    from holdfast.noise.precision import working_precision
+def _shares(totals: list[tuple[Message, int]]) -> arb:
+    """∏ c over some totals."""
+    result = arb(1)
+    for message, t in totals:
+        share = message.share(t)
+        if share > 1:
+            raise ArithmeticError("a message is below what it stands for")
+        result = result * share
+    return result
 
-    with working_precision(128):
-        try:
-            return attempt(exact(128), digits)
-        except Open:
-            return None
 
+def _choice(message: Message, total: int | None, word: int, more: Callable[[], Stream]) -> int:
+    """Divide a total between the parts of its message, or draw it (None), exactly by the doubles that messages are.
 
-def _choice(
-    message: Message,
-    parts: tuple[Message, Message] | None,
-    total: int,
-    share: float,
-    words: np.ndarray,
-    place: int,
-    stream: Callable[..., Stream],
-) -> int:
-    """Divide a total between two messages (or, without parts, draw the total of a root), exactly by their doubles.
-
-    Places inside both windows come first, in their order, then those beyond, nearest first; the first is taken at which
+    Places inside the windows come first, in their order, then those beyond, nearest first; the first is taken at which
     the sum of their weights passes the random number's share of the whole.
     """
-    if parts is None:
+    if total is None:
         low, terms = message.lo, message.values
-        whole = float(terms.sum()) + sum(end.height * end.ratio / (1 - end.ratio) for end in (message.below, message.above))
+        whole = float(terms.sum()) + sum(e.height * e.ratio / (1 - e.ratio) for e in (message.below, message.above))
     else:
-        a, b = parts
+        assert message.parts is not None
+        assert message.whole is not None
+        a, b = message.parts
         if a is NOTHING or b is NOTHING:
             return 0 if a is NOTHING else total
         low, high = max(a.lo, total - b.hi), min(a.hi, total - b.lo)
-        terms, whole = np.zeros(0), 1.0
+        terms, whole = a.values[:0], 1.0
         if low <= high and message.lo <= total <= message.hi:
             start = total - high - b.lo
             terms = a.values[low - a.lo : high - a.lo + 1] * b.values[start : start + high - low + 1][::-1]
             whole = float(message.whole[total - message.lo])
-    if terms.size:
-        sums = terms.cumsum()
-        goal = share * whole
-        k = int(sums.searchsorted(goal, "right"))
-        margin = whole * (UNIT * (2 * terms.size + 16) + message.excess)
-        if k < terms.size and sums[k] - goal > margin and (k == 0 or goal - sums[k - 1] > margin):
-            return low + k
-    digits = Digits(int(words[place]), 64, lambda: stream("digits", place))
-    if parts is None:
-        return decided(lambda _: _root_total(message), digits, lambda whole, d: chosen(message.ball, whole, _order(message.lo, message.hi), d))
-    division = Division(*parts, total)
+    sums = terms.cumsum()
+    goal = word * 2.0**-64 * whole
+    k = int(sums.searchsorted(goal, "right"))
+    margin = whole * (UNIT * (2 * terms.size + 16) + message.excess)
+    if k < terms.size and sums[k] - goal > margin and (k == 0 or goal - sums[k - 1] > margin):
+        return low + k
+    ways = Alone(message) if total is None or message.parts is None else Division(*message.parts, total)
     return decided(
-        lambda _: division.total(),
-        digits,
-        lambda whole, d: chosen(division.term, whole, _order(division.low, division.high), d),
+        lambda _: ways.total(),
+        Digits(word, 64, more),
+        lambda all_, number: chosen(ways.term, all_, _order(ways.low, ways.high), number),
     )
 
 
 def _order(low: int, high: int) -> Iterator[int]:
     """Places inside the windows in their order, then those beyond, nearest first."""
-    up = max(high + 1, low) if low <= high else high + 1
     down = low - 1 if low <= high else high
-    return chain(range(low, high + 1), (up + d // 2 if d % 2 == 0 else down - d // 2 for d in count()))
-
-
-def _root_total(message: Message) -> arb:
-    whole = arb(0)
-    for value in message.values.tolist():
-        whole = whole + arb(value)
-    for end in (message.below, message.above):
-        whole = whole + arb(end.height) * arb(end.ratio) / (1 - arb(end.ratio))
-    return whole
+    return chain(range(low, high + 1), (high + 1 + d // 2 if d % 2 == 0 else down - d // 2 for d in count()))
 
 
 class Guess(NamedTuple):
@@ -288,38 +279,36 @@ class _Making:
         self.pieces: list[Piece] = []
         self.guesses: list[Guess] = []
         self.known: dict[object, Message] = {}
-        n = law.parents.size
-        self.children: list[list[int]] = [[] for _ in range(n)]
-        for v, parent in enumerate(law.parents.tolist()):
+        self.parents: list[int] = law.forest.parents.tolist()
+        self.exact: list[bool] = law.forest.exact.tolist()
+        self.children: list[list[int]] = [[] for _ in self.parents]
+        for v, parent in enumerate(self.parents):
             if parent >= 0:
                 self.children[parent].append(v)
 
     def trees(self) -> Trees:
+        """Go through the outputs, children first."""
         law = self.law
-        depth = {}
         roots, fixed = [], []
-        order: list[int] = []
-        pending = [v for v in range(law.parents.size) if law.parents[v] < 0]
-        while pending:
-            v = pending.pop()
-            order.append(v)
-            pending.extend(self.children[v])
         at: dict[int, int] = {}
-        for v in reversed(order):
+        for v in chain.from_iterable(some.tolist() for some in reversed(levels(law.forest.parents))):
             kids = [at[c] for c in self.children[v]]
-            if law.exact[v]:
+            if self.exact[v]:
                 if kids:
                     fixed.append(self._joined(v, kids, ANY))
                 at[v] = self._nothing()
                 continue
-            parent = int(law.parents[v])
+            parent = self.parents[v]
             above = float(self.guess.tilt[parent]) if parent >= 0 else 0.0
             own = float(self.guess.tilt[v]) if kids else 0.0
-            weight = Weight(law.weights[v], law.square, above - own, int(law.low[v]), int(law.high[v]))
+            weight = Weight(law.rates[v], law.square, above - own, int(law.low[v]), int(law.high[v]))
             at[v] = self._joined(v, kids, weight) if kids else self._leaf(v, weight)
             if parent < 0:
                 roots.append(at[v])
-        return Trees(self.pieces, roots, fixed, law.parents.size)
+        return Trees(self.pieces, roots, set(fixed), law.forest.n)
+
+    def _worsened(self, message: Message) -> Message:
+        return message if self.law.worsened is None else self.law.worsened(message)
 
     def _add(self, message: Message, output: int, parts: tuple[int, int] | None, guess: Guess) -> int:
         self.pieces.append(Piece(message, output, parts))
@@ -340,14 +329,13 @@ class _Making:
         left, right = 0.0, 0.0
         if not weight.square:
             left, right = (
-                max(side * mean, 0.0)
-                + min(farthest, self.need / max(float(weight.rate) + side * weight.tilt, 1e-300))
+                max(side * mean, 0.0) + min(farthest, self.need / max(float(weight.rate) + side * weight.tilt, 1e-300))
                 for side in (1, -1)
             )
         lo, hi = self._window(Guess(mean, 0.0 if left else variance, left, right))
         key = (weight, lo, hi)
         if key not in self.known:
-            self.known[key] = self.law.roughness(leaf(weight, lo, hi))
+            self.known[key] = self._worsened(leaf(weight, lo, hi))
         return self._add(self.known[key], v, None, Guess(mean, variance, left, right))
 
     def _joined(self, v: int, kids: list[int], weight: Weight) -> int:
@@ -361,14 +349,14 @@ class _Making:
             ranked = sorted(joined + ranked[len(joined) * 2 :], key=lambda i: self.guesses[i].variance)
         i, j = ranked
         both = self.guesses[i].with_(self.guesses[j])
-        if not self.law.exact[v]:
+        if not self.exact[v]:
             both = Guess(float(self.guess.mean[v]), float(self.guess.variance[v]), both.left, both.right)
-        return self._pair(i, j, weight, both, -1 if self.law.exact[v] else v)
+        return self._pair(i, j, weight, both, -1 if self.exact[v] else v)
 
     def _pair(self, i: int, j: int, weight: Weight, guess: Guess, output: int) -> int:
         a, b = self.pieces[i].message, self.pieces[j].message
         window = self._window(guess)
         key = (id(a), id(b), weight, window)
         if key not in self.known:
-            self.known[key] = self.law.roughness(merged(a, b, weight, *window))
+            self.known[key] = self._worsened(merged(a, b, weight, *window))
         return self._add(self.known[key], output, (i, j), guess)
