@@ -1,0 +1,296 @@
+"""Messages from above: positive functions on the whole numbers that are nowhere below what they stand for.
+
+A message holds doubles on a window and a geometric series beyond either end. What it stands for is the weight of an
+output times the sum, over all ways to divide a total, of the products of the two messages below. Inside the window it
+is at most a share `excess` too large, which is proved; beyond it may be too large by any factor. One test of the drawn
+table makes up for all of it (docs/theory/plain-trees.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb
+from scipy.signal import lfilter
+
+from holdfast.arguments import LARGEST
+from holdfast.arrays import Floats
+from holdfast.noise.precision import ball
+
+LN2 = math.log(2)
+#: A bound on the relative error of one double operation, with room; and of sums that only have to be from above.
+UNIT, LIFT = 2.3e-16, 1e-6
+#: Windows end where sums of products are smaller.
+LEAST_SUM = 1e-250
+#: Slopes of ends keep this share of those below, so that series have sums.
+GENTLER = 0.99
+#: Series fall no faster than e^−STEEPEST, and windows end at e^−DEEPEST of the largest value.
+STEEPEST, DEEPEST = 600.0, 400.0
+
+
+class TooNarrow(Exception):
+    """No series is above a message beyond its window; a wider one helps."""
+
+
+class Weight(NamedTuple):
+    """e^{−rate·|t| + tilt·t}, or e^{−rate·t² + tilt·t}, between two bounds."""
+
+    rate: Fraction
+    square: bool
+    tilt: float
+    low: int
+    high: int
+
+    def log(self, t: Floats) -> Floats:
+        """The logarithm at totals within the bounds, up to `error`."""
+        return np.asarray(self.tilt * t - float(self.rate) * (t * t if self.square else abs(t)))
+
+    def error(self, t: Floats) -> Floats:
+        """A bound on the error of `log`."""
+        return np.asarray(4 * UNIT * (1 + abs(self.tilt * t) + float(self.rate) * (t * t if self.square else abs(t))))
+
+    def slope(self, end: int, side: int) -> float:
+        """A slope that the logarithm does not exceed beyond an end, going up (side 1) or down (side −1)."""
+        steep = -float(self.rate) * (2 * abs(end) if self.square else 1.0)
+        return side * self.tilt + (steep if side * end >= 0 else -steep)
+
+    def ball(self, t: int) -> arb:
+        """The exact value at a total, in a ball."""
+        if not self.low <= t <= self.high:
+            return arb(0)
+        return (arb(self.tilt) * t - ball(self.rate) * (t * t if self.square else abs(t))).exp()
+
+
+#: The weight of a total that is not an output's.
+ANY = Weight(Fraction(0), False, 0.0, -LARGEST, LARGEST)
+
+
+class End(NamedTuple):
+    """Beyond an end of the window: height·ratio^d at distance d, and 0 where the support ends."""
+
+    height: float
+    ratio: float
+
+    def rate(self) -> float:
+        """How fast the series falls, ∞ where there is none."""
+        return -math.log(self.ratio) if self.height > 0 and self.ratio > 0 else math.inf
+
+
+HARD = End(0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """Doubles from `lo` on, series beyond both ends; `scale` twos are divided out, and inside 1 − c ≤ excess."""
+
+    lo: int
+    values: Floats
+    below: End
+    above: End
+    excess: float
+    weight: Weight
+    scale: int
+    parts: tuple[Message, Message] | None = None
+    whole: Floats | None = None  # the sums of products that are divided, inside the window
+
+    @property
+    def hi(self) -> int:
+        """The last place of the window."""
+        return self.lo + self.values.size - 1
+
+    def on(self, first: int, last: int) -> Floats:
+        """The message on a range that holds its window."""
+        down = self.below.height * self.below.ratio ** np.arange(self.lo - first, 0, -1.0)
+        up = self.above.height * self.above.ratio ** np.arange(1.0, last - self.hi + 1)
+        return np.concatenate([down, self.values, up])
+
+    def ball(self, t: int) -> arb:
+        """The message itself at any total: its doubles are what it is."""
+        if t < self.lo:
+            return arb(self.below.height) * arb(self.below.ratio) ** (self.lo - t)
+        if t > self.hi:
+            return arb(self.above.height) * arb(self.above.ratio) ** (t - self.hi)
+        return arb(float(self.values[t - self.lo]))
+
+    def share(self, t: int) -> arb:
+        """c(t): what the message stands for, divided by the message."""
+        stands = self.weight.ball(t) * arb(2) ** -self.scale
+        if self.parts is not None and not stands.is_zero():
+            stands = stands * Division(*self.parts, t).total()
+        return stands / self.ball(t)
+
+    @cached_property
+    def _logs(self) -> Floats:
+        return np.log(self.values)
+
+    def sum(self, slope: float) -> float:
+        """The logarithm of a bound on the sum of m(t)·e^{slope·(t − lo)} over all totals."""
+        terms = self._logs + slope * np.arange(self.values.size)
+        top = float(terms.max())
+        total = top + math.log(float(np.exp(terms - top).sum()))
+        for end, at, tilt in ((self.above, self.hi - self.lo, slope), (self.below, 0, -slope)):
+            if end.height > 0:
+                falls = math.log(end.ratio) + tilt
+                if falls >= 0:
+                    return math.inf
+                tail = math.log(end.height) + slope * at + falls - math.log(-math.expm1(falls))
+                total = float(np.logaddexp(total, tail))
+        return total + LIFT
+
+
+#: A total that is always 0: what an exact output is to those above it.
+NOTHING = Message(0, np.ones(1), HARD, HARD, 0.0, ANY, 0)
+
+
+def leaf(weight: Weight, lo: int, hi: int) -> Message:
+    """The message of one leaf: its weight."""
+    lo, hi = max(lo, weight.low), min(hi, weight.high)
+    places = np.arange(lo, hi + 1.0)
+    logs = weight.log(places)
+    kept = np.flatnonzero(logs > logs.max() - DEEPEST)
+    lo, hi = lo + int(kept[0]), lo + int(kept[-1])
+    places, logs = places[kept], logs[kept]
+    error = weight.error(places)
+    scale = math.ceil(float(logs.max()) / LN2)
+    error = error + 4 * UNIT * (1 + abs(scale))
+    values = np.exp(logs - scale * LN2) * (1 + 2 * error)
+    ends = []
+    for end, side, bound in ((lo, -1, weight.low), (hi, 1, weight.high)):
+        ratio = math.exp(min(weight.slope(end, side), 0.0)) * (1 + 1e-12)
+        if end != bound and not ratio < 1:
+            raise TooNarrow
+        ends.append(HARD if end == bound else End(float(values[0] if side < 0 else values[-1]) * (1 + LIFT), ratio))
+    return Message(lo, values, ends[0], ends[1], float((4 * error).max()), weight, scale)
+
+
+def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int) -> Message:
+    """The message of the sum of two totals, times a weight, on a window that ends where its doubles would."""
+    sums, error = _sums(a, b)
+    base = a.lo + b.lo
+    lo, hi = max(lo, weight.low, base), min(hi, weight.high, base + sums.size - 1)
+    if lo > hi:
+        raise TooNarrow
+    places = np.arange(lo, hi + 1.0)
+    inside = sums[lo - base : hi - base + 1]
+    logs = np.log(np.maximum(inside, 1e-300)) + weight.log(places)
+    top = int(np.argmax(logs))
+    poor = np.flatnonzero((inside < LEAST_SUM) | (logs < logs[top] - DEEPEST))
+    i = int(np.searchsorted(poor, top))
+    first, last = (int(poor[i - 1]) + 1 if i else 0), (int(poor[i]) if i < poor.size else inside.size)
+    if first >= last:
+        raise TooNarrow
+    places, inside = places[first:last], inside[first:last]
+    scale = math.ceil(float(logs[top]) / LN2)
+    rounding = weight.error(places) + error + 4 * UNIT * (2 + abs(scale))
+    values = inside * np.exp(weight.log(places) - scale * LN2) * (1 + 2 * rounding)
+    down, up = (_end(a, b, weight, int(places[0 if side < 0 else -1]), sums, scale, side) for side in (-1, 1))
+    return Message(int(places[0]), values, down, up, float((4 * rounding).max()), weight, scale, (a, b), inside)
+
+
+def _sums(a: Message, b: Message) -> tuple[Floats, float]:
+    """(a * b)(t) from a.lo + b.lo to a.hi + b.hi, with all series, and a bound on its relative error."""
+    sums = np.convolve(a.values, b.values)
+    few, many, size = a.values.size, b.values.size, sums.size
+    for flip, end, opposite, own in ((1, a.above, b.below, b.above), (-1, a.below, b.above, b.below)):
+        if end.height > 0:  # a beyond its window, b anywhere
+            met = opposite.height * opposite.ratio ** np.arange(few, 0.0, -1.0)
+            part = _followed(end, np.concatenate([met, b.values[::flip]]))[:size]
+            far = opposite.height * opposite.ratio ** (few + 1.0) / (1 - end.ratio * opposite.ratio)
+            sums += (part + far * end.height * end.ratio ** np.arange(2.0, size + 2))[::flip]
+        if own.height > 0:  # b beyond its window, a inside
+            part = np.concatenate([np.zeros(many), _followed(own, a.values[::flip])[: few - 1]])
+            sums += part[::flip]
+    return sums, UNIT * (2 * min(few, many) + 4 * (few + many) + 32)
+
+
+def _followed(end: End, values: Floats) -> Floats:
+    """u(k) = Σ_{i ≤ k} height·ratio^{k−i+1}·values(i): values met by a series that begins one place behind them."""
+    return np.asarray(lfilter([end.ratio * end.height], [1.0, -end.ratio], values))
+
+
+def _slope(values: Floats) -> float:
+    """How fast the logarithm falls at the last places."""
+    some = np.log(np.maximum(values[-9:], 1e-300))
+    return float(some[0] - some[-1]) / max(some.size - 1, 1)
+
+
+def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: int, side: int) -> End:
+    """A series that is above the message beyond an end of its window.
+
+    As far as the sums are known they are looked at one by one; further out a part is beyond its window, and
+    Σ h·r^{t−y}·m(y) ≤ h·e^{−rate·t}·Σ e^{rate·y}·m(y) for every rate that is gentler than the series'.
+    """
+    parts = [(m, m.above if side > 0 else m.below, m.hi if side > 0 else m.lo) for m in (a, b)]
+    base = a.lo + b.lo
+    rest = np.log(np.maximum(sums[end - base + 1 :] if side > 0 else sums[: end - base][::-1], 1e-300))
+    if end == (weight.high if side > 0 else weight.low) or (not rest.size and not any(e.height for _, e, _ in parts)):
+        return HARD
+    steepest = min([GENTLER * e.rate() for _, e, _ in parts] + [STEEPEST])
+    local = _slope(sums[: end - base + 1] if side > 0 else sums[end - base :][::-1])
+    own = float(weight.log(np.array(float(end)))) - scale * LN2
+    best: tuple[float, End] | None = None
+    for rate in {min(local * share if local > 0 else steepest, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)}:
+        logs = [float((rest + rate * np.arange(1, rest.size + 1)).max())] if rest.size else []
+        for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
+            if tail.height > 0:
+                logs.append(math.log(tail.height) + side * rate * (edge + other.lo - end) + other.sum(side * rate))
+        falls = weight.slope(end, side) - rate
+        if not falls < 0 or not max(logs) < 600:
+            continue
+        height = own + max(logs) + math.log(len(logs)) + LIFT
+        mass = height + falls - math.log(-math.expm1(falls))
+        if height < 600 and (best is None or mass < best[0]):
+            best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
+    if best is None or best[1].ratio >= 1:
+        raise TooNarrow
+    return best[1]
+
+
+class Alone:
+    """All totals of a message, exactly."""
+
+    def __init__(self, message: Message) -> None:
+        self.message, self.low, self.high = message, message.lo, message.hi
+
+    def term(self, total: int) -> arb:
+        """The weight of a total."""
+        return self.message.ball(total)
+
+    def total(self) -> arb:
+        """The sum over all totals."""
+        result = arb(0)
+        for value in self.message.values.tolist():
+            result = result + arb(value)
+        for end in (self.message.below, self.message.above):
+            result = result + arb(end.height) * arb(end.ratio) / (1 - arb(end.ratio))
+        return result
+
+
+class Division:
+    """All ways to divide a total between two messages, exactly."""
+
+    def __init__(self, a: Message, b: Message, total: int) -> None:
+        self.a, self.b, self.at = a, b, total
+        self.low, self.high = max(a.lo, total - b.hi), min(a.hi, total - b.lo)
+        self.first, self.last = min(a.lo, total - b.hi), max(a.hi, total - b.lo)
+
+    def term(self, part: int) -> arb:
+        """The weight of a's part."""
+        return self.a.ball(part) * self.b.ball(self.at - part)
+
+    def total(self) -> arb:
+        """The sum over all parts: one by one as far as a window reaches, and two geometric series beyond."""
+        result = arb(0)
+        for part in range(self.first, self.last + 1):
+            result = result + self.term(part)
+        for beyond, one, other in (
+            (self.last + 1, self.a.above, self.b.below),
+            (self.first - 1, self.a.below, self.b.above),
+        ):
+            result = result + self.term(beyond) / (1 - arb(one.ratio) * arb(other.ratio))
+        return result

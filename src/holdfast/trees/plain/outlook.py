@@ -1,0 +1,129 @@
+"""Where totals will probably lie: a guess of the mean and the spread of every output, and of the pull from above.
+
+Each output's own weight, and each bound, is replaced by the normal density that has the same mean and variance where
+the rest of the tree puts it (expectation propagation); on normal densities a hierarchy is solved by one pass up and one
+down. Only windows and tilts come from here, so the law of a draw does not depend on how good the guess is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.arrays import Bools, Floats, Ints
+
+#: Rounds of the guess, and the share of its new normal density that an output takes in each.
+ROUNDS, STEP = 14, 0.7
+#: A variance that stands for "nothing is known", in units of the largest one; and the least variance.
+FLAT, LEAST = 1e9, 1e-4
+#: Points at which a density is read on either side of its mode, down to e^−DROP of it.
+POINTS, DROP = 48, 25.0
+
+
+class Weights(NamedTuple):
+    """The weight of every output's noise: e^{−rate·|u|}, or e^{−rate·u²} where `square`, between low and high."""
+
+    rate: Floats
+    square: bool
+    low: Ints
+    high: Ints
+
+
+class Outlook(NamedTuple):
+    """The guessed mean and variance of every output, and the slope that its children's total meets from above."""
+
+    mean: Floats
+    variance: Floats
+    tilt: Floats
+
+
+def levels(parents: Ints) -> list[Ints]:
+    """The outputs of a forest by depth, roots first."""
+    depth, above = np.zeros(parents.size, dtype=np.int64), parents
+    while (above >= 0).any():
+        depth += above >= 0
+        above = np.where(above >= 0, parents[above], -1)
+    return [np.flatnonzero(depth == d) for d in range(int(depth.max(initial=-1)) + 1)]
+
+
+def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
+    """Guess where the noise of all outputs lies, given that parents equal the sum of their children."""
+    order = levels(parents)
+    inner = np.zeros(parents.size, dtype=bool)
+    inner[parents[parents >= 0]] = True
+    told = (weights.rate > 0) | (abs(weights.low) < 1 << 61) | (abs(weights.high) < 1 << 61)
+    usual = np.where(weights.rate > 0, weights.rate, np.inf)
+    usual = 1 / (2 * usual) if weights.square else 2 / usual**2
+    flat = FLAT * max(1.0, float(usual.max(initial=1.0)))
+    precision = np.where(usual > 0, 1 / np.maximum(usual, LEAST), 1 / flat)
+    shift = np.zeros(parents.size)
+    for round_ in range(ROUNDS + 1):
+        below, below_variance, above, above_variance = _passes(parents, exact, inner, order, precision, shift, flat)
+        cavity = 1 / (1 / below_variance + 1 / above_variance)
+        centre = cavity * (below / below_variance + above / above_variance)
+        mean, variance = _moments(centre, cavity, weights)
+        mean, variance = np.where(told, mean, centre), np.where(told, variance, cavity)
+        if round_ == ROUNDS:
+            break
+        step = 1.0 if round_ == 0 else STEP
+        fresh = np.maximum(1 / variance - 1 / cavity, 1 / flat)
+        precision = np.where(told, (1 - step) * precision + step * fresh, 1 / flat)
+        shift = np.where(told, (1 - step) * shift + step * (mean / variance - centre / cavity), 0.0)
+    mean, variance = np.where(exact, 0.0, mean), np.where(exact, 0.0, variance)
+    return Outlook(mean, variance, np.where(inner, (mean - below) / below_variance, 0.0))
+
+
+def _passes(
+    parents: Ints, exact: Bools, inner: Bools, order: list[Ints], precision: Floats, shift: Floats, flat: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """For every output the mean and variance that what is below it tells, and what all the rest tells."""
+    below, below_variance = np.zeros(parents.size), np.where(inner, 0.0, flat)
+    sent, sent_variance = np.zeros(parents.size), np.zeros(parents.size)
+    for some in reversed(order):
+        below_variance[some] = np.maximum(below_variance[some], LEAST)
+        sent_variance[some] = np.where(exact[some], 0.0, 1 / (1 / below_variance[some] + precision[some]))
+        sent[some] = sent_variance[some] * (below[some] / below_variance[some] + shift[some])
+        inside = some[parents[some] >= 0]
+        np.add.at(below, parents[inside], sent[inside])
+        np.add.at(below_variance, parents[inside], sent_variance[inside])
+    above, above_variance = np.zeros(parents.size), np.full(parents.size, flat)
+    for some in order[1:]:
+        p = parents[some]
+        known = np.where(exact[p], 0.0, 1 / (1 / above_variance[p] + precision[p]))
+        at = known * (above[p] / above_variance[p] + shift[p])
+        above_variance[some] = np.maximum(known + below_variance[p] - sent_variance[some], LEAST)
+        above[some] = at - (below[p] - sent[some])
+    return below, below_variance, above, above_variance
+
+
+def _moments(centre: Floats, variance: Floats, weights: Weights) -> tuple[Floats, Floats]:
+    """Mean and variance of whole numbers under normal densities times the weights, within the bounds."""
+    rate, low, high = weights.rate, weights.low.astype(float), weights.high.astype(float)
+    if weights.square:
+        mode = centre / (1 + 2 * rate * variance)
+    else:
+        mode = np.sign(centre) * np.maximum(abs(centre) - rate * variance, 0.0)
+    mode = np.clip(np.rint(mode), low, high)[:, None]
+    centre, variance, rate = centre[:, None], variance[:, None], rate[:, None]
+
+    def log(u: Floats) -> Floats:
+        return np.asarray(-((u - centre) ** 2) / (2 * variance) - rate * (u * u if weights.square else abs(u)))
+
+    top = log(mode)
+    mass, first, second = np.ones(mode.shape), np.zeros(mode.shape), np.zeros(mode.shape)
+    for side, bound in ((1.0, high[:, None]), (-1.0, low[:, None])):
+        most = abs(bound - mode)
+        near, far = np.zeros(mode.shape), np.minimum(np.sqrt(2 * DROP * variance) + 1, most)
+        for _ in range(30):  # the log density is concave, so it falls ever faster away from its mode
+            half = (near + far) / 2
+            deep = log(mode + side * half) < top - DROP
+            near, far = np.where(deep, near, half), np.where(deep, half, far)
+        block = np.maximum(np.ceil(far / POINTS), 1.0)  # so many whole numbers are taken together
+        gap = block * np.arange(1, POINTS + 1) - (block - 1) / 2
+        density = np.where(gap <= most, block * np.exp(log(mode + side * gap) - top), 0.0)
+        mass += density.sum(axis=1, keepdims=True)
+        first += side * (density * gap).sum(axis=1, keepdims=True)
+        second += (density * gap * gap).sum(axis=1, keepdims=True)
+    mean = first / mass
+    return (mode + mean)[:, 0], np.maximum(second / mass - mean**2, LEAST)[:, 0]

@@ -1,0 +1,362 @@
+"""Draws of integer noise on a hierarchy given that parents equal the sum of their children: exact, in plain numpy.
+
+Messages go up, totals are divided downwards, and one test accepts the table (THEORY H8, docs/theory/plain-trees.md).
+Nothing is compiled. Every place has a random word of its own, so that a table follows from the key, its row and the
+attempt alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from itertools import chain, count
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb
+
+from holdfast.arrays import Ints
+from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
+from holdfast.noise.draws.decisions import FIRST_BITS, Digits, Open, Restart, chosen, decided
+from holdfast.noise.precision import working_precision
+from holdfast.randomness import Keys, Stream
+from holdfast.trees.plain.message import (
+    ANY,
+    NOTHING,
+    UNIT,
+    Alone,
+    Division,
+    Message,
+    TooNarrow,
+    Weight,
+    leaf,
+    merged,
+)
+from holdfast.trees.plain.outlook import Outlook, Weights, levels, outlook
+from holdfast.trees.shape.forest import Forest
+
+#: Windows hold all but about e^−NEED of what is guessed, and next time so many times more; one noise alone never
+#: reaches further than so many standard deviations.
+NEED, WIDER, FARTHEST = 21.0, 1.5, 18.0
+#: Tables that are rejected one after another before windows are made wider.
+PATIENCE = 40
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A total: of an output, of some siblings (output −1), or nothing (an exact output as its parent sees it)."""
+
+    message: Message
+    output: int
+    parts: tuple[int, int] | None
+
+
+@dataclass(frozen=True, eq=False)
+class PlainSampler:
+    """The conditional law of integer noise on a forest; bounds are on the noise of each output.
+
+    Law: independent integer noise given that parents equal the sum of their children, exact outputs have none, and
+    every bound holds; exactly (docs/theory/plain-trees.md).
+    """
+
+    forest: Forest
+    law: Independent
+    low: Ints
+    high: Ints
+    need: float = NEED
+    worsened: Callable[[Message], Message] | None = None  # for tests: messages that are further above
+
+    def draw(self, size: int, stream: Stream) -> Ints:
+        """Draw the noise of all outputs, (size, n)."""
+        keys = Keys.drawn_from(stream)
+        noise = np.empty((size, self.forest.n), dtype=np.int64)
+        for row in range(size):
+            noise[row] = self._row(keys, row)
+        return noise
+
+    def _row(self, keys: Keys, row: int) -> Ints:
+        attempt = 0
+        while True:
+            try:
+                return self._trees(attempt // PATIENCE).draw(partial(_stream, keys, row, attempt))
+            except Restart:
+                attempt += 1
+
+    @cached_property
+    def _made(self) -> dict[int, Trees]:
+        return {}
+
+    def _trees(self, wider: int) -> Trees:
+        """The messages, with windows that were made wider so many times."""
+        if wider not in self._made:
+            need = self.need * WIDER**wider
+            while True:
+                try:
+                    self._made[wider] = Trees.of(self, need)
+                    break
+                except TooNarrow:
+                    need *= WIDER
+        return self._made[wider]
+
+    @cached_property
+    def rates(self) -> list[Fraction]:
+        """The rate of every output's weight; 0 where it is not measured."""
+        rates = [_rate(law) for law in self.law.laws]
+        which = self.law.which
+        return rates * self.forest.n if which is None else [rates[k] for k in which.tolist()]
+
+    @cached_property
+    def guess(self) -> Outlook:
+        """Where totals will probably lie."""
+        rate = np.array([float(each) for each in self.rates])
+        return outlook(self.forest.parents, self.forest.exact, Weights(rate, self.square, self.low, self.high))
+
+    @property
+    def square(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return any(isinstance(law, IntegerGaussian) for law in self.law.laws)
+
+
+def _stream(keys: Keys, row: int, attempt: int, *path: int | str) -> Stream:
+    return keys.at(*path, row, attempt)
+
+
+def _rate(law: object) -> Fraction:
+    """The rate of a law's weight; 0 where nothing is measured."""
+    if isinstance(law, IntegerLaplace):
+        return 1 / law.scale
+    return 1 / (2 * law.sigma2) if isinstance(law, IntegerGaussian) else Fraction(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """All totals with their messages, each before its parts; roots are drawn or, below an exact output, 0."""
+
+    pieces: list[Piece]
+    roots: list[int]
+    fixed: set[int]
+    n: int
+
+    @classmethod
+    def of(cls, law: PlainSampler, need: float) -> Trees:
+        """Make the messages from the leaves up."""
+        return _Making(law, need).trees()
+
+    @cached_property
+    def slack(self) -> float:
+        """A bound on 1 − ∏c over all totals inside their windows."""
+        return 1.01 * sum(piece.message.excess for i, piece in enumerate(self.pieces) if i not in self.fixed)
+
+    def draw(self, stream: Callable[..., Stream]) -> Ints:
+        """Draw one table, or raise Restart if it was not accepted."""
+        totals = [0] * len(self.pieces)
+        words: list[int] = stream("words").words(len(self.pieces) + len(self.roots) + 1).tolist()
+        for place, i in enumerate(self.roots, len(self.pieces)):
+            totals[i] = _choice(self.pieces[i].message, None, words[place], partial(stream, "digits", place))
+        noise = np.zeros(self.n, dtype=np.int64)
+        for i in range(len(self.pieces) - 1, -1, -1):
+            piece = self.pieces[i]
+            if piece.output >= 0:
+                noise[piece.output] = totals[i]
+            if piece.parts is not None:
+                left, right = piece.parts
+                part = _choice(piece.message, totals[i], words[i], partial(stream, "digits", i))
+                totals[left], totals[right] = part, totals[i] - part
+        self._accept(totals, words[-1], stream)
+        return noise
+
+    def _accept(self, totals: list[int], word: int, stream: Callable[..., Stream]) -> None:
+        """Accept the table with probability ∏ c, or raise Restart."""
+        tested = [(piece.message, totals[i]) for i, piece in enumerate(self.pieces) if i not in self.fixed]
+        beyond = [(message, t) for message, t in tested if not message.lo <= t <= message.hi]
+        if not beyond and word * 2.0**-64 < 1 - self.slack - 1e-15:
+            return
+        digits = Digits(word, 64, lambda: stream("test"))
+
+        def attempt(shares: tuple[arb, arb], number: Digits) -> int:
+            least, most = number.times(arb(1))
+            if shares[0] >= most:
+                return 1
+            if shares[1] <= least:
+                return 0
+            raise Open
+
+        def bounds(_: int) -> tuple[arb, arb]:
+            known = _shares(beyond)
+            return known * (1 - arb(self.slack)), known
+
+        def both(_: int) -> tuple[arb, arb]:
+            known = _shares(tested)
+            return known, known
+
+        try:
+            with working_precision(FIRST_BITS):
+                accepted = attempt(bounds(FIRST_BITS), digits)
+        except Open:
+            accepted = decided(both, digits, attempt)
+        if not accepted:
+            raise Restart
+
+
+def _shares(totals: list[tuple[Message, int]]) -> arb:
+    """∏ c over some totals."""
+    result = arb(1)
+    for message, t in totals:
+        share = message.share(t)
+        if share > 1:
+            raise ArithmeticError("a message is below what it stands for")
+        result = result * share
+    return result
+
+
+def _choice(message: Message, total: int | None, word: int, more: Callable[[], Stream]) -> int:
+    """Divide a total between the parts of its message, or draw it (None), exactly by the doubles that messages are.
+
+    Places inside the windows come first, in their order, then those beyond, nearest first; the first is taken at which
+    the sum of their weights passes the random number's share of the whole.
+    """
+    if total is None:
+        low, terms = message.lo, message.values
+        whole = float(terms.sum()) + sum(e.height * e.ratio / (1 - e.ratio) for e in (message.below, message.above))
+    else:
+        assert message.parts is not None
+        assert message.whole is not None
+        a, b = message.parts
+        if a is NOTHING or b is NOTHING:
+            return 0 if a is NOTHING else total
+        low, high = max(a.lo, total - b.hi), min(a.hi, total - b.lo)
+        terms, whole = a.values[:0], 1.0
+        if low <= high and message.lo <= total <= message.hi:
+            start = total - high - b.lo
+            terms = a.values[low - a.lo : high - a.lo + 1] * b.values[start : start + high - low + 1][::-1]
+            whole = float(message.whole[total - message.lo])
+    sums = terms.cumsum()
+    goal = word * 2.0**-64 * whole
+    k = int(sums.searchsorted(goal, "right"))
+    margin = whole * (UNIT * (2 * terms.size + 16) + message.excess)
+    if k < terms.size and sums[k] - goal > margin and (k == 0 or goal - sums[k - 1] > margin):
+        return low + k
+    ways = Alone(message) if total is None or message.parts is None else Division(*message.parts, total)
+    return decided(
+        lambda _: ways.total(),
+        Digits(word, 64, more),
+        lambda all_, number: chosen(ways.term, all_, _order(ways.low, ways.high), number),
+    )
+
+
+def _order(low: int, high: int) -> Iterator[int]:
+    """Places inside the windows in their order, then those beyond, nearest first."""
+    down = low - 1 if low <= high else high
+    return chain(range(low, high + 1), (high + 1 + d // 2 if d % 2 == 0 else down - d // 2 for d in count()))
+
+
+class Guess(NamedTuple):
+    """Mean and variance of a total, and how far one noise in it may reach alone, down and up."""
+
+    mean: float
+    variance: float
+    left: float
+    right: float
+
+    def with_(self, other: Guess) -> Guess:
+        """The sum of two totals."""
+        return Guess(
+            self.mean + other.mean,
+            self.variance + other.variance,
+            max(self.left, other.left),
+            max(self.right, other.right),
+        )
+
+
+class _Making:
+    """The messages in the making: parts that are alike share theirs."""
+
+    def __init__(self, law: PlainSampler, need: float) -> None:
+        self.law, self.need, self.guess = law, need, law.guess
+        self.pieces: list[Piece] = []
+        self.guesses: list[Guess] = []
+        self.known: dict[object, Message] = {}
+        self.parents: list[int] = law.forest.parents.tolist()
+        self.exact: list[bool] = law.forest.exact.tolist()
+        self.children: list[list[int]] = [[] for _ in self.parents]
+        for v, parent in enumerate(self.parents):
+            if parent >= 0:
+                self.children[parent].append(v)
+
+    def trees(self) -> Trees:
+        """Go through the outputs, children first."""
+        law = self.law
+        roots, fixed = [], []
+        at: dict[int, int] = {}
+        for v in chain.from_iterable(some.tolist() for some in reversed(levels(law.forest.parents))):
+            kids = [at[c] for c in self.children[v]]
+            if self.exact[v]:
+                if kids:
+                    fixed.append(self._joined(v, kids, ANY))
+                at[v] = self._nothing()
+                continue
+            parent = self.parents[v]
+            above = float(self.guess.tilt[parent]) if parent >= 0 else 0.0
+            own = float(self.guess.tilt[v]) if kids else 0.0
+            weight = Weight(law.rates[v], law.square, above - own, int(law.low[v]), int(law.high[v]))
+            at[v] = self._joined(v, kids, weight) if kids else self._leaf(v, weight)
+            if parent < 0:
+                roots.append(at[v])
+        return Trees(self.pieces, roots, set(fixed), law.forest.n)
+
+    def _worsened(self, message: Message) -> Message:
+        return message if self.law.worsened is None else self.law.worsened(message)
+
+    def _add(self, message: Message, output: int, parts: tuple[int, int] | None, guess: Guess) -> int:
+        self.pieces.append(Piece(message, output, parts))
+        self.guesses.append(guess)
+        return len(self.pieces) - 1
+
+    def _nothing(self) -> int:
+        return self._add(NOTHING, -1, None, Guess(0.0, 0.0, 0.0, 0.0))
+
+    def _window(self, i: Guess) -> tuple[int, int]:
+        """Where a sum lies: as a normal one would, and one of its parts may be far off alone."""
+        wide = (2 * self.need * i.variance) ** 0.5 + 2
+        return math.floor(i.mean - wide - i.left), math.ceil(i.mean + wide + i.right)
+
+    def _leaf(self, v: int, weight: Weight) -> int:
+        mean, variance = float(self.guess.mean[v]), float(self.guess.variance[v])
+        farthest = FARTHEST * self.need / NEED * variance**0.5
+        left, right = 0.0, 0.0
+        if not weight.square:
+            left, right = (
+                max(side * mean, 0.0) + min(farthest, self.need / max(float(weight.rate) + side * weight.tilt, 1e-300))
+                for side in (1, -1)
+            )
+        lo, hi = self._window(Guess(mean, 0.0 if left else variance, left, right))
+        key = (weight, lo, hi)
+        if key not in self.known:
+            self.known[key] = self._worsened(leaf(weight, lo, hi))
+        return self._add(self.known[key], v, None, Guess(mean, variance, left, right))
+
+    def _joined(self, v: int, kids: list[int], weight: Weight) -> int:
+        """Join totals two by two, narrow ones first, and give the last one the weight of the output."""
+        if len(kids) == 1:
+            kids = [*kids, self._nothing()]
+        ranked = sorted(kids, key=lambda i: (self.guesses[i].variance, id(self.pieces[i].message)))
+        while len(ranked) > 2:
+            pairs = zip(ranked[::2], ranked[1::2], strict=False)
+            joined = [self._pair(i, j, ANY, self.guesses[i].with_(self.guesses[j]), -1) for i, j in pairs]
+            ranked = sorted(joined + ranked[len(joined) * 2 :], key=lambda i: self.guesses[i].variance)
+        i, j = ranked
+        both = self.guesses[i].with_(self.guesses[j])
+        if not self.exact[v]:
+            both = Guess(float(self.guess.mean[v]), float(self.guess.variance[v]), both.left, both.right)
+        return self._pair(i, j, weight, both, -1 if self.exact[v] else v)
+
+    def _pair(self, i: int, j: int, weight: Weight, guess: Guess, output: int) -> int:
+        a, b = self.pieces[i].message, self.pieces[j].message
+        window = self._window(guess)
+        key = (id(a), id(b), weight, window)
+        if key not in self.known:
+            self.known[key] = self._worsened(merged(a, b, weight, *window))
+        return self._add(self.known[key], output, (i, j), guess)

@@ -1,0 +1,158 @@
+"""The exact draw in plain numpy against every table of small hierarchies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb
+from scipy import stats
+
+import holdfast as hf
+from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
+from holdfast.noise.precision import working_precision
+from holdfast.trees import Forest
+from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message
+from holdfast.trees.plain.sampler import PlainSampler
+
+F = Fraction
+FAR = 1 << 62
+LAPLACE = (IntegerLaplace(F(1)), IntegerLaplace(F(3, 2)), None)
+GAUSSIAN = (IntegerGaussian(F(2)), IntegerGaussian(F(1)), None)
+
+#: parents, laws of the outputs, lower and upper bounds on their noise, exact outputs.
+CASES = {
+    "free": ([-1, 0, 0], [0, 1, 1], [-FAR] * 3, [FAR] * 3, []),
+    "not negative": ([-1, 0, 0], [0, 1, 1], [-5, -2, -3], [FAR] * 3, []),
+    "unmeasured root, bounds on all": ([-1, 0, 0, 0], [2, 1, 1, 0], [-FAR, 0, -3, -1], [3, FAR, FAR, 2], []),
+    "three levels": ([-1, 0, 0, 1, 1], [0, 1, 1, 0, 1], [-FAR, -1, -2, 0, -1], [FAR] * 5, []),
+    "exact root": ([-1, 0, 0, 0], [2, 1, 1, 0], [-FAR, 0, -3, -1], [FAR, FAR, FAR, 2], [0]),
+    "an exact inner output, an only child": ([-1, 0, 0, 1, 1, 2], [0, 2, 1, 0, 1, 1], [-4] * 6, [FAR] * 6, [1]),
+}  # fmt: skip
+
+
+def sampler(name: str, words: dict[str, Any] | None = None, laws: tuple[Any, ...] = LAPLACE) -> PlainSampler:
+    """The law of a case."""
+    parents, which, low, high, exact = CASES[name]
+    n = len(parents)
+    forest = Forest(np.array(parents), np.isin(np.arange(n), exact))
+    return PlainSampler(forest, Independent(laws, np.array(which), n), np.array(low), np.array(high), **(words or {}))
+
+
+def tables(law: PlainSampler, span: int) -> dict[tuple[int, ...], float]:
+    """The probability of every table whose leaves lie within a span."""
+    parents = law.forest.parents.tolist()
+    leaves = [v for v in range(len(parents)) if v not in parents]
+    found = {}
+    for chosen in itertools.product(range(-span, span + 1), repeat=len(leaves)):
+        u = [0] * len(parents)
+        for v, value in zip(leaves, chosen, strict=True):
+            u[v] = value
+        for v in reversed(range(1, len(parents))):
+            u[parents[v]] += u[v]
+        if all(law.low[v] <= u[v] <= law.high[v] and not (law.forest.exact[v] and u[v]) for v in range(len(parents))):
+            logs = [float(rate) * (x * x if law.square else abs(x)) for rate, x in zip(law.rates, u, strict=True)]
+            found[tuple(u)] = math.exp(-sum(logs))
+    whole = sum(found.values())
+    return {u: weight / whole for u, weight in found.items()}
+
+
+def rough(message: Message) -> Message:
+    """A message that is up to a tenth above itself, differently at every place, with ends three times as high."""
+    if message is NOTHING:
+        return message
+    lifts = 1 + 0.1 * np.random.default_rng(message.values.size + abs(message.lo)).random(message.values.size)
+    ends = [End(3 * end.height, end.ratio) for end in (message.below, message.above)]
+    return replace(message, values=message.values * lifts, below=ends[0], above=ends[1], excess=message.excess + 0.1)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {"as it is": {}, "rough": {"worsened": rough}, "narrow": {"need": 0.4}}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("laws", [LAPLACE, GAUSSIAN], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("name", CASES)
+def test_draws_have_the_law(name: str, laws: tuple[Any, ...], variant: str) -> None:
+    law = sampler(name, VARIANTS[variant], laws)
+    size = 300
+    drawn = Counter(map(tuple, law.draw(size, hf.seeded(11)).tolist()))
+    expected = tables(law, 7 if len(CASES[name][0]) > 3 else 14)
+    assert all(u in expected or max(map(abs, u)) > 7 for u in drawn)
+    cells = [(drawn[u], size * p) for u, p in expected.items() if size * p >= 4]
+    cells.append((size - sum(count for count, _ in cells), size - sum(mean for _, mean in cells)))
+    chi = sum((count - mean) ** 2 / max(mean, 1.0) for count, mean in cells)
+    assert stats.chi2.sf(chi, len(cells) - 1) > 1e-5
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", CASES)
+def test_messages_are_nowhere_below_what_they_stand_for(name: str, variant: str) -> None:
+    trees = sampler(name, VARIANTS[variant])._trees(0)
+    with working_precision(192):
+        for piece in trees.pieces:
+            message = piece.message
+            for t in range(message.lo - 12, message.hi + 13, 1 if message.values.size < 40 else 7):
+                if message.ball(t) > 0:
+                    share = message.share(t)
+                    assert share <= 1
+                    if message.lo <= t <= message.hi:
+                        assert 1 - share <= message.excess
+
+
+def ratios(law: PlainSampler, tested: Callable[[Message, int], bool]) -> list[float]:
+    """The probability that a table is proposed and accepted over its weight, for some tables."""
+    trees, found = law._trees(0), []
+    with working_precision(192):
+        for u, weight in list(tables(law, 6).items())[::97]:
+            totals: dict[int, int] = {}
+            for i, piece in enumerate(trees.pieces):  # parts stand before what they are parts of
+                totals[i] = u[piece.output] if piece.output >= 0 else sum(totals[part] for part in piece.parts or ())
+            made = arb(1)
+            for i in trees.roots:
+                root = Alone(trees.pieces[i].message)
+                made = made * root.term(totals[i]) / root.total()
+            for i, piece in enumerate(trees.pieces):
+                if tested(piece.message, totals[i]):
+                    made = made * piece.message.share(totals[i])
+                if piece.parts is not None and piece.message.parts is not None:
+                    ways = Division(*piece.message.parts, totals[i])
+                    made = made * ways.term(totals[piece.parts[0]]) / ways.total()
+            found.append(float(made) / weight)
+    return found
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_proposals_times_the_test_are_the_law(variant: str) -> None:
+    """Whatever the messages are."""
+    found = ratios(sampler("three levels", VARIANTS[variant]), lambda message, t: True)
+    assert np.ptp(found) < 1e-12 * max(found)
+
+
+def test_the_test_needs_leaves_and_totals_beyond_their_windows() -> None:
+    law = sampler("three levels", VARIANTS["narrow"] | VARIANTS["rough"])
+    leaves = ratios(law, lambda message, t: message.parts is not None)
+    inside = ratios(law, lambda message, t: message.lo <= t <= message.hi)
+    assert np.ptp(leaves) > 0.1 * max(leaves)
+    assert np.ptp(inside) > 0.1 * max(inside)
+
+
+def test_a_message_that_is_too_low_is_caught() -> None:
+    def lowered(message: Message) -> Message:
+        return replace(message, values=message.values * 0.9, excess=0.5)
+
+    law = sampler("not negative", {"worsened": lowered})
+    with pytest.raises(ArithmeticError, match="below what it stands for"):
+        law.draw(200, hf.seeded(1))
+
+
+def test_rows_follow_from_the_key_alone() -> None:
+    law = sampler("three levels")
+    three, five = law.draw(3, hf.seeded(5)), sampler("three levels").draw(5, hf.seeded(5))
+    assert np.array_equal(three, five[:3])
