@@ -9,6 +9,7 @@ from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Sampler
+from holdfast.trees.plain.sampler import PlainSampler, serves
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
 
@@ -65,21 +66,34 @@ def _made(problem: Problem, truth: Truth, leaves: FreeLeaves, outputs: Ints) -> 
     return Sampler(leaves.of_some(outputs), problem.law.at(outputs), low[outputs], high[outputs])
 
 
+@kept
+def _plain(sampler: Sampler) -> PlainSampler:
+    """The same law, drawn in plain numpy."""
+    return PlainSampler(sampler.forest, sampler.law, sampler.low, sampler.high)
+
+
+def _drawn(sampler: Sampler, size: int, stream: Stream) -> Ints:
+    """Few tables of a small hierarchy are drawn in plain numpy, without waiting for a compiler; others compiled."""
+    if serves(sampler.law, size):
+        return _plain(sampler).draw(size, stream)
+    return sampler.draw(size, stream)
+
+
 def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     """Draw noise for the whole hierarchy at once, (size, n).
 
     Law: independent integer noise given that parents equal the sum of their children, exact and fixed outputs have no
-    noise, and every bound holds; exact (docs/theory/exact-trees.md).
+    noise, and every bound holds; exact (docs/theory/plain-trees.md, docs/theory/exact-trees.md).
     """
     leaves = _free_leaves(problem)
     assert leaves is not None
     if not leaves.free.size:
-        return _sampler(problem, truth, leaves, leaves.kept).draw(size, stream)
+        return _drawn(_sampler(problem, truth, leaves, leaves.kept), size, stream)
     alone = leaves.alone(_bounded(problem))
     noise = np.empty((size, alone.size), dtype=np.int64)
     noise[:, alone] = problem.law.at(leaves.kept[alone]).draw(size, stream)
     if not alone.all():
-        noise[:, ~alone] = _sampler(problem, truth, leaves, leaves.kept[~alone]).draw(size, stream)
+        noise[:, ~alone] = _drawn(_sampler(problem, truth, leaves, leaves.kept[~alone]), size, stream)
     return leaves.filled(noise)
 
 

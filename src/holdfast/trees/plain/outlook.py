@@ -17,6 +17,8 @@ from holdfast.arrays import Bools, Floats, Ints
 ROUNDS, STEP = 14, 0.7
 #: A variance that stands for "nothing is known", in units of the largest one; and the least variance.
 FLAT, LEAST = 1e9, 1e-4
+#: A tilt takes at most this share of what noise resists; bounds that are nearer, in scales, are reached by windows.
+GENTLER, NEAR = 0.97, 30.0
 #: Points at which a density is read on either side of its mode, down to e^−DROP of it.
 POINTS, DROP = 48, 25.0
 
@@ -71,7 +73,21 @@ def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
         precision = np.where(told, (1 - step) * precision + step * fresh, 1 / flat)
         shift = np.where(told, (1 - step) * shift + step * (mean / variance - centre / cavity), 0.0)
     mean, variance = np.where(exact, 0.0, mean), np.where(exact, 0.0, variance)
-    return Outlook(mean, variance, np.where(inner, (mean - below) / below_variance, 0.0))
+    down, up = (_steepest(parents, inner, order, weights, bound) for bound in (weights.low, weights.high))
+    return Outlook(mean, variance, np.where(inner, np.clip((mean - below) / below_variance, -down, up), 0.0))
+
+
+def _steepest(parents: Ints, inner: Bools, order: list[Ints], weights: Weights, bound: Ints) -> Floats:
+    """The steepest tilt under which what is below an output still falls off towards a bound that is far away."""
+    rate, below = weights.rate, np.full(parents.size, np.inf)
+    if weights.square:
+        return below
+    for some in reversed(order):
+        own = np.where(inner[some], below[some], 0.0) + rate[some]
+        own = np.where(abs(bound[some]) * rate[some] < NEAR, np.inf, own)
+        inside = parents[some] >= 0
+        np.minimum.at(below, parents[some][inside], own[inside])
+    return GENTLER * below
 
 
 def _passes(

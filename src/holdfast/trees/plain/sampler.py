@@ -43,6 +43,17 @@ from holdfast.trees.shape.forest import Forest
 NEED, WIDER, FARTHEST = 21.0, 1.5, 18.0
 #: Tables that are rejected one after another before windows are made wider.
 PATIENCE = 40
+#: Outputs of a hierarchy that is drawn here; draws of outputs, a table counting as some more; and products of the
+#: values of messages, whose windows are about so many standard deviations wide.
+MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 30_000, 10
+MOST_PRODUCTS, WIDTH = 4e9, 40.0
+
+
+def serves(law: Independent, rows: int) -> bool:
+    """Whether so many tables are drawn here; it depends on sizes alone, never on data or on what is compiled."""
+    variances = law.variances[np.isfinite(law.variances)]
+    wide = WIDTH**2 * float(variances.max(initial=0.0))
+    return law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and law.n * wide <= MOST_PRODUCTS
 
 
 @dataclass(frozen=True)
