@@ -106,8 +106,7 @@ def test_projections_weigh_all_outputs_alike(tmp_path):
     found = job(tmp_path, text).tables[0]
     assert "project" in [each.method for each in found.comparison]
     named = job(tmp_path, text + "method: project\n").tables[0]
-    assert named.method == "project"
-    assert named.onto
+    assert named.chosen.method == "project"
     move = named.mechanism.moves[0]
     assert (np.asarray(move.problem.spreads) == 1).all()
     assert not move.problem.integer

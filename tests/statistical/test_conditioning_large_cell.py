@@ -65,7 +65,7 @@ def test_drawing_again_takes_the_first_noise_within_bounds(monkeypatch):
     inside = (table + noise >= 0).all(axis=1)
     assert 0 < inside.sum() < 256
     handed = iter(np.array_split(noise, 8))
-    monkeypatch.setattr(in_turn, "_refuse_without_room", lambda *_: None)
+    monkeypatch.setattr(in_turn, "_has_room", lambda *_: True)
     monkeypatch.setattr(in_turn, "_drawn", lambda *_: next(handed))
     found = in_turn.draw(asked, table, 1, hf.seeded(8))
     assert (found[0] == noise[inside][0]).all()

@@ -5,6 +5,7 @@ No message here repeats what the engine says about a source: it may quote record
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,9 @@ def _written(engine: duckdb.DuckDBPyConnection, frame: nw.LazyFrame[Any]) -> str
     if not (frame.implementation.is_polars() or frame.implementation.is_duckdb()):
         engine.register("records", frame.collect().to_arrow())
         return "records"
-    path = _file_of(engine)
+    folder = _folder_of(engine)
+    folder.mkdir()
+    path = folder / "records.parquet"
     frame.sink_parquet(str(path))
     return rows_of(path)
 
@@ -121,13 +124,13 @@ def _alias(engine: duckdb.DuckDBPyConnection) -> str:
     return f"holdfast_source_{id(engine)}"
 
 
-def _file_of(engine: duckdb.DuckDBPyConnection) -> Path:
-    """The private file of a session."""
-    return scratch() / f"records-{id(engine)}.parquet"
+def _folder_of(engine: duckdb.DuckDBPyConnection) -> Path:
+    """The private folder of a session: a writer that is late, after an error, does not find it any more."""
+    return scratch() / f"records-{id(engine)}"
 
 
 def closed(engine: duckdb.DuckDBPyConnection, spec: Spec) -> None:
-    """Let go of the database file and of the private file of a session, if there are any."""
-    _file_of(engine).unlink(missing_ok=True)
+    """Let go of the database file and of the private folder of a session, if there are any."""
+    shutil.rmtree(_folder_of(engine), ignore_errors=True)
     if (spec.data.source or "").endswith(DATABASES):
         engine.execute(f"DETACH DATABASE IF EXISTS {_alias(engine)}")
