@@ -17,15 +17,27 @@ APART = ("given", "hierarchy")
 
 
 def draw(*, apart: bool) -> None:
-    """Draw the examples of the way that is compiled apart, or of all others."""
+    """Draw the examples of the way that is compiled apart, with its errors, or of all others."""
     sys.path[:0] = [str(ROOT / "tests" / "contracts"), str(ROOT / "tests" / "support")]
     from test_ways import EXAMPLES, applied
 
     import holdfast as hf
+    from holdfast.given.exact import hierarchy
 
+    hierarchy.serves = lambda law, rows: False  # what is drawn in plain numpy is not compiled
     for verb, way, example in (parameters.values for parameters in EXAMPLES):
         if ((verb, way) == APART) == apart:
             applied(verb, way, example).simulate(example.truth, 2, rng=hf.seeded(1))
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
+    query = hf.counts(tree)
+    noisy = query.answer([5, 0, 7])
+    if apart:
+        hf.laplace(query, epsilon=1).given(hf.consistent(tree)).release(noisy, rng=hf.seeded(1)).interval(0.9)
+        return
+    must = hf.consistent(tree) & hf.nonnegative() & hf.between(0, 4, at=[3])
+    for norm in ("l2", "l1"):
+        for integer in (True, False):
+            hf.gaussian(query, scale=[1, 2, 1, 1, 2, 1]).onto(must, norm=norm, integer=integer).image(noisy)
 
 
 def main() -> int:
