@@ -24,7 +24,7 @@ def draw(*, apart: bool) -> None:
     import holdfast as hf
     from holdfast.given.exact import hierarchy
 
-    hierarchy.serves = lambda law, rows: False  # what is drawn in plain numpy is not compiled
+    hierarchy.serves = lambda *_: False  # what is drawn in plain numpy is not compiled
     for verb, way, example in (parameters.values for parameters in EXAMPLES):
         if ((verb, way) == APART) == apart:
             applied(verb, way, example).simulate(example.truth, 2, rng=hf.seeded(1))
