@@ -19,6 +19,7 @@ import holdfast as hf
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import working_precision
 from holdfast.trees import Forest
+from holdfast.trees.plain.marginals import PlainMarginals
 from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message
 from holdfast.trees.plain.sampler import PlainSampler
 
@@ -150,6 +151,24 @@ def test_a_message_that_is_too_low_is_caught() -> None:
     law = sampler("not negative", {"worsened": lowered})
     with pytest.raises(ArithmeticError, match="below what it stands for"):
         law.draw(200, hf.seeded(1))
+
+
+@pytest.mark.parametrize("laws", [LAPLACE, GAUSSIAN], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("name", CASES)
+def test_errors_are_those_of_enumeration(name: str, laws: tuple[Any, ...]) -> None:
+    law = sampler(name, None, laws)
+    found, expected = PlainMarginals(law), tables(law, 60 if len(CASES[name][0]) == 3 else 16)
+    values, weights = np.array(list(expected)), np.array(list(expected.values()))
+    means = weights @ values
+    assert found.variances == pytest.approx(weights @ (values - means) ** 2, rel=1e-5, abs=1e-12)
+    for v, (lo, own) in enumerate(found.laws):
+        for place in range(-3, 4):
+            mine = own[place - lo] if 0 <= place - lo < own.size else 0.0
+            assert mine == pytest.approx(weights[values[:, v] == place].sum(), rel=1e-5, abs=1e-9)
+        cumulative = own.cumsum()
+        at = int(found.quantiles(0.3)[v]) - lo
+        assert cumulative[at] >= 0.3 - 1e-12
+        assert at == 0 or cumulative[at - 1] < 0.3
 
 
 def test_rows_follow_from_the_key_alone() -> None:

@@ -9,6 +9,7 @@ from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Sampler
+from holdfast.trees.plain.marginals import PlainMarginals
 from holdfast.trees.plain.sampler import PlainSampler, serves
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
@@ -103,5 +104,9 @@ def spread(problem: Problem) -> Spread | None:
         return None
     leaves = _free_leaves(problem)
     assert leaves is not None
-    found = FilledMarginals(leaves, Marginals(_sampler(problem, None, leaves, leaves.kept)))
-    return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)
+    sampler = _sampler(problem, None, leaves, leaves.kept)
+    found = FilledMarginals(leaves, Marginals(sampler))
+    if leaves.free.size or not serves(problem.law, 1):
+        return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)
+    plain = PlainMarginals(_plain(sampler))
+    return Spread(np.sqrt(plain.variances), found.variance_of_sum, plain.quantiles)

@@ -39,8 +39,8 @@ from holdfast.trees.plain.outlook import Outlook, Weights, levels, outlook
 from holdfast.trees.shape.forest import Forest
 
 #: Windows hold all but about e^−NEED of what is guessed, and next time so many times more; one noise alone never
-#: reaches further than so many standard deviations.
-NEED, WIDER, FARTHEST = 21.0, 1.5, 18.0
+#: reaches further than so many standard deviations, unless that is short.
+NEED, WIDER, FARTHEST, SHORT = 21.0, 1.5, 18.0, 30.0
 #: Tables that are rejected one after another before windows are made wider.
 PATIENCE = 40
 #: Outputs of a hierarchy that is drawn here; draws of outputs, a table counting as some more; and products of the
@@ -336,7 +336,7 @@ class _Making:
 
     def _leaf(self, v: int, weight: Weight) -> int:
         mean, variance = float(self.guess.mean[v]), float(self.guess.variance[v])
-        farthest = FARTHEST * self.need / NEED * variance**0.5
+        farthest = max(FARTHEST * self.need / NEED * variance**0.5, SHORT)
         left, right = 0.0, 0.0
         if not weight.square:
             left, right = (

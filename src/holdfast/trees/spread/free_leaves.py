@@ -17,9 +17,9 @@ import numpy.typing as npt
 from scipy import fft
 
 from holdfast.arrays import Bools, Floats, Ints, compiled
+from holdfast.trees.plain.marginals import TIE
 from holdfast.trees.shape.forest import Forest
 from holdfast.trees.spread.marginals import Marginals
-from holdfast.trees.spread.outside import TIE
 from holdfast.trees.spread.weighted_sums import variance_of_sum
 
 #: How many standard errors of a sum its law reaches on either side: log-concave, it has at most e^(1−40) beyond them.

@@ -15,14 +15,13 @@ import numpy as np
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.trees.messages.parcels import prefixes
 from holdfast.trees.messages.steps import HIGH, LOW, four_dots, last_of, one_more, put_four, retilted, weigh
+from holdfast.trees.plain.marginals import TIE
 
 #: Terms of a sum, and ends of a law, are left out below these shares of the sum and of the largest probability.
 NEGLIGIBLE = 1e-16
 FAINT = 1e-18
 #: Leaves are first looked for where their own weight is above e^−44.
 REACH = 44.0
-#: A level is reached by a sum of probabilities that is this near to it.
-TIE = 1e-12
 
 
 class Ways(NamedTuple):
