@@ -1,0 +1,54 @@
+"""A statement as odds: how often a reader guesses right which of two neighbouring datasets is the true one.
+
+Before the release both are equally likely for the reader, who knows everything else. The best guess from the output is
+right with probability (1 + TV)/2, TV being the total variation between the two laws of the output, and a statement
+bounds it (docs/theory/calibration.md, "Odds in words"):
+
+- (ε, δ): TV ≤ (e^ε − 1 + 2δ)/(e^ε + 1); for δ = 0 the guess is right with probability e^ε/(1 + e^ε) at most;
+- μ: TV ≤ 2Φ(μ/2) − 1;
+- ρ: with the Kullback–Leibler divergence D ≤ ρ (D ≤ D₂ ≤ 2ρ where only whole orders are proved),
+  TV ≤ √(D/2) (Pinsker) and TV ≤ √(1 − e^(−D)) (Bretagnolle–Huber).
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import expit, ndtr, ndtri
+
+from holdfast.privacy.guarantee import Guarantee
+
+#: Far more than the error of the functions above in doubles; results are rounded up by it.
+MARGIN = 1e-12
+
+
+def guessed_right(statement: Guarantee) -> float:
+    """Return a bound on the probability of a right guess, between 1/2 and 1, rounded up."""
+    bounds = [1.0]
+    if statement.epsilon is not None and not statement.void:
+        bounds.append(float(expit(statement.epsilon)) + statement.delta * float(expit(-statement.epsilon)))
+    if statement.mu is not None:
+        bounds.append(float(ndtr(statement.mu / 2)))
+    if statement.rho is not None:
+        divergence = statement.rho * (2 if statement.orders == "integer" else 1)
+        distance = min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
+        bounds.append((1 + distance) / 2)
+    return min(1.0, min(bounds) + MARGIN)
+
+
+def in_hundred(statement: Guarantee) -> int:
+    """Return of how many guesses in a hundred at most so many are right, rounded up to a whole number."""
+    return math.ceil(100 * guessed_right(statement))
+
+
+def shift(statement: Guarantee) -> float | None:
+    """Return μ: that of the statement, or the one that follows from ε where δ is 0, rounded up; None where none does.
+
+    The trade-off curve of ε lies above that of μ = 2Φ⁻¹(e^ε/(1 + e^ε)): both are convex, begin and end together, and
+    meet at the corner of the first (docs/theory/calibration.md, "Odds in words").
+    """
+    if statement.mu is not None:
+        return statement.mu
+    if not statement.pure or statement.epsilon is None:
+        return None
+    return -2 * float(ndtri(expit(-statement.epsilon))) * (1 + MARGIN) + MARGIN

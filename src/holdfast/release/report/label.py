@@ -1,0 +1,166 @@
+"""The label of a release: what it is, who is protected, how strongly, what is not, and how wrong figures are, in words.
+
+Every number stands in the certificate or follows from one there, rounded to the side that promises less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+
+from holdfast.pictures import Picture, bands, bars, curves, hundred, number, parts
+from holdfast.privacy import Guarantee
+from holdfast.privacy.odds import in_hundred, shift
+from holdfast.privacy.words import CHANGES, figure
+from holdfast.release.certificate.certificate import Certificate, LevelCertificate, TableCertificate
+from holdfast.release.job.sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Strength:
+    """How strongly changes are hidden: the amounts as signs with their figures, and the odds in words and as a picture."""
+
+    amounts: tuple[tuple[str, str], ...]
+    right: int
+    words: str
+    picture: Picture
+
+
+def strength(statement: Guarantee) -> Strength:
+    """Return the amounts and odds of a statement."""
+    amounts = []
+    if statement.epsilon is not None:
+        amounts.append(("ε", figure(statement.epsilon)))
+        if statement.delta:
+            amounts.append(("δ", figure(statement.delta)))
+    if statement.rho is not None:
+        amounts.append(("ρ", figure(statement.rho)))
+    mu = shift(statement)
+    if mu is not None:
+        amounts.append(("μ", f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(mu)).normalize():f}"))
+    right = in_hundred(statement)
+    return Strength(tuple(amounts), right, _odds(statement, right), hundred(right))
+
+
+def _odds(statement: Guarantee, right: int) -> str:
+    one, many = CHANGES[statement.neighbours.kind]
+    change = one if statement.records == 1 else many.format(k=statement.records)
+    shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
+    seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
+    return (
+        f"Take any two datasets that differ in that {change}{shared}. Somebody who knows both, {seen} and guesses which "
+        f"of them is the true one is right in at most {right} of 100 cases; with a coin it would be 50 in 100."
+    )
+
+
+def contents(certificate: Certificate) -> list[str]:
+    """Say what each table is."""
+    several = len(certificate.tables) > 1
+    return [
+        f"{f'{table.name}: ' if several else ''}{table.rows:,} figures, "
+        f"{_listed(f'{level.figures:,} of {level.level}' for level in table.noise_by_level)}."
+        for table in certificate.tables
+    ]
+
+
+def exact_figures(certificate: Certificate) -> list[str]:
+    """Name the figures that are published exactly, which the statement takes as given."""
+    several = len(certificate.tables) > 1
+    return [
+        f"{f'{table.name}: ' if several else ''}{each.figure} ({len(each.rows):,} {'figures' if len(each.rows) > 1 else 'figure'})"
+        for table in certificate.tables
+        for each in table.holds.exact
+    ]
+
+
+def how_wrong(table: TableCertificate) -> list[str]:
+    """Say for every level how far its figures are from the truth."""
+    return [f"{level.level}: {_wrong(level)}." for level in table.noise_by_level]
+
+
+def _wrong(level: LevelCertificate) -> str:
+    if level.exact:
+        return "exact, as in the data"
+    if level.expected_absolute_error is None or level.interval_width is None:
+        return "nobody can tell before the data are known"
+    mean, width = number(level.expected_absolute_error), number(level.interval_width)
+    return f"off by {mean} on average; 95 in 100 errors lie within a range {width} wide"
+
+
+def error_bands(table: TableCertificate) -> Picture:
+    """Draw how far figures of every level fall from the truth."""
+    return bands([(name, mean, width / 2) for name, mean, width in _errors(table)], "dark: mean error; light: 95 in 100")
+
+
+def error_bars(table: TableCertificate) -> Picture:
+    """Draw the expected errors of every level, with half the width of the range of most errors."""
+    rows = [(name, mean, width / 2) for name, mean, width in _errors(table)]
+    return bars(rows, "expected absolute error; line to half the 95 % range")
+
+
+def _errors(table: TableCertificate) -> list[tuple[str, float, float]]:
+    endless = float("inf")
+    return [
+        (level.level, 0.0, 0.0)
+        if level.exact
+        else (
+            level.level,
+            endless if level.expected_absolute_error is None else level.expected_absolute_error,
+            endless if level.interval_width is None else level.interval_width,
+        )
+        for level in table.noise_by_level
+    ]
+
+
+def methods(table: TableCertificate) -> Picture | None:
+    """Draw the errors of the methods that were compared; None where there was nothing to compare."""
+    known = [each for each in table.compared if each.expected_absolute_error is not None]
+    if len(known) < 2:
+        return None
+    several = len({each.noise for each in known}) > 1
+    rows = [
+        (f"{each.method} ({each.noise})" if several else each.method, each.expected_absolute_error or 0.0, 0.0)
+        for each in known
+    ]
+    chosen = next((i for i, each in enumerate(known) if each.chosen), None)
+    return bars(rows, "mean over levels of the expected absolute error", chosen)
+
+
+def sizes_picture(found: Sizes) -> Picture:
+    """Draw error and bias against size."""
+    series = [("mean absolute error", found.absolute), ("bias (mean error)", found.bias)]
+    return curves(found.size, series, f"true size of a figure of {found.level}", "Error")
+
+
+def budget(certificate: Certificate) -> list[tuple[str, Picture]]:
+    """Draw who got which share: tables of the whole, and levels of each table whose shares the spec sets."""
+    found = []
+    between = _between_tables(certificate.tables)
+    if between is not None:
+        found.append(("Between the tables", parts(between)))
+    for table in certificate.tables:
+        shares = [(level.level, _share(level.share)) for level in table.noise_by_level if level.share is not None]
+        if shares:
+            found.append((f"Between the levels of {table.name}", parts(shares)))
+    return found
+
+
+def _between_tables(tables: Sequence[TableCertificate]) -> list[tuple[str, float]] | None:
+    """What each table takes of the whole, where all state the same kind of amount; None for one table."""
+    statements = [table.statements[0] for table in tables]
+    for kind in ("rho", "epsilon"):
+        amounts = [getattr(statement, kind) for statement in statements]
+        if len(tables) > 1 and all(amounts):
+            return [(table.name, float(amount)) for table, amount in zip(tables, amounts, strict=True)]
+    return None
+
+
+def _share(text: str) -> float:
+    above, _, below = text.partition("/")
+    return int(above) / int(below or 1)
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
