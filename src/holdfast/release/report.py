@@ -36,7 +36,7 @@ def report(
         asked=str(Budget.from_mapping(certificate.asked)),
         protected=protected,
         spent=spent,
-        date=certificate.deployment.product.publication_date,
+        date=certificate.deployment.basic.publication_date,
     )
 
 
