@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
 from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.job.choosing import Compared
-from holdfast.release.job.errors import NOTHING, SEED
+from holdfast.release.job.errors import SEED
 from holdfast.release.job.job import Job
+from holdfast.release.job.levels import Level, levels_of
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import Unprotected
@@ -31,18 +31,6 @@ BASE_BYTES, FIGURE_BYTES = 340 * 2**20, 2000
 RECORD_BYTES = 500
 #: The typical count of a cell for timing a table of which nobody guesses one.
 TYPICAL = 10.0
-
-
-@dataclass(frozen=True)
-class Level:
-    """One level or margin of a table: its noise and its expected errors."""
-
-    name: str
-    figures: int
-    noise: str
-    absolute_error: float
-    interval_width: float
-    exact: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,24 +135,12 @@ def plan(job: Job) -> Plan:
 
 def _planned(table: Table) -> TablePlan:
     found = table.errors
-    exact = _exact_levels(table)
-    levels = tuple(
-        Level(
-            name,
-            int((table.layout.level_of == i).sum()),
-            _noise(table.mechanism, table.layout.level_of == i),
-            found.absolute[i],
-            found.width[i],
-            exact[i],
-        )
-        for i, name in enumerate(table.layout.levels)
-    )
     return TablePlan(
         table.name,
         table.layout.asked.kind,
         table.chosen.method,
         table.mechanism.method,
-        levels,
+        levels_of(table),
         found.basis,
         found.tables,
         table.guarantees,
@@ -175,34 +151,6 @@ def _planned(table: Table) -> TablePlan:
         evidence(table.mechanism),
         table.protects,
     )
-
-
-def _exact_levels(table: Table) -> list[bool]:
-    """Which levels are published exactly as a whole."""
-    outputs = np.zeros(table.layout.query.n, dtype=bool)
-    for figure in table.holding.account["exact"]:
-        outputs[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
-    return [bool(outputs[table.layout.level_of == i].all()) for i in range(len(table.layout.levels))]
-
-
-def _noise(mechanism: Mechanism, outputs: Any) -> str:
-    """The noise of some outputs in words, before anything is made to hold; noise made for what holds by its errors."""
-    if mechanism.source.law is not None:
-        found = mechanism.standard_error()[outputs]
-        found[found < NOTHING * mechanism.standard_error().max()] = 0
-        least, most = (f"{end:.4g}" for end in (found.min(), found.max()))
-        return f"{mechanism.method}, standard error {least if least == most else f'{least} to {most}'}"
-    law = mechanism.base.law
-    which = {0} if law.which is None else {int(i) for i in np.unique(law.which[outputs])}
-    words = []
-    for i in sorted(which):
-        one: Any = law.laws[i]
-        if one is None:
-            words.append("not measured")
-            continue
-        scale = float(one.scale) if law.kind == "laplace" else float(one.sigma2) ** 0.5
-        words.append(f"{'integer ' if law.integer else ''}{law.kind.capitalize()}, scale {scale:.4g}")
-    return " or ".join(words)
 
 
 def _seconds(table: Table) -> float | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -24,6 +26,8 @@ SCHEMA: Final = "holdfast-certificate-1"
 FILE = "certificate.json"
 #: Probability with which an interval covers its true value.
 CONFIDENCE = 0.95
+#: The packages that count, solve, draw and write.
+PACKAGES = ("numpy", "scipy", "numba", "duckdb", "highspy", "clarabel", "cryptography")
 #: A file of a release: one plain name, nothing that leads out of its folder.
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 #: A whole number or fraction as text.
@@ -148,6 +152,49 @@ class Interval(Model):
     sentence: str
 
 
+class Noise(Model):
+    """Independent noise of some figures before anything is made to hold; `law` is null where nothing is measured.
+
+    `scale` is λ of Laplace noise and σ of Gaussian noise; `parameter` is λ, or σ², exactly.
+    """
+
+    law: Literal["laplace", "gaussian"] | None
+    whole: bool
+    scale: float | None
+    parameter: Number | None
+    figures: Annotated[int, Field(ge=1)]
+
+
+class LevelCertificate(Model):
+    """One level or margin: its share of the budget, its noise, and the errors that the plan expected.
+
+    The errors are null where nobody can tell them; `interval_width` is that of 95 %.
+    """
+
+    level: str
+    figures: Annotated[int, Field(ge=1)]
+    exact: bool
+    share: Number | None
+    noise: list[Noise]
+    in_words: str
+    expected_absolute_error: float | None
+    interval_width: float | None
+
+
+class ComparedMethod(Model):
+    """One method that came into question, at the same total guarantee as the others, or why it did not."""
+
+    method: str
+    noise: str
+    chosen: bool
+    last_resort: bool
+    refused: str | None
+    error_bars: bool | None
+    expected_absolute_error: float | None
+    per_level: list[float] | None
+    basis: str | None
+
+
 class TableCertificate(Model):
     """One released table."""
 
@@ -156,9 +203,15 @@ class TableCertificate(Model):
     rows: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
+    domain_hash: Annotated[str, Field(pattern=HASH)]
+    grid: Number
     method: str
     ways: str
     mechanism: str
+    noise_by_level: list[LevelCertificate]
+    errors_known: str
+    simulated_tables: Annotated[int, Field(ge=0)]
+    compared: list[ComparedMethod]
     statements: list[Statement]
     holds: Holds
     unprotected: list[Unprotected]
@@ -171,10 +224,12 @@ class TableCertificate(Model):
 
 
 class Software(Model):
-    """What made the release."""
+    """What made the release: holdfast, Python, and the packages whose numbers stand in it."""
 
     name: Literal["holdfast"] = "holdfast"
     version: str = __version__
+    python: str = Field(default_factory=platform.python_version)
+    packages: dict[str, str] = Field(default_factory=lambda: {name: version(name) for name in PACKAGES})
 
 
 class PublicFile(Model):
@@ -200,6 +255,7 @@ class Certificate(Model):
     title: str
     software: Software
     spec_hash: Annotated[str, Field(pattern=HASH)]
+    spec: dict[str, Any]
     public_files: list[PublicFile]
     unit: str
     asked: dict[Parameter, Number]

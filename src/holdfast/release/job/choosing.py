@@ -69,6 +69,7 @@ class Compared:
     refused: str | None = None
     chosen: bool = False
     last_resort: bool = False
+    error_bars: bool | None = None
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
@@ -79,6 +80,7 @@ class Compared:
             "chosen": self.chosen,
             "last_resort": self.last_resort,
             "refused": self.refused,
+            "error_bars": self.error_bars,
             "expected_absolute_error": None if found is None else found.score,
             "per_level": None if found is None else list(found.absolute),
             "basis": None if self.errors is None else self.errors.basis,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.release.spec.places import Place, Places, SpecError
-from holdfast.release.spec.scalars import Name, one_of, shown, wrong
+from holdfast.release.spec.scalars import Name, Names, Text, one_of, shown, wrong
 
 
 class Part(BaseModel):
@@ -89,3 +89,14 @@ HandlingRule = Annotated[
     Handling, BeforeValidator(_handling, json_schema_input_type=Literal["refuse", "drop"] | CategoryOf)
 ]
 REFUSE = Handling(rule="refuse")
+
+
+# --- what the certificate says besides ---------------------------------------------------------------------------
+
+
+class AboutSpec(Part):
+    """Who publishes the release, for what and about where: for the certificate, never for the mathematics."""
+
+    curators: Names = Field(default=(), description="Who publishes it.")
+    intended_use: Text | None = Field(default=None, description="What it is for.")
+    region: Text | None = Field(default=None, description="Which region the data describe.")

@@ -34,7 +34,7 @@ from holdfast.release.spec.scalars import (
     wrong,
     yes_or_no,
 )
-from holdfast.release.spec.sections import REFUSE, HandlingRule, Part, first_error
+from holdfast.release.spec.sections import REFUSE, AboutSpec, HandlingRule, Part, first_error
 
 METHODS = (
     "auto",
@@ -263,6 +263,7 @@ class Spec(Part):
     distributed: AgentsSpec | None = Field(
         None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
     )
+    about: AboutSpec = Field(AboutSpec(), description="Who publishes the release, for what, and about which region.")
     output_folder: Text = Field(alias="output", description="Folder that the release makes.")
 
     _places: Places = PrivateAttr(default_factory=lambda: Places(Path("spec.yaml")))
