@@ -16,7 +16,7 @@ from typing import Any
 #: Blue, orange, bluish green, reddish purple, sky blue: told apart by eyes of every kind, and by their lightness.
 COLOURS = ("#1f78b4", "#e08214", "#1b9e77", "#b5679c", "#7fb8e0")
 #: Size of text in the units of a picture, and the width of an average character of it.
-TEXT, CHARACTER = 12.5, 6.7
+TEXT, CHARACTER = 12.5, 7.3
 #: From this ratio between the largest and the smallest figure on, figures are told apart on a logarithmic scale only.
 WIDE = 200.0
 
@@ -102,7 +102,7 @@ def shortened(words: str, width: float) -> str:
 
 def label_width(names: list[str], most: float) -> float:
     """The width of the longest name, within limits."""
-    return min(most, max((len(name) for name in names), default=0) * CHARACTER + 10)
+    return min(most, max((len(name) for name in names), default=0) * CHARACTER + 12)
 
 
 @dataclass(frozen=True)

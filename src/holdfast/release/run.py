@@ -32,10 +32,11 @@ from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.explain import protected
 from holdfast.release.job.methods import MOVES
+from holdfast.release.job.sizes import errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.report import REPORT, report
+from holdfast.release.report.page import REPORT, report
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, write_table
 
@@ -234,7 +235,9 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files = [_described(place / name) for name in listed]
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files, also)
-    page = report(draft, [columns for _, columns in written], protected(job), _spent(run))
+    told = _spent(run) if job.spec.ledger.in_report else ()
+    sizes = [errors_by_size(table) for table in job.tables]
+    page = report(draft, [columns for _, columns in written], protected(job), told, sizes)
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
     write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())

@@ -31,6 +31,11 @@ class Sizes:
     bias: tuple[float, ...]
     tables: int
 
+    @property
+    def rows(self) -> tuple[tuple[float, float, float], ...]:
+        """Size, mean absolute error and bias of every bin."""
+        return tuple(zip(self.size, self.absolute, self.bias, strict=True))
+
 
 def errors_by_size(table: Table) -> Sizes | None:
     """Measure the errors of the level with most figures at made-up public counts; None where nobody can, or need."""

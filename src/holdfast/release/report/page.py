@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from holdfast.pictures import number
 from holdfast.release.certificate.certificate import Certificate
-from holdfast.release.certificate.verify import foretold
+from holdfast.release.certificate.checks import foretold
 from holdfast.release.job.sizes import Sizes
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.report import label
