@@ -22,8 +22,8 @@ from holdfast.pictures.svg import (
 )
 
 #: Width of pictures: on a phone they shrink a little, elsewhere they stand at this size.
-WIDTH = 480.0
-ROW, AXIS, LABELS = 28.0, 38.0, 150.0
+WIDTH = 420.0
+ROW, AXIS, LABELS = 28.0, 38.0, 140.0
 Row = tuple[str, float, float]
 
 
@@ -35,7 +35,7 @@ def bands(rows: Sequence[Row], words: str) -> Picture:
     names = [name for name, _, _ in rows]
     left = label_width(names, LABELS)
     reach = max((limit for _, _, limit in rows if math.isfinite(limit)), default=0.0) or 1.0
-    scale = Scale(-reach, reach, left + 34, WIDTH - 34)
+    scale = Scale(-reach, reach, left + 4, WIDTH - 56)
     height = AXIS + ROW * len(rows)
     middle = scale(0.0)
     drawn = [line(middle, 18, middle, height - 18, stroke_dasharray="2 3"), text(middle, 9, "the truth", "middle")]
@@ -65,7 +65,7 @@ def bars(rows: Sequence[Row], words: str, chosen: int | None = None) -> Picture:
     `chosen`: the bar that stands out; None: all alike. An unknown figure is infinite.
     """
     left = label_width([name for name, _, _ in rows], LABELS)
-    scale = scale_of([value for _, *both in rows for value in both], left, WIDTH - 64)
+    scale = scale_of([value for _, *both in rows for value in both], left, WIDTH - 60)
     bottom = 6 + ROW * len(rows)
     drawn = [_axis(scale, bottom, words)]
     for i, (name, value, limit) in enumerate(rows):
@@ -124,12 +124,10 @@ def curves(x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], ac
 
     drawn = [line(left, height(tick), right, height(tick), opacity=0.6 if tick == 0 else 0.15) for tick in height.ticks]
     drawn += [text(left - 6, height(tick), number(tick), "end") for tick in height.ticks]
-    labelled: list[float] = []
-    for size in sorted(set(x)):
-        if not labelled or across_at(size) - across_at(labelled[-1]) > 46:
-            labelled.append(size)
-            drawn.append(line(across_at(size), bottom, across_at(size), bottom + 4))
-            drawn.append(text(across_at(size), bottom + 14, number(size), "middle"))
+    ticks = [tick for tick in (10.0**power for power in range(-3, 19)) if low * 0.999 <= tick <= high * 1.001]
+    for size in [*([0.0] if min(x) == 0 else []), *(ticks or [low, high])]:
+        drawn.append(line(across_at(size), bottom, across_at(size), bottom + 4))
+        drawn.append(text(across_at(size), bottom + 14, number(size), "middle"))
     for i, (name, values) in enumerate(series):
         places = [(across_at(a), height(b)) for a, b in zip(x, values, strict=True) if math.isfinite(b)]
         dash = None if i == 0 else "5 4"
@@ -166,7 +164,7 @@ def points(rows: Sequence[tuple[str, float, float, float]], words: str) -> Pictu
     left = label_width([name for name, *_ in rows], LABELS)
     known = [each for _, *figures in rows for each in figures if math.isfinite(each)]
     lowest, highest = min([*known, 0.0]), max([*known, 0.0]) or 1.0
-    scale = Scale(lowest, highest, left + 6, WIDTH - 64)
+    scale = Scale(lowest, highest, left + 6, WIDTH - 60)
     height = 22.0
     drawn = [_axis(scale, 6 + height * len(rows), words)]
     for i, (name, value, low, high) in enumerate(rows):

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.randomness import seeded
-from holdfast.release.job.errors import SEED, SOLVED
+from holdfast.release.job.errors import LAW, SEED, SOLVED
 from holdfast.release.job.table import Table
 
 #: Numbers among all simulated tables, and simulated tables at most; larger tables are not simulated again for a picture.
 NUMBERS, TABLES, SOLVED_TABLES, LARGEST = 400_000, 200, 20, 100_000
 #: Bins of sizes: their ends grow by half a power of ten; bins with fewer numbers tell nothing.
-HALF, FEWEST = 10**0.5, 40
+HALF, FEWEST = 10**0.5, 400
 #: The typical count of a cell of a table of which nobody guesses one, and how far sizes reach beyond it.
 TYPICAL, BEYOND = 100.0, 10.0
 
@@ -38,10 +38,15 @@ class Sizes:
 
 
 def errors_by_size(table: Table) -> Sizes | None:
-    """Measure the errors of the level with most figures at made-up public counts; None where nobody can, or need."""
+    """Measure the errors of the level with most figures at made-up public counts; None where nobody can, or need.
+
+    Errors whose law does not depend on the data are the same at every size.
+    """
     layout = table.layout
+    if table.errors.basis == LAW or layout.query.n > LARGEST:
+        return None
     counts = spread_counts(table)
-    if counts is None or layout.query.n > LARGEST:
+    if counts is None:
         return None
     most = SOLVED_TABLES if SOLVED in table.mechanism.method.split(", ") else TABLES
     tables = int(np.clip(NUMBERS // layout.query.n, 1, most))

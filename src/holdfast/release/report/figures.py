@@ -96,11 +96,9 @@ def _tree(table: TableCertificate, names: Mapping[str, list[str]], cells: Sequen
         place.own.append((kind, cell))
     head = [table.levels[-1], *categories]
     only = next(iter(top.below.values())) if len(top.below) == 1 else None
-    return f'<div class="tree">{_heading()}{_places(top, head, only)}</div>'
-
-
-def _heading() -> str:
-    return '<div class="heading" aria-hidden="true"><span>name</span><span>value</span><span>interval</span></div>'
+    titles = "".join(f"<span>{title}</span>" for title in ("name", "value", "interval")[: 3 if cells[0][1] else 2])
+    heading = f'<div class="heading" aria-hidden="true">{titles}</div>'
+    return f'<div class="tree">{heading}{_places(top, head, only)}</div>'
 
 
 def _places(place: Place, head: Sequence[str], open_one: Place | None) -> str:
@@ -119,7 +117,7 @@ def _opening(place: Place, head: Sequence[str], *, opened: bool) -> str:
     cells, own = "", ""
     if len(place.own) == 1 and not place.own[0][0]:
         value, interval = place.own[0][1]
-        cells = f"<span>{value}</span><span>{interval or ''}</span>"
+        cells = f"<span>{value}</span>{'' if interval is None else f'<span>{interval}</span>'}"
     elif place.own:
         own = _list(head, [_row((place.name, *kind), cell) for kind, cell in place.own])
     return (
@@ -188,9 +186,9 @@ def _row(names: Sequence[str], cell: Cells) -> str:
 
 def _list(head: Sequence[str], rows: Sequence[str]) -> str:
     """A list with one row per figure; the columns of names, the value, and its interval where there is one."""
-    more = '<th scope="col">interval</th>' if rows and rows[0].count("<td>") > 1 else ""
+    more = '<th scope="col" class="number interval">interval</th>' if rows[0].count("<td>") > 1 else ""
     named = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return _table(f'<tr>{named}<th scope="col">value</th>{more}</tr>', rows, "list")
+    return _table(f'<tr>{named}<th scope="col" class="number value">value</th>{more}</tr>', rows, "list")
 
 
 def _long(head: Sequence[str], rows: Sequence[str], names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ Every number stands in the certificate or follows from one there, rounded to the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
@@ -58,8 +58,8 @@ def contents(certificate: Certificate) -> list[str]:
     """Say what each table is."""
     several = len(certificate.tables) > 1
     return [
-        f"{f'{table.name}: ' if several else ''}{table.rows:,} figures, "
-        f"{_listed(f'{level.figures:,} of {level.level}' for level in table.noise_by_level)}."
+        f"{f'{table.name}: ' if several else ''}{table.rows:,} figures "
+        f"({', '.join(f'{level.level} {level.figures:,}' for level in table.noise_by_level)})."
         for table in certificate.tables
     ]
 
@@ -90,7 +90,7 @@ def _wrong(level: LevelCertificate) -> str:
 
 def error_bands(table: TableCertificate) -> Picture:
     """Draw how far figures of every level fall from the truth."""
-    return bands([(name, mean, width / 2) for name, mean, width in _errors(table)], "dark: mean error; light: 95 in 100")
+    return bands([(name, mean, width / 2) for name, mean, width in _errors(table)], "inner band: mean error; outer band: 95 in 100")
 
 
 def error_bars(table: TableCertificate) -> Picture:
@@ -159,8 +159,3 @@ def _between_tables(tables: Sequence[TableCertificate]) -> list[tuple[str, float
 def _share(text: str) -> float:
     above, _, below = text.partition("/")
     return int(above) / int(below or 1)
-
-
-def _listed(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last

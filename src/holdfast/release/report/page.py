@@ -20,6 +20,7 @@ from markupsafe import Markup
 from holdfast.pictures import number
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certificate.checks import foretold
+from holdfast.release.job.errors import LAW
 from holdfast.release.job.sizes import Sizes
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.report import label
@@ -43,7 +44,8 @@ def report(
     shown = []
     for table, columns, size in zip(certificate.tables, tables, sizes, strict=True):
         text, rows = figures(table, columns)
-        shown.append({"table": table, "figures": Markup(text), "rows": rows, "few": rows <= FEW, "sizes": size})
+        about = {"few": rows <= FEW, "intervals": table.interval.basis is not None, "sizes": size}
+        shown.append({"table": table, "figures": Markup(text), "rows": rows, **about})
     style, script = _text("report.css"), _text("report.js")
     return _page().render(
         certificate=certificate,
@@ -56,6 +58,7 @@ def report(
         date=certificate.deployment.basic.publication_date,
         curators=certificate.deployment.basic.data_curators,
         label=label,
+        law=LAW,
         number=number,
         svg=lambda picture: Markup(str(picture)),
         style=Markup(style),
