@@ -11,11 +11,20 @@ import time
 from pathlib import Path
 
 #: Quiet, offline, and without what a browser does for people.
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-extensions --disable-dev-shm-usage --hide-scrollbars "
-    "--remote-debugging-pipe"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+]
 #: Seconds after which an answer does not come any more.
 PATIENCE = 60
 
@@ -36,7 +45,10 @@ class Browser:
         # The browser reads from descriptor 3 and writes to descriptor 4.
         script = f'exec 8<&{read} 9>&{write}; exec "$@" 3<&8 4>&9'
         self.process = subprocess.Popen(
-            ["bash", "-c", script, "bash", *command], pass_fds=(read, write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ["bash", "-c", script, "bash", *command],
+            pass_fds=(read, write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(read), os.close(write)
         self.number, self.rest, self.events = 0, b"", []
@@ -93,7 +105,9 @@ class Page:
         self.session = browser.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for room in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{room}.enable")
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.address = path.resolve().as_uri()
@@ -118,7 +132,9 @@ class Page:
         return found["result"].get("value")
 
     def picture(self, path, whole=True):
-        found = self.send("Page.captureScreenshot", captureBeyondViewport=whole, **({"clip": self._all()} if whole else {}))
+        found = self.send(
+            "Page.captureScreenshot", captureBeyondViewport=whole, **({"clip": self._all()} if whole else {})
+        )
         Path(path).write_bytes(base64.b64decode(found["data"]))
 
     def _all(self):

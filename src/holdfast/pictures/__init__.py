@@ -1,4 +1,4 @@
-"""Pictures and short cards, made of text alone: the same for report, notebooks and files, without a plotting library."""
+"""Pictures and short cards, made of text alone: the same for report, notebooks and files, without another library."""
 
 from holdfast.pictures.card import card, rows_of, table_of
 from holdfast.pictures.charts import bands, bars, curves, hundred, parts, points

@@ -39,7 +39,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         for i, name in enumerate(columns)
     )
     body = "".join(
-        f'<tr style="background:transparent">'
+        '<tr style="background:transparent">'
         + "".join(f'<td style="{_RIGHT if i else _PLAIN}">{escape(words)}</td>' for i, words in enumerate(row))
         + "</tr>"
         for row in rows

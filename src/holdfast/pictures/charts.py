@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.pictures.svg import (
     CHARACTER,
@@ -109,7 +110,7 @@ def parts(rows: Sequence[tuple[str, float]]) -> Picture:
 
 
 def curves(x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], across: str, up: str) -> Picture:
-    """Draw figures against sizes, one line of each name, told apart by colour, mark and dash; sizes of 0 stand first."""
+    """Draw figures against sizes, one line per name, told apart by colour, mark and dash; sizes of 0 stand first."""
     left, top, right, bottom = 52.0, 26.0, WIDTH - 16, 226.0
     known = [value for _, values in series for value in values if math.isfinite(value)]
     highest, lowest = max([*known, 0.0]) or 1.0, min([*known, 0.0])
@@ -132,7 +133,7 @@ def curves(x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], ac
         places = [(across_at(a), height(b)) for a, b in zip(x, values, strict=True) if math.isfinite(b)]
         dash = None if i == 0 else "5 4"
         joined = " ".join(f"{a:.5g},{b:.5g}" for a, b in places)
-        look = {"fill": "none", "stroke": COLOURS[i], "stroke_width": 2, "stroke_dasharray": dash}
+        look: dict[str, Any] = {"fill": "none", "stroke": COLOURS[i], "stroke_width": 2, "stroke_dasharray": dash}
         drawn.append(element("polyline", points=joined, class_=f"hf-line-{i}", **look))
         drawn += [circle(a, b, 3.5, i) if i == 0 else rectangle(a - 3.2, b - 3.2, 6.4, 6.4, i) for a, b in places]
         start = left + i * (WIDTH - left) / 2
@@ -147,7 +148,7 @@ def curves(x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], ac
 
 
 def hundred(right: int, before: int = 50) -> Picture:
-    """Draw one hundred guesses: those that are right by chance, those that are right through the release, the others."""
+    """Draw one hundred guesses: those right by chance, those right through the release, and the others."""
     drawn = []
     for i in range(100):
         x, y = 9 + 16 * (i % 20), 9 + 16 * (i // 20)

@@ -71,13 +71,20 @@ def element(tag: str, inside: str = "", **attributes: Any) -> str:
 def text(x: float, y: float, words: str, anchor: str = "start", **attributes: Any) -> str:
     """Return a line of text whose middle is at this height."""
     return element(
-        "text", escape(words), x=x, y=y, text_anchor=anchor, dominant_baseline="central", fill="currentColor", **attributes
+        "text",
+        escape(words),
+        x=x,
+        y=y,
+        text_anchor=anchor,
+        dominant_baseline="central",
+        fill="currentColor",
+        **attributes,
     )
 
 
 def rectangle(x: float, y: float, width: float, height: float, colour: int, **attributes: Any) -> str:
     """Return a filled rectangle of one of the colours."""
-    size = {"x": x, "y": y, "width": max(width, 0.0), "height": height}
+    size: dict[str, Any] = {"x": x, "y": y, "width": max(width, 0.0), "height": height}
     return element("rect", class_=f"hf-{colour}", fill=COLOURS[colour % len(COLOURS)], **size, **attributes)
 
 
@@ -90,7 +97,7 @@ def circle(x: float, y: float, radius: float, colour: int, **attributes: Any) ->
 
 def line(x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> str:
     """Return a line in the colour of the text."""
-    look = {"stroke": "currentColor", "stroke_width": 1} | attributes
+    look: dict[str, Any] = {"stroke": "currentColor", "stroke_width": 1} | attributes
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, **look)
 
 

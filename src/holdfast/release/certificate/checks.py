@@ -1,4 +1,4 @@
-"""What a verification checks, in words: known from the certificate alone, so that a report can list what was checked."""
+"""What a verification checks, in words: known from the certificate alone, so that a report can list it."""
 
 from __future__ import annotations
 
@@ -34,5 +34,7 @@ def of_table(table: TableCertificate) -> dict[str, str]:
 
 def foretold(certificate: Certificate) -> list[tuple[str, str]]:
     """Return everything that a verification checks, by name, with what it says where it holds."""
-    tables = [(f"{table.name}: {name}", words) for table in certificate.tables for name, words in of_table(table).items()]
+    tables = [
+        (f"{table.name}: {name}", words) for table in certificate.tables for name, words in of_table(table).items()
+    ]
     return [*OF_ALL.items(), *tables]

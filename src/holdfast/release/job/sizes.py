@@ -13,10 +13,10 @@ from holdfast.randomness import seeded
 from holdfast.release.job.errors import LAW, SEED, SOLVED
 from holdfast.release.job.table import Table
 
-#: Numbers among all simulated tables, and simulated tables at most; larger tables are not simulated again for a picture.
+#: Numbers among all simulated tables, simulated tables at most, and the largest table that is simulated for a picture.
 NUMBERS, TABLES, SOLVED_TABLES, LARGEST = 400_000, 200, 20, 100_000
 #: Bins of sizes: their ends grow by half a power of ten; bins with fewer numbers tell nothing.
-HALF, FEWEST = 10**0.5, 400
+HALF, FEWEST = 10**0.5, 100
 #: The typical count of a cell of a table of which nobody guesses one, and how far sizes reach beyond it.
 TYPICAL, BEYOND = 100.0, 10.0
 

@@ -45,7 +45,7 @@ def figures(table: TableCertificate, columns: Mapping[str, npt.NDArray[Any]]) ->
     if table.kind == "hierarchy":
         shown = _tree(table, names, cells)
     else:
-        shown = "".join(_margins(table, _texts(columns[table.columns[0]][order]), names, cells))
+        shown = "".join(_margins(_texts(columns[table.columns[0]][order]), names, cells))
     return shown, len(cells)
 
 
@@ -68,7 +68,7 @@ def _cells(
     bars = table.interval.basis is not None
     rows = (np.ma.filled(columns[name][order], np.nan).tolist() for name in ("value", "low", "high"))
     for row, value, low, high in zip(order.tolist(), *rows, strict=True):
-        yield written(value), "exact" if row in exact else _interval(low, high) if bars else None
+        yield written(value), None if not bars else "exact" if row in exact else _interval(low, high)
 
 
 def _interval(low: float, high: float) -> str:
@@ -106,9 +106,7 @@ def _places(place: Place, head: Sequence[str], open_one: Place | None) -> str:
     leaves = [each for each in place.below.values() if not each.below]
     rows = [_row((each.name, *kind), cell) for each in leaves for kind, cell in each.own]
     parts = [_long(head, rows, [each.name for each in leaves for _ in each.own])]
-    for each in place.below.values():
-        if each.below:
-            parts.append(_opening(each, head, opened=each is open_one))
+    parts += [_opening(each, head, opened=each is open_one) for each in place.below.values() if each.below]
     return "".join(parts)
 
 
@@ -129,9 +127,7 @@ def _opening(place: Place, head: Sequence[str], *, opened: bool) -> str:
 # --- cubes and histograms --------------------------------------------------------------------------------------------
 
 
-def _margins(
-    table: TableCertificate, level: Sequence[str], names: Mapping[str, list[str]], cells: Sequence[Cells]
-) -> Iterator[str]:
+def _margins(level: Sequence[str], names: Mapping[str, list[str]], cells: Sequence[Cells]) -> Iterator[str]:
     """Every margin as a table of its own, those of fewer axes first."""
     rows_of: dict[str, list[int]] = {}
     for row, name in enumerate(level):
@@ -150,7 +146,11 @@ def _margins(
 
 
 def _crossed(
-    axes: Sequence[str], across: Sequence[str], names: Mapping[str, list[str]], rows: Sequence[int], cells: Sequence[Cells]
+    axes: Sequence[str],
+    across: Sequence[str],
+    names: Mapping[str, list[str]],
+    rows: Sequence[int],
+    cells: Sequence[Cells],
 ) -> str:
     """A cross table: the values of the last axis side by side, each figure above its interval."""
     grouped: dict[tuple[str, ...], dict[str, Cells]] = {}
@@ -159,7 +159,8 @@ def _crossed(
         grouped.setdefault(key, {})[names[axes[-1]][row]] = cells[row]
     head = "".join(f'<th scope="col">{escape(axis)}</th>' for axis in axes[:-1])
     head += "".join(f'<th scope="col" class="number">{value}</th>' for value in across)
-    spread = f'<tr><td colspan="{len(axes) - 1}"></td><th scope="colgroup" colspan="{len(across)}">{escape(axes[-1])}</th></tr>'
+    above = f'<th scope="colgroup" colspan="{len(across)}">{escape(axes[-1])}</th>'
+    spread = f'<tr><td colspan="{len(axes) - 1}"></td>{above}</tr>'
     body = []
     for key, found in grouped.items():
         named = "".join(f'<th scope="row">{name}</th>' for name in key)

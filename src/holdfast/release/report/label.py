@@ -19,7 +19,7 @@ from holdfast.release.job.sizes import Sizes
 
 @dataclass(frozen=True)
 class Strength:
-    """How strongly changes are hidden: the amounts as signs with their figures, and the odds in words and as a picture."""
+    """How strongly changes are hidden: signs with their figures, and the odds in words and as a picture."""
 
     amounts: tuple[tuple[str, str], ...]
     right: int
@@ -49,8 +49,8 @@ def _odds(statement: Guarantee, right: int) -> str:
     shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
     seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
     return (
-        f"Take any two datasets that differ in that {change}{shared}. Somebody who knows both, {seen} and guesses which "
-        f"of them is the true one is right in at most {right} of 100 cases; with a coin it would be 50 in 100."
+        f"Take any two datasets that differ in that {change}{shared}. Somebody who knows both, {seen} and guesses "
+        f"which of them is the true one is right in at most {right} of 100 cases; with a coin it would be 50 in 100."
     )
 
 
@@ -68,7 +68,7 @@ def exact_figures(certificate: Certificate) -> list[str]:
     """Name the figures that are published exactly, which the statement takes as given."""
     several = len(certificate.tables) > 1
     return [
-        f"{f'{table.name}: ' if several else ''}{each.figure} ({len(each.rows):,} {'figures' if len(each.rows) > 1 else 'figure'})"
+        f"{f'{table.name}: ' if several else ''}{each.figure} ({len(each.rows):,} figure{'s' * (len(each.rows) > 1)})"
         for table in certificate.tables
         for each in table.holds.exact
     ]
@@ -84,13 +84,18 @@ def _wrong(level: LevelCertificate) -> str:
         return "exact, as in the data"
     if level.expected_absolute_error is None or level.interval_width is None:
         return "nobody can tell before the data are known"
+    if level.expected_absolute_error == level.interval_width == 0:
+        return "exact, since it follows from exact figures"
     mean, width = number(level.expected_absolute_error), number(level.interval_width)
     return f"off by {mean} on average; 95 in 100 errors lie within a range {width} wide"
 
 
 def error_bands(table: TableCertificate) -> Picture:
     """Draw how far figures of every level fall from the truth."""
-    return bands([(name, mean, width / 2) for name, mean, width in _errors(table)], "inner band: mean error; outer band: 95 in 100")
+    return bands(
+        [(name, mean, width / 2) for name, mean, width in _errors(table)],
+        "inner band: mean error; outer band: 95 in 100",
+    )
 
 
 def error_bars(table: TableCertificate) -> Picture:
