@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -10,12 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, probability, reals
+from holdfast.arguments import Refused, probability, reals, whole
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
 from holdfast.noise.spread import Spread
+from holdfast.pictures import Picture, card, number, points, rows_of, table_of
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
+
+#: Figures on the card of a release.
+SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,28 @@ class Release:
         first = ", ".join(f"{name}: {value}" for name, value in zip(self.labels[:4], self.values[:4], strict=False))
         more = f", and {self.values.size - 4} more" if self.values.size > 4 else ""
         return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
+
+    def _repr_html_(self) -> str:
+        from holdfast.privacy.card import heading  # only notebooks need it
+
+        rows = [
+            (str(name), number(value), f"{number(low)} to {number(high)}" if math.isfinite(low + high) else "not known")
+            for name, value, low, high in self._shown(SHOWN)
+        ]
+        more = f"and {self.values.size - SHOWN:,} more" if self.values.size > SHOWN else ""
+        promised = {"": more, "promises": heading(self.guarantee), "drawn by": self.method}
+        table = table_of(("name", "value", "95 % interval"), rows)
+        return card("Release", f"{self.values.size:,} figures", table, rows_of(promised))
+
+    def plot(self, most: int = 30) -> Picture:
+        """Draw the first figures with their 95 % intervals, where those are known."""
+        return points(self._shown(whole("most", most, at_least=1)), "value, with its 95 % interval")
+
+    def _shown(self, most: int) -> list[tuple[str, float, float, float]]:
+        """Name, value and interval of the first figures; an interval that depends on the data is not a number."""
+        ends = np.full((self.values.size, 2), np.nan) if self.spread is None else self.interval()
+        firsts = zip(self.labels[:most], self.values[:most].tolist(), ends[:most].tolist(), strict=True)
+        return [(str(name), float(value), low, high) for name, value, (low, high) in firsts]
 
     @property
     def labels(self) -> npt.NDArray[np.object_]:

@@ -13,16 +13,17 @@ bounds it (docs/theory/calibration.md, "Odds in words"):
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 
 from scipy.special import expit, ndtr, ndtri
 
-from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.words import CHANGES, Statement, figure
 
 #: Far more than the error of the functions above in doubles; results are rounded up by it.
 MARGIN = 1e-12
 
 
-def guessed_right(statement: Guarantee) -> float:
+def guessed_right(statement: Statement) -> float:
     """Return a bound on the probability of a right guess, between 1/2 and 1, rounded up."""
     bounds = [1.0]
     if statement.epsilon is not None and not statement.void:
@@ -36,12 +37,12 @@ def guessed_right(statement: Guarantee) -> float:
     return min(1.0, min(bounds) + MARGIN)
 
 
-def in_hundred(statement: Guarantee) -> int:
+def in_hundred(statement: Statement) -> int:
     """Return of how many guesses in a hundred at most so many are right, rounded up to a whole number."""
     return math.ceil(100 * guessed_right(statement))
 
 
-def shift(statement: Guarantee) -> float | None:
+def shift(statement: Statement) -> float | None:
     """Return μ: that of the statement, or the one that follows from ε where δ is 0, rounded up; None where none does.
 
     The trade-off curve of ε lies above that of μ = 2Φ⁻¹(e^ε/(1 + e^ε)): both are convex, begin and end together, and
@@ -49,6 +50,34 @@ def shift(statement: Guarantee) -> float | None:
     """
     if statement.mu is not None:
         return statement.mu
-    if not statement.pure or statement.epsilon is None:
+    if statement.epsilon is None or statement.delta or statement.void:
         return None
     return -2 * float(ndtri(expit(-statement.epsilon))) * (1 + MARGIN) + MARGIN
+
+
+def amounts(statement: Statement) -> tuple[tuple[str, str], ...]:
+    """Return how strongly changes are hidden, as signs with their figures, rounded up: ε, δ, ρ and μ as far as known."""
+    found = []
+    if statement.epsilon is not None:
+        found.append(("ε", figure(statement.epsilon)))
+        if statement.delta:
+            found.append(("δ", figure(statement.delta)))
+    if statement.rho is not None:
+        found.append(("ρ", figure(statement.rho)))
+    mu = shift(statement)
+    if mu is not None:
+        found.append(("μ", f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(mu)).normalize():f}"))
+    return tuple(found)
+
+
+def in_words(statement: Statement) -> str:
+    """Say of how many guesses in a hundred at most so many are right."""
+    one, many = CHANGES[statement.neighbours.kind]
+    change = one if statement.records == 1 else many.format(k=statement.records)
+    shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
+    seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
+    return (
+        f"Take any two datasets that differ in that {change}{shared}. Somebody who knows both, {seen} and guesses "
+        f"which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a coin it would "
+        "be 50 in 100."
+    )

@@ -79,12 +79,17 @@ def spread_counts(table: Table) -> npt.NDArray[np.int64] | None:
     if isinstance(asked, str) or cells is None:
         return table.guess
     reach = math.log1p(BEYOND * (TYPICAL if asked is None else max(float(asked), 1.0)))
-    counts = np.expm1(np.random.default_rng(SEED).uniform(0, reach, cells)).astype(np.int64)
+    found = public_answer(table, np.expm1(np.random.default_rng(SEED).uniform(0, reach, cells)).astype(np.int64))
+    return table.guess if found is None else found
+
+
+def public_answer(table: Table, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """The answer for public counts of the cells; None where it is too large, or would violate what must hold."""
     if table.holding.impossible is not None:
-        counts[table.holding.impossible] = 0
+        counts = np.where(table.holding.impossible, 0, counts)
     try:
         answer = np.asarray(table.layout.query.answer(counts), dtype=np.int64)
     except Refused:  # a guess near the limit of whole numbers
-        return table.guess
+        return None
     held = table.holding.all
-    return answer if held is None or held.system(table.layout.query.n).violation(answer) is None else table.guess
+    return answer if held is None or held.system(table.layout.query.n).violation(answer) is None else None

@@ -6,52 +6,10 @@ Every number stands in the certificate or follows from one there, rounded to the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 
-from holdfast.pictures import Picture, bands, bars, curves, hundred, number, parts
-from holdfast.privacy import Guarantee
-from holdfast.privacy.odds import in_hundred, shift
-from holdfast.privacy.words import CHANGES, figure
+from holdfast.pictures import Picture, bands, bars, curves, number, parts
 from holdfast.release.certificate.certificate import Certificate, LevelCertificate, TableCertificate
 from holdfast.release.job.sizes import Sizes
-
-
-@dataclass(frozen=True)
-class Strength:
-    """How strongly changes are hidden: signs with their figures, and the odds in words and as a picture."""
-
-    amounts: tuple[tuple[str, str], ...]
-    right: int
-    words: str
-    picture: Picture
-
-
-def strength(statement: Guarantee) -> Strength:
-    """Return the amounts and odds of a statement."""
-    amounts = []
-    if statement.epsilon is not None:
-        amounts.append(("ε", figure(statement.epsilon)))
-        if statement.delta:
-            amounts.append(("δ", figure(statement.delta)))
-    if statement.rho is not None:
-        amounts.append(("ρ", figure(statement.rho)))
-    mu = shift(statement)
-    if mu is not None:
-        amounts.append(("μ", f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(mu)).normalize():f}"))
-    right = in_hundred(statement)
-    return Strength(tuple(amounts), right, _odds(statement, right), hundred(right))
-
-
-def _odds(statement: Guarantee, right: int) -> str:
-    one, many = CHANGES[statement.neighbours.kind]
-    change = one if statement.records == 1 else many.format(k=statement.records)
-    shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
-    seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
-    return (
-        f"Take any two datasets that differ in that {change}{shared}. Somebody who knows both, {seen} and guesses "
-        f"which of them is the true one is right in at most {right} of 100 cases; with a coin it would be 50 in 100."
-    )
 
 
 def contents(certificate: Certificate) -> list[str]:

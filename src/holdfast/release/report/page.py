@@ -17,7 +17,8 @@ import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
-from holdfast.pictures import number
+from holdfast.pictures import hundred, number
+from holdfast.privacy import odds
 from holdfast.release.certificate.certificate import Certificate
 from holdfast.release.certificate.checks import foretold
 from holdfast.release.job.errors import LAW
@@ -53,7 +54,8 @@ def report(
         asked=str(Budget.from_mapping(certificate.asked)),
         protected=protected,
         spent=spent,
-        strength=label.strength(certificate.statements[0]),
+        odds=odds,
+        hundred=hundred,
         checks=foretold(certificate),
         date=certificate.deployment.basic.publication_date,
         curators=certificate.deployment.basic.data_curators,
