@@ -1,4 +1,4 @@
-"""Odds in words: every bound on right guesses dominates what a full list of outcomes says, and is attained where known."""
+"""Odds in words: every bound on right guesses dominates what a full list of outcomes says, or attains it."""
 
 import math
 

@@ -5,10 +5,8 @@ Colours are those of the notebook, so that a card reads in light and dark themes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-
-from holdfast.pictures.svg import Picture
 
 _CARD = "display:inline-block;max-width:60em;border:1px solid #8888;border-radius:6px;padding:.5em .9em;color:inherit"
 _PLAIN = "border:none;background:transparent;text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0"
@@ -32,21 +30,17 @@ def rows_of(rows: Mapping[str, str]) -> str:
     return f'<table style="border:none;margin:.3em 0">{"".join(told)}</table>'
 
 
-def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a small table, its first column left and the others right."""
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a small table; columns of numbers stand right, others left."""
+    sides = [_RIGHT if i and all(row[i][:1] in "−0123456789" for row in rows) else _PLAIN for i in range(len(columns))]
     head = "".join(
-        f'<th scope="col" style="{_RIGHT if i else _PLAIN};font-weight:600">{escape(name)}</th>'
-        for i, name in enumerate(columns)
+        f'<th scope="col" style="{side};font-weight:600">{escape(name)}</th>'
+        for name, side in zip(columns, sides, strict=True)
     )
     body = "".join(
         '<tr style="background:transparent">'
-        + "".join(f'<td style="{_RIGHT if i else _PLAIN}">{escape(words)}</td>' for i, words in enumerate(row))
+        + "".join(f'<td style="{side}">{escape(words)}</td>' for words, side in zip(row, sides, strict=True))
         + "</tr>"
         for row in rows
     )
     return f'<table style="border:none;margin:.3em 0"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def picture_of(picture: Picture) -> str:
-    """Return a picture as a part of a card."""
-    return f"<div>{picture}</div>"

@@ -103,7 +103,7 @@ def line(x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> str:
 
 def shortened(words: str, width: float) -> str:
     """Cut words that are wider than this."""
-    most = max(int(width / CHARACTER), 2)
+    most = max(int((width - 12) / CHARACTER), 2)
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 

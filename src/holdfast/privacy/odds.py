@@ -56,7 +56,7 @@ def shift(statement: Statement) -> float | None:
 
 
 def amounts(statement: Statement) -> tuple[tuple[str, str], ...]:
-    """Return how strongly changes are hidden, as signs with their figures, rounded up: ε, δ, ρ and μ as far as known."""
+    """Return how strongly changes are hidden, as signs with their figures, rounded up: ε, δ, ρ and μ where known."""
     found = []
     if statement.epsilon is not None:
         found.append(("ε", figure(statement.epsilon)))

@@ -1,4 +1,4 @@
-"""Mechanisms, plans and releases side by side: what each promises, how wrong it is at each level, what it leaves open."""
+"""Mechanisms, plans and releases side by side: what each promises, how wrong it is by level, what it leaves open."""
 
 from __future__ import annotations
 
