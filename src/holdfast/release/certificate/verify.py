@@ -18,6 +18,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
+from holdfast.release.certificate.bars import interval_findings, measurement_findings
 from holdfast.release.certificate.certificate import (
     FILE,
     Bound,
@@ -31,7 +32,7 @@ from holdfast.release.certificate.certificate import (
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.storage.files import sha256_of
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
+from holdfast.release.storage.tables import FIGURES, Columns, missing, read_csv, read_parquet
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.ledger import Ledger
@@ -120,8 +121,8 @@ def _files(folder: Path, certificate: Certificate) -> Findings:
         elif path.stat().st_size != file.bytes or sha256_of(path) != file.sha256:
             yield f"{file.name} is not the file that was certified"
     for table in certificate.tables:
-        for name in (table.parquet, table.csv, table.measurements):
-            if name is not None and name not in listed:
+        for name in table.files:
+            if name not in listed:
                 yield f"{name} belongs to the table {table.name} but is not among the certified files"
     for path in sorted(folder.iterdir()):
         if path.name not in listed:
@@ -208,10 +209,11 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         checks.append(
             check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
         )
-    checks.append(check("intervals", table.interval.sentence, _intervals(values, columns, table)))
-    if table.measurements is not None:
-        path = folder / table.measurements
-        checks.append(check("measurements", "every measurement belongs to a row", _measurements(path, table)))
+    checks.append(check("intervals", table.interval.sentence, interval_findings(values, columns, table)))
+    if table.measurements is not None and table.measurements_csv is not None:
+        paths = folder / table.measurements, folder / table.measurements_csv
+        found = measurement_findings(*paths, columns, table)
+        checks.append(check("measurements", "every measurement belongs to a row", found))
     return checks
 
 
@@ -360,32 +362,3 @@ def _exact(values: Values, columns: Columns, table: TableCertificate) -> Finding
             margins.append(rows)
     if table.kind == "cube":
         yield from disagreement(values, columns, margins)
-
-
-def _intervals(values: Values, columns: Columns, table: TableCertificate) -> Findings:
-    low, high = columns["low"], columns["high"]
-    if table.interval.basis is None:
-        if not (missing(low).all() and missing(high).all()):
-            yield "intervals are given although nothing certifies them"
-    elif missing(low).any() or missing(high).any():
-        yield "intervals are missing"
-    elif not ((np.asarray(low) <= values) & (values <= np.asarray(high))).all():
-        yield "a value lies outside its interval"
-
-
-def _measurements(path: Path, table: TableCertificate) -> Findings:
-    columns = read_parquet(path)
-    if tuple(columns) != MEASUREMENTS:
-        yield f"{path.name} does not have the columns {', '.join(MEASUREMENTS)}"
-        return
-    rows = columns["row"]
-    if any(missing(column).any() for column in columns.values()):
-        yield f"{path.name} has empty entries"
-    elif rows.dtype != np.int64 or len(np.unique(rows)) != len(rows) or _outside(rows, table.rows):
-        yield f"{path.name} speaks of rows that the table does not have"
-    elif not (np.asarray(columns["standard_deviation"]) > 0).all():
-        yield f"{path.name} has measurements without noise"
-
-
-def _outside(rows: Any, count: int) -> bool:
-    return bool(len(rows)) and not 0 <= int(rows.min()) <= int(rows.max()) < count
