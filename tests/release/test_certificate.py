@@ -9,7 +9,7 @@ import pytest
 
 import released
 from holdfast.release.certificate.certificate import Certificate, Interval, schema
-from holdfast.release.certifying import certificate_of, table_certificate
+from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.run import release
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -110,7 +110,7 @@ def test_a_certificate_cannot_be_changed_in_memory(tmp_path):
 def test_the_registry_is_told_whether_values_were_moved(tmp_path, method, moves):
     made = released.job(tmp_path, "moved", ("method: onto", f"method: {method}"))
     tables = [
-        table_certificate(made.tables[0], "", Interval(confidence=0.95, basis=None, sentence=""), ("a", "b", None))
+        table_certificate(made.tables[0], "", Interval(confidence=0.95, basis=None, sentence=""), TableFiles("a", "b"))
     ]
     said = certificate_of(made, "0" * 32, "2026-01-01", tables, []).deployment.accounting.post_processing
     assert said.startswith("none") != moves

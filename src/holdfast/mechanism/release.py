@@ -14,6 +14,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, probability, reals, whole
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
+from holdfast.mechanism.error_bars import ErrorBars
 from holdfast.noise.spread import Spread
 from holdfast.pictures import Picture, card, number, points, rows_of, table_of
 from holdfast.privacy import Guarantee
@@ -37,17 +38,17 @@ class Release:
 
     `values` are in output order: int64 where whole numbers were promised, otherwise float64. `guarantee` is the best
     statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
-    constraint, in output order and meaningless where an output was not measured: `onto` mechanisms only, and only where
-    the guarantees cover them too. `evidence` says on which grid the values stand and how near to the nearest point they
-    are, where they were moved and the guarantees cover that too. `ties` is the public coin that decided between
-    equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
+    constraint, conditioned on equalities or not, in output order and meaningless where an output was not measured:
+    `onto` mechanisms only, and only where the guarantees cover them too. `evidence` says on which grid the values stand
+    and how near to the nearest point they are, where they were moved and the guarantees cover that too. `ties` is the
+    public coin that decided between equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
     """
 
     values: npt.NDArray[Any]
     guarantees: tuple[Guarantee, ...]
     query: Query = field(repr=False)
     method: str
-    find_spread: Callable[[], Spread | None] = field(repr=False)
+    find_error_bars: Callable[[npt.NDArray[Any], npt.NDArray[Any] | None], ErrorBars | None] = field(repr=False)
     measurements: npt.NDArray[Any] | None = field(default=None, repr=False)
     evidence: Evidence | None = field(default=None, repr=False)
     ties: int | None = field(default=None, repr=False)
@@ -94,13 +95,21 @@ class Release:
         return self.guarantees[0]
 
     @cached_property
+    def error_bars(self) -> ErrorBars | None:
+        """What the release tells about the truth, found when first asked for; None where no law of errors is known."""
+        return self.find_error_bars(self.values, self.measurements)
+
+    @property
     def spread(self) -> Spread | None:
-        """The law of the errors, found when first asked for; None where it depends on the data."""
-        return self.find_spread()
+        """The law of the errors: of the values themselves, or of the draw behind them where bounds moved it.
+
+        None where the law depends on the data.
+        """
+        return None if self.error_bars is None else self.error_bars.spread
 
     @cached_property
     def standard_errors(self) -> npt.NDArray[np.float64]:
-        """Standard error of every value."""
+        """Standard error of every value, or of the draw behind it where bounds moved it."""
         return self._known().standard_errors
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
@@ -108,12 +117,13 @@ class Release:
 
         The ends come from the law of the errors, which does not depend on the data; refused where it does. Where
         `spread.measured`, they are measured on simulated draws and widened by the error of that (noise/spread.py).
+        Where bounds moved the values, they are those of the draw behind them, cut to what is certain (THEORY H10): a
+        value can lie outside its interval.
         """
-        tail = (1 - float(probability("confidence", confidence))) / 2
-        spread = self._known()
-        # Errors are symmetric, so truth = value − error lies between value − q(1−tail) and value + q(1−tail).
-        reach = np.maximum(np.abs(spread.quantiles(tail)), np.abs(spread.quantiles(1 - tail)))
-        return np.column_stack([self.values - reach, self.values + reach])
+        probability("confidence", confidence)
+        self._known()
+        assert self.error_bars is not None
+        return self.error_bars.interval(confidence)
 
     def estimate(self, weights: Any) -> Estimate:
         """Estimate a weighted sum of the table's values."""

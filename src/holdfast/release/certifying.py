@@ -8,13 +8,14 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.noise import Independent
 from holdfast.privacy import Guarantee
+from holdfast.queries import Neighbours
 from holdfast.release.certificate.certificate import (
     Certificate,
     ComparedMethod,
@@ -28,6 +29,7 @@ from holdfast.release.certificate.certificate import (
     ReleasedFile,
     Software,
     TableCertificate,
+    TableNeighbours,
     Unprotected,
 )
 from holdfast.release.certificate.registry import (
@@ -54,6 +56,19 @@ if TYPE_CHECKING:
     from holdfast.release.job.unprotected import Unprotected as OpenFigures
 
 
+class TableFiles(NamedTuple):
+    """The names of a table's files."""
+
+    parquet: str
+    csv: str
+    measurements: str | None = None
+    measurements_csv: str | None = None
+
+
+def _neighbours(found: Neighbours) -> TableNeighbours:
+    return TableNeighbours(kind=cast(Literal["add-remove", "replace-one"], found.kind), records=found.records)
+
+
 def statements_of(table: Table) -> tuple[Guarantee, ...]:
     """Return every statement about a table, the one that the budget counts first."""
     return tuple(dict.fromkeys((table.counted, *table.guarantees)))
@@ -63,7 +78,7 @@ def table_certificate(
     table: Table,
     ways: str,
     interval: Interval,
-    files: tuple[str, str, str | None],
+    files: TableFiles,
     determined: Sequence[OpenFigures] = (),
     ties: int | None = None,
 ) -> TableCertificate:
@@ -71,7 +86,6 @@ def table_certificate(
 
     `ties` is the public coin that decided between equally near whole tables.
     """
-    parquet, csv, measurements = files
     return TableCertificate(
         name=table.name,
         kind=cast(Kind, table.layout.asked.kind),
@@ -96,9 +110,11 @@ def table_certificate(
             None if table.protects is None else Protects.model_validate_json(json.dumps(table.protects.as_mapping()))
         ),
         interval=interval,
-        parquet=parquet,
-        csv=csv,
-        measurements=measurements,
+        neighbours=_neighbours(table.mechanism.base.neighbours),
+        parquet=files.parquet,
+        csv=files.csv,
+        measurements=files.measurements,
+        measurements_csv=files.measurements_csv,
         ties=None if ties is None else f"{ties:016x}",
     )
 

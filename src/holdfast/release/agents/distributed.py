@@ -137,7 +137,7 @@ def gather(
     earlier = run.ledger.figures(job.dataset)
     disclosed = given_away(job, earlier, [whole] if exact else None)
     mechanism = table.mechanism
-    drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.unit_spread)
+    drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.error_bars)
     with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:
         step("writing")
         write_release(run, [drawn], place, disclosed)

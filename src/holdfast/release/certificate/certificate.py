@@ -145,10 +145,10 @@ class Holds(Model):
 
 
 class Interval(Model):
-    """What the columns `low` and `high` mean; without a basis they are empty."""
+    """What the columns `low` and `high` mean: limits that are certain alone (`bounds`), or without a basis empty."""
 
     confidence: float
-    basis: Literal["law", "simulation"] | None
+    basis: Literal["law", "simulation", "bounds"] | None
     sentence: str
 
 
@@ -195,6 +195,13 @@ class ComparedMethod(Model):
     basis: str | None
 
 
+class TableNeighbours(Model):
+    """The changes of the records that the noise was made for."""
+
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)]
+
+
 class TableCertificate(Model):
     """One released table."""
 
@@ -205,6 +212,7 @@ class TableCertificate(Model):
     columns: list[str]
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number
+    neighbours: TableNeighbours
     method: str
     ways: str
     mechanism: str
@@ -220,7 +228,14 @@ class TableCertificate(Model):
     parquet: Annotated[str, Field(pattern=FILE_NAME)]
     csv: Annotated[str, Field(pattern=FILE_NAME)]
     measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
+    measurements_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The names of its files."""
+        listed = (self.parquet, self.csv, self.measurements, self.measurements_csv)
+        return [name for name in listed if name is not None]
 
 
 class Software(Model):

@@ -27,7 +27,7 @@ def of_table(table: TableCertificate) -> dict[str, str]:
         "impossible": ("every impossible cell is 0", holds.impossible),
         "exact figures": ("they are counts that agree with each other", holds.exact),
         "intervals": (table.interval.sentence, True),
-        "measurements": ("every measurement belongs to a row", table.measurements is not None),
+        "measurements": ("every measurement belongs to a row", table.measurements and table.measurements_csv),
     }
     return {name: sentence for name, (sentence, wanted) in asked.items() if wanted}
 

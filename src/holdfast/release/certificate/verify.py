@@ -18,6 +18,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
+from holdfast.release.certificate.bars import interval_findings, measurement_findings
 from holdfast.release.certificate.certificate import (
     FILE,
     Bound,
@@ -32,7 +33,7 @@ from holdfast.release.certificate.checks import OF_ALL, of_table
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.storage.files import sha256_of
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
+from holdfast.release.storage.tables import FIGURES, Columns, missing, read_csv, read_parquet
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.ledger import Ledger
@@ -121,8 +122,8 @@ def _files(folder: Path, certificate: Certificate) -> Findings:
         elif path.stat().st_size != file.bytes or sha256_of(path) != file.sha256:
             yield f"{file.name} is not the file that was certified"
     for table in certificate.tables:
-        for name in (table.parquet, table.csv, table.measurements):
-            if name is not None and name not in listed:
+        for name in table.files:
+            if name not in listed:
                 yield f"{name} belongs to the table {table.name} but is not among the certified files"
     for path in sorted(folder.iterdir()):
         if path.name not in listed:
@@ -195,8 +196,10 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         "either": lambda: _either(values, holds.either),
         "impossible": lambda: _impossible(values, table),
         "exact figures": lambda: _exact(values, columns, table),
-        "intervals": lambda: _intervals(values, columns, table),
-        "measurements": lambda: _measurements(folder / str(table.measurements), table),
+        "intervals": lambda: interval_findings(values, columns, table),
+        "measurements": lambda: measurement_findings(
+            folder / str(table.measurements), folder / str(table.measurements_csv), columns, table
+        ),
     }
     return [_check(f"{table.name}: {name}", words, findings[name]()) for name, words in said.items()]
 
@@ -346,32 +349,3 @@ def _exact(values: Values, columns: Columns, table: TableCertificate) -> Finding
             margins.append(rows)
     if table.kind == "cube":
         yield from disagreement(values, columns, margins)
-
-
-def _intervals(values: Values, columns: Columns, table: TableCertificate) -> Findings:
-    low, high = columns["low"], columns["high"]
-    if table.interval.basis is None:
-        if not (missing(low).all() and missing(high).all()):
-            yield "intervals are given although nothing certifies them"
-    elif missing(low).any() or missing(high).any():
-        yield "intervals are missing"
-    elif not ((np.asarray(low) <= values) & (values <= np.asarray(high))).all():
-        yield "a value lies outside its interval"
-
-
-def _measurements(path: Path, table: TableCertificate) -> Findings:
-    columns = read_parquet(path)
-    if tuple(columns) != MEASUREMENTS:
-        yield f"{path.name} does not have the columns {', '.join(MEASUREMENTS)}"
-        return
-    rows = columns["row"]
-    if any(missing(column).any() for column in columns.values()):
-        yield f"{path.name} has empty entries"
-    elif rows.dtype != np.int64 or len(np.unique(rows)) != len(rows) or _outside(rows, table.rows):
-        yield f"{path.name} speaks of rows that the table does not have"
-    elif not (np.asarray(columns["standard_deviation"]) > 0).all():
-        yield f"{path.name} has measurements without noise"
-
-
-def _outside(rows: Any, count: int) -> bool:
-    return bool(len(rows)) and not 0 <= int(rows.min()) <= int(rows.max()) < count
