@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -16,12 +15,9 @@ from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.error_bars import ErrorBars
 from holdfast.noise.spread import Spread
-from holdfast.pictures import Picture, card, number, points, rows_of, table_of
+from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
-
-#: Figures on the card of a release.
-SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -63,16 +59,10 @@ class Release:
         return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
 
     def _repr_html_(self) -> str:
-        from holdfast.privacy.card import heading  # only notebooks need it
+        from holdfast.privacy.card import FIRST, figures_card  # only notebooks need it
 
-        rows = [
-            (str(name), number(value), f"{number(low)} to {number(high)}" if math.isfinite(low + high) else "not known")
-            for name, value, low, high in self._shown(SHOWN)
-        ]
-        more = f"and {self.values.size - SHOWN:,} more" if self.values.size > SHOWN else ""
-        promised = {"": more, "promises": heading(self.guarantee), "drawn by": self.method}
-        table = table_of(("name", "value", "95 % interval"), rows)
-        return card("Release", f"{self.values.size:,} figures", table, rows_of(promised))
+        told = {"drawn by": self.method}
+        return figures_card(f"{self.values.size:,} figures", self._shown(FIRST), self.values.size, self.guarantee, told)
 
     def plot(self, most: int = 30) -> Picture:
         """Draw the first figures with their 95 % intervals, where those are known."""

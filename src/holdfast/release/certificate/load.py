@@ -18,6 +18,7 @@ from holdfast.domains.frame import frame_of
 from holdfast.mechanism.error_bars import ErrorBars
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.noise.spread import study_size
+from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
@@ -44,6 +45,30 @@ class LoadedTable:
         table = self.certificate
         bars = "with" if table.interval.basis in ("law", "simulation") else "without"
         return f"<Table {table.name!r}: {table.kind}, {table.rows:,} figures {bars} error bars, made by {table.method}>"
+
+    def _repr_html_(self) -> str:
+        from holdfast.privacy.card import FIRST, figures_card  # only notebooks need it
+
+        table = self.certificate
+        told = {"made by": table.method, "intervals": table.interval.sentence}
+        return figures_card(
+            f"{table.name}, {table.rows:,} figures", self._shown(FIRST), table.rows, self.guarantee, told
+        )
+
+    def plot(self, most: int = 30) -> Picture:
+        """Draw the first figures with their certified intervals, where those are known."""
+        count = whole("most", most, at_least=1)
+        return points(self._shown(count), f"value, with its {self.certificate.interval.confidence:.0%} interval")
+
+    def _shown(self, most: int) -> list[tuple[str, float, float, float]]:
+        """Name, value and interval of the first figures."""
+        names = zip(*(_plain_texts(self.columns[name][:most]) for name in self.certificate.columns[1:]), strict=True)
+        ends = self.interval(self.certificate.interval.confidence)[:most].tolist()
+        listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
+        return [
+            (name, float(value), low, high)
+            for name, value, (low, high) in zip(listed, self.values[:most].tolist(), ends, strict=True)
+        ]
 
     @property
     def values(self) -> npt.NDArray[Any]:
@@ -215,6 +240,13 @@ class LoadedRelease:
         names = ", ".join(f"{name} ({table.certificate.rows:,} figures)" for name, table in self.tables.items())
         return f"<Release {self.certificate.title!r}: {names}; print .guarantee for what it promises>"
 
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables.values())
+
+    def plot(self, most: int = 30) -> Picture:
+        """Draw the first figures of the only table with their certified intervals."""
+        return self.table().plot(most)
+
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """What all tables promise together, the statement that the budget counts first."""
@@ -261,6 +293,10 @@ def load(folder: str | Path) -> LoadedRelease:
         noisy = None if table.measurements is None else read_parquet(place / table.measurements)
         tables[table.name] = LoadedTable(table, read_parquet(place / table.parquet), certificate.release, noisy)
     return LoadedRelease(place, certificate, tables)
+
+
+def _plain_texts(column: npt.NDArray[Any]) -> list[str]:
+    return ["" if name is None else str(name) for name in column.tolist()]
 
 
 def _plain(column: npt.NDArray[Any]) -> Any:
