@@ -170,7 +170,7 @@ def points(rows: Sequence[tuple[str, float, float, float]], words: str) -> Pictu
     drawn = [_axis(scale, 6 + height * len(rows), words)]
     for i, (name, value, low, high) in enumerate(rows):
         y = 6 + height * (i + 0.5)
-        drawn.append(text(left - 8, y, shortened(name, left), "end"))
+        drawn.append(text(left - 8, y, shortened(name, left, end=True), "end"))
         end = scale(value)
         if math.isfinite(low) and math.isfinite(high):
             drawn.append(line(scale(low), y, scale(high), y, stroke_width=2, opacity=0.7))

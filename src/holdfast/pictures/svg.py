@@ -101,10 +101,12 @@ def line(x1: float, y1: float, x2: float, y2: float, **attributes: Any) -> str:
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, **look)
 
 
-def shortened(words: str, width: float) -> str:
-    """Cut words that are wider than this."""
+def shortened(words: str, width: float, *, end: bool = False) -> str:
+    """Cut words that are wider than this; of a path keep the `end`."""
     most = max(int((width - 12) / CHARACTER), 2)
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+    if len(words) <= most:
+        return words
+    return f"…{words[1 - most :]}" if end else f"{words[: most - 1]}…"
 
 
 def label_width(names: list[str], most: float) -> float:

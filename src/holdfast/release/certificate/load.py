@@ -51,23 +51,26 @@ class LoadedTable:
 
         table = self.certificate
         told = {"made by": table.method, "intervals": table.interval.sentence}
-        return figures_card(
-            f"{table.name}, {table.rows:,} figures", self._shown(FIRST), table.rows, self.guarantee, told
-        )
+        shown = self._shown(np.arange(min(FIRST, table.rows)))
+        return figures_card(f"{table.name}, {table.rows:,} figures", shown, table.rows, self.guarantee, told)
 
-    def plot(self, most: int = 30) -> Picture:
-        """Draw the first figures with their certified intervals, where those are known."""
-        count = whole("most", most, at_least=1)
-        return points(self._shown(count), f"value, with its {self.certificate.interval.confidence:.0%} interval")
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level with their certified intervals; None: the first of several figures."""
+        levels = np.asarray(self.columns[self.certificate.columns[0]]).astype(str)
+        asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
+        rows = [np.flatnonzero(levels == name) for name in asked]
+        chosen = next((found for found in rows if found.size > 1), rows[-1])
+        words = f"value, with its {self.certificate.interval.confidence:.0%} interval"
+        return points(self._shown(chosen[: whole("most", most, at_least=1)]), words)
 
-    def _shown(self, most: int) -> list[tuple[str, float, float, float]]:
-        """Name, value and interval of the first figures."""
-        names = zip(*(_plain_texts(self.columns[name][:most]) for name in self.certificate.columns[1:]), strict=True)
-        ends = self.interval(self.certificate.interval.confidence)[:most].tolist()
+    def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
+        """Name, value and interval of some figures."""
+        names = zip(*(_plain_texts(self.columns[name][rows]) for name in self.certificate.columns[1:]), strict=True)
+        ends = self.interval(self.certificate.interval.confidence)[rows].tolist()
         listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
         return [
             (name, float(value), low, high)
-            for name, value, (low, high) in zip(listed, self.values[:most].tolist(), ends, strict=True)
+            for name, value, (low, high) in zip(listed, self.values[rows].tolist(), ends, strict=True)
         ]
 
     @property
@@ -243,9 +246,9 @@ class LoadedRelease:
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables.values())
 
-    def plot(self, most: int = 30) -> Picture:
-        """Draw the first figures of the only table with their certified intervals."""
-        return self.table().plot(most)
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level of the only table with their certified intervals."""
+        return self.table().plot(level, most)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
