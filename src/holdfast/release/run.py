@@ -231,12 +231,14 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files = [_described(place / name) for name in listed]
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files, also)
+    write_text(place / PACKAGE, data_package(draft))
+    files.append(_described(place / PACKAGE))
+    draft = draft.model_copy(update={"files": list(files)})
     told = _spent(run) if job.spec.ledger.in_report else ()
     sizes = [errors_by_size(table) for table in job.tables]
     page = report(draft, [columns for _, columns in written], protected(job), told, sizes)
     write_text(place / REPORT, page)
-    write_text(place / PACKAGE, data_package(draft))
-    files += [_described(place / REPORT), _described(place / PACKAGE)]
+    files.append(_described(place / REPORT))
     write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())
     # The time at which a file was written would tell how long the draw took.
     midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()
