@@ -149,7 +149,8 @@ def _comparison(table: Any) -> Table:
         if each.errors is None:
             shown.add_row(name, "-", escape(f"refused: {each.refused}"))
         else:
-            shown.add_row(name, _short(each.errors.score), _mark(each))
+            bars = "error bars" if each.error_bars else "no error bars"
+            shown.add_row(name, _short(each.errors.score), ", ".join(filter(None, (bars, _mark(each)))))
     return shown
 
 
