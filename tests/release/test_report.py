@@ -128,14 +128,14 @@ def test_methods_shares_and_odds_on_the_page_follow_from_the_certificate(tmp_pat
     certificate = load(folder).certificate
     (table,) = certificate.tables
     page = outline(folder)
-    rows = page.table("method", "mean error over levels", "")
+    rows = page.table("method", "mean error over levels", "error bars", "")
     assert [row[0] for row in rows] == [each.method for each in table.compared]
-    assert [row[0] for row in rows if "chosen" in row[2]] == [table.method]
+    assert [row[0] for row in rows if "chosen" in row[3]] == [table.method]
     for row, each in zip(rows, table.compared, strict=True):
         if each.refused is None:
             assert amount(row[1]) == pytest.approx(each.expected_absolute_error, rel=0.005)
         else:
-            assert each.refused in row[2]
+            assert each.refused in row[3]
     text = (folder / "report.html").read_text()
     assert "Shares of the budget: city 12.5 percent; borough 25 percent; zone 62.5 percent." in text
     # ε = 1: e/(1 + e) = 0.7311, and μ = 2Φ⁻¹(0.7311) = 1.2325; both are rounded up.

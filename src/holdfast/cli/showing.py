@@ -104,6 +104,28 @@ def plan(found: Any) -> None:
         )
 
 
+def what_if(found: Any) -> None:
+    """Print the errors at several budgets beside each other."""
+    console = _console()
+    console.print(f"[bold]{escape(found.title)}[/bold]: expected absolute error by {found.parameter}")
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    shown.add_column("level")
+    for outlook in found.outlooks:
+        shown.add_column(f"{found.parameter} {outlook.amount:f}", justify="right")
+    several = len(found.outlooks[0].tables) > 1
+    for t, (name, _, _, levels) in enumerate(found.outlooks[0].tables):
+        for k, level in enumerate(levels):
+            errors = [outlook.tables[t][3][k] for outlook in found.outlooks]
+            cells = ["exact" if each.exact else _short(each.absolute_error) for each in errors]
+            shown.add_row(escape(f"{name}: {level.name}" if several else level.name), *cells)
+        made = [
+            f"{method}{'' if bars else ', no error bars'}"
+            for _, method, bars, _ in (o.tables[t] for o in found.outlooks)
+        ]
+        shown.add_row(escape(f"{name}: method" if several else "method"), *made)
+    console.print(shown)
+
+
 def _protects(table: Any, *, several: bool) -> Table:
     """Records that must change together, column by column."""
     where = f" ({table.name})" if several else ""
@@ -149,7 +171,8 @@ def _comparison(table: Any) -> Table:
         if each.errors is None:
             shown.add_row(name, "-", escape(f"refused: {each.refused}"))
         else:
-            shown.add_row(name, _short(each.errors.score), _mark(each))
+            bars = "error bars" if each.error_bars else "no error bars"
+            shown.add_row(name, _short(each.errors.score), ", ".join(filter(None, (bars, _mark(each)))))
     return shown
 
 

@@ -21,8 +21,11 @@ def job_of(spec: Path, quiet: bool) -> Job:
         return Job.from_spec(read_spec(spec))
 
 
-def plan(spec: Path, json: bool, quiet: bool) -> None:
-    """Show the plan of a spec."""
+def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
+    """Show the plan of a spec, or the errors at several budgets beside each other."""
+    if epsilon is not None or rho is not None:
+        _what_if(spec, epsilon, rho, json, quiet)
+        return
     from holdfast.release.plan import plan as planned
 
     job = job_of(spec, quiet or json)
@@ -33,6 +36,22 @@ def plan(spec: Path, json: bool, quiet: bool) -> None:
         showing.data(found.as_mapping())
     elif not quiet:
         showing.plan(found)
+
+
+def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
+    from holdfast.release.what_if import amounts, what_if
+
+    if epsilon is not None and rho is not None:
+        raise Refused("say which budgets to compare by one of --epsilon and --rho, found both")
+    parameter, text = ("epsilon", epsilon) if epsilon is not None else ("rho", rho)
+    numbers = amounts(parameter, text or "")
+    with showing.working(quiet or json) as step:
+        step("comparing budgets")
+        found = what_if(read_spec(spec), parameter, numbers)
+    if json:
+        showing.data(found.as_mapping())
+    elif not quiet:
+        showing.what_if(found)
 
 
 def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: bool) -> None:
@@ -73,10 +92,15 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
 
 
 def explain(spec: Path, json: bool, quiet: bool) -> None:
-    """Show a spec in words."""
-    from holdfast.release.explain import explain as explained
+    """Show a spec, or the folder of a release, in words."""
+    if spec.is_dir():
+        from holdfast.release.explain_folder import explain_folder
 
-    found = explained(job_of(spec, quiet or json))
+        found = explain_folder(spec)
+    else:
+        from holdfast.release.explain import explain as explained
+
+        found = explained(job_of(spec, quiet or json))
     if json:
         showing.data(found)
     elif not quiet:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -132,7 +131,7 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
         "kind": table.kind,
         "method": table.method,
         "ways": table.ways,
-        "levels": [_level_as_mapping(level) for level in table.levels],
+        "levels": [level.as_mapping() for level in table.levels],
         "evidence": list(table.evidence),
         "errors_known": table.basis,
         "simulated_tables": table.simulated,
@@ -142,11 +141,6 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
         "statements": [statement.as_mapping() for statement in table.statements],
         "comparison": [each.as_mapping() for each in table.comparison],
     }
-
-
-def _level_as_mapping(level: Level) -> dict[str, Any]:
-    unknown = (name for name in ("absolute_error", "interval_width") if math.isinf(getattr(level, name)))
-    return vars(level) | dict.fromkeys(unknown)
 
 
 def plan(job: Job) -> Plan:

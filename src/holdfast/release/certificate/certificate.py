@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -313,7 +314,12 @@ def read_certificate(folder: Path) -> Certificate:
         raise Refused(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise Refused(f"{path} is not JSON: it is damaged, ask for it again") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    form = found.get("schema") if isinstance(found, dict) else None
+    if isinstance(form, str) and form != SCHEMA and re.fullmatch(r"holdfast-certificate-[0-9]+", form):
+        raise Refused(
+            f"{path} was written by a newer holdfast (its form is {form}, known is {SCHEMA}): update holdfast"
+        )
+    if form != SCHEMA:
         raise Refused(f"{path} is not a certificate of the form {SCHEMA}")
     try:
         # JSON has no tuples, so the text is read again in the mode for JSON.

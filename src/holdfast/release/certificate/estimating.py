@@ -14,7 +14,7 @@ from holdfast.arrays import Array, Floats
 from holdfast.noise.spread import MISSED, simulated_quantiles
 
 #: Directions in which the errors of a numerator and its denominator are compared.
-DIRECTIONS = 181
+DIRECTIONS = 61
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class LoadedTable:
         """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row."""
         chosen = weights_of(self.certificate, self.columns, where, weights)
         tail = (1 - float(probability("confidence", confidence))) / 2
-        value, certain = float(chosen @ self.values), self.error_bars.certain(chosen)
+        value, certain = float(chosen @ self.values), self._certain(chosen)
         used = np.flatnonzero(chosen)
         if used.size == 1:  # a published figure has its own interval
             factor, row = float(chosen[used[0]]), int(used[0])
@@ -169,7 +169,7 @@ class LoadedTable:
                 raise Refused(f"the table has too many figures for a ratio: {self.certificate.rows:,}")
             low, high, deviation = fieller(*centre, (weighted(study, above), weighted(study, below)), tail)
             error = deviation(centre[0] / centre[1]) / abs(centre[1]) if centre[1] else None
-        positive = [self.error_bars.certain(each)[0] >= 0 for each in (above, below, below - above)]
+        positive = [self._certain(each)[0] >= 0 for each in (above, below, below - above)]
         least = 0.0 if positive[0] and positive[1] else -math.inf
         most = 1.0 if all(positive) else math.inf
         return Estimate(value, error, *within(low, high, least, most), confidence)
@@ -185,7 +185,7 @@ class LoadedTable:
             raise Refused("the two tables have different domains: compare tables with the same rows")
         chosen = self._weights(where)
         value = float(chosen @ self.values) - float(chosen @ other.values)
-        here, there = self.error_bars.certain(chosen), other.error_bars.certain(chosen)
+        here, there = self._certain(chosen), other._certain(chosen)
         certain = here[0] - there[1], here[1] - there[0]
         if self.error_bars.spread is None or other.error_bars.spread is None:
             return Estimate(value, None, *certain, confidence)
@@ -197,6 +197,19 @@ class LoadedTable:
             far = reach(weighted(study[:size], chosen) - weighted(another[:size], chosen), error, tail)
         middle = float(chosen @ self.centre) - float(chosen @ other.centre)
         return Estimate(value, error, *within(middle - far, middle + far, *certain), confidence)
+
+    def _certain(self, weights: Floats) -> tuple[float, float]:
+        """Limits of a weighted sum that are certain; where parents are the sums of their leaves, by these too."""
+        found, tree = self.error_bars.certain(weights), self.mechanism.query.tree
+        if tree is None or not self.certificate.holds.consistent:
+            return found
+        below = weights.reshape(tree.n, -1).copy()
+        for depth in range(1, len(tree.levels)):
+            nodes = tree.order[tree.level_start[depth] : tree.level_start[depth + 1]]
+            below[nodes] += below[tree.parents[nodes]]
+        below[~tree.is_leaf] = 0
+        leaves = self.error_bars.certain(below.ravel())
+        return max(found[0], leaves[0]), min(found[1], leaves[1])
 
     def _weights(self, where: Any) -> Floats:
         named = isinstance(where, Mapping)

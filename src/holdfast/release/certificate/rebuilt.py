@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from holdfast.arguments import Refused
 from holdfast.constraints import (
     Constraint,
     at_least,
@@ -109,13 +110,15 @@ def _axes(level: str, names: Sequence[str]) -> tuple[int, ...]:
 
 def _law(table: TableCertificate, columns: Columns) -> Independent:
     """The noise of every row by its level."""
-    laws: list[Any] = []
-    for level in table.noise_by_level:
-        (noise,) = level.noise
-        made = None if noise.law is None else LAWS[noise.law, noise.whole](Fraction(noise.parameter or 1))
-        laws.append(made)
-    which = np.array([table.levels.index(level) for level in columns["level"].tolist()])
-    return Independent(tuple(laws), which, table.rows)
+    if any(len(level.noise) > 1 for level in table.noise_by_level):
+        raise Refused(f"figures of one level of {table.name!r} have several scales of noise: their law is not on file")
+    first = [level.noise[0] for level in table.noise_by_level]
+    parameters = [(noise.law, noise.whole, noise.parameter) for noise in first]
+    distinct = list(dict.fromkeys(parameters))
+    laws = tuple(None if law is None else LAWS[law, whole](Fraction(number or 1)) for law, whole, number in distinct)
+    of_level = {level: distinct.index(each) for level, each in zip(table.levels, parameters, strict=True)}
+    which = None if len(laws) == 1 else np.array([of_level[level] for level in columns["level"].tolist()])
+    return Independent(laws, which, table.rows)
 
 
 def _equalities(table: TableCertificate, columns: Columns, query: Query) -> Constraint | None:

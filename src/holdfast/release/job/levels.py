@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,11 @@ class Level:
     absolute_error: float
     interval_width: float
     exact: bool
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold; null for errors that nobody can tell."""
+        unknown = (name for name in ("absolute_error", "interval_width") if math.isinf(getattr(self, name)))
+        return vars(self) | dict.fromkeys(unknown)
 
 
 def levels_of(table: Table) -> tuple[Level, ...]:
