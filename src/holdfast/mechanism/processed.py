@@ -146,7 +146,7 @@ class Processed:
 
 def shown(mechanism: Any) -> str:
     """Return a mechanism as a card for notebooks: what it does and what it promises, or why nothing."""
-    from holdfast.privacy.card import heading, promise_rows  # only notebooks need it
+    from holdfast.privacy.odds import heading, promise_rows  # only notebooks need it
 
     kind, _, what = repr(mechanism).strip("<>").partition(": ")
     try:

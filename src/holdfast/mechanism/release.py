@@ -59,7 +59,7 @@ class Release:
         return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
 
     def _repr_html_(self) -> str:
-        from holdfast.privacy.card import FIRST, figures_card  # only notebooks need it
+        from holdfast.privacy.odds import FIRST, figures_card  # only notebooks need it
 
         shown, told = self._shown(np.arange(min(FIRST, self.values.size))), {"drawn by": self.method}
         return figures_card(f"{self.values.size:,} figures", shown, self.values.size, self.guarantee, told)

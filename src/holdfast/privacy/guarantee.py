@@ -257,7 +257,7 @@ class Guarantee:
         return describe(self)
 
     def _repr_html_(self) -> str:
-        from holdfast.privacy.card import card_of  # only notebooks need it
+        from holdfast.privacy.odds import card_of  # only notebooks need it
 
         return card_of(self)
 

@@ -1,4 +1,4 @@
-"""A statement as odds: how often a reader guesses right which of two neighbouring datasets is the true one.
+"""A statement as odds and as a card: how often a reader guesses right which of two neighbouring datasets is true.
 
 Before the release both are equally likely for the reader, who knows everything else. The best guess from the output is
 right with probability (1 + TV)/2, TV being the total variation between the two laws of the output, and a statement
@@ -13,14 +13,18 @@ bounds it (docs/theory/calibration.md, "Odds in words"):
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 
 from scipy.special import expit, ndtr, ndtri
 
+from holdfast.pictures import card, number, rows_of, table_of
 from holdfast.privacy.words import CHANGES, Statement, figure
 
 #: Far more than the error of the functions above in doubles; results are rounded up by it.
 MARGIN = 1e-12
+#: Figures on the card of a release.
+FIRST = 8
 
 
 def guessed_right(statement: Statement) -> float:
@@ -81,3 +85,58 @@ def in_words(statement: Statement) -> str:
         f"which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a coin it would "
         "be 50 in 100."
     )
+
+
+# --- cards for notebooks ----------------------------------------------------------------------------------------------
+
+
+def promise_rows(statement: Statement) -> dict[str, str]:
+    """Return what a statement says, short, by heading."""
+    one, many = CHANGES[statement.neighbours.kind]
+    scopes = {
+        "subspace": "the part that exact figures leave open",
+        "invariant-sharing": "data that share exact figures",
+    }
+    return {
+        "hides that": one if statement.records == 1 else many.format(k=statement.records),
+        "right guesses": "" if statement.void else f"at most {in_hundred(statement)} in 100 (a coin: 50)",
+        "only for": scopes.get(statement.scope, ""),
+        "not protected": "; ".join(statement.unprotected),
+        "assumes": "; ".join(statement.assumes),
+        "because": statement.because,
+        "note": "; ".join(statement.caveats),
+    }
+
+
+def heading(statement: Statement) -> str:
+    """Return how much a statement promises, in signs."""
+    if statement.void:
+        return "nothing is promised"
+    return f"{', '.join(f'{sign} = {amount}' for sign, amount in amounts(statement))} ({statement.status})"
+
+
+def figures_card(
+    name: str,
+    rows: Sequence[tuple[str, float, float, float]],
+    total: int,
+    statement: Statement,
+    told: Mapping[str, str],
+) -> str:
+    """Return a card of the first figures, each with its value and the ends of its interval, of `total` in all."""
+    listed = [(each, number(value), _interval(low, high)) for each, value, low, high in rows[:FIRST]]
+    more = f"and {total - len(listed):,} more" if total > len(listed) else ""
+    table = table_of(("name", "value", "95 % interval"), listed)
+    return card("Release", name, table, rows_of({"": more, "promises": heading(statement), **told}))
+
+
+def _interval(low: float, high: float) -> str:
+    if math.isfinite(low) and math.isfinite(high):
+        return f"{number(low)} to {number(high)}"
+    if math.isfinite(low):
+        return f"{number(low)} or more"
+    return f"{number(high)} or less" if math.isfinite(high) else "not known"
+
+
+def card_of(statement: Statement) -> str:
+    """Return the card."""
+    return card("Guarantee", heading(statement), rows_of(promise_rows(statement)))

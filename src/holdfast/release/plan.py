@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.pictures import Picture, bars, card, rows_of
 from holdfast.privacy import Guarantee
-from holdfast.privacy.card import heading, promise_rows
+from holdfast.privacy.odds import heading, promise_rows
 from holdfast.privacy.protection import Protection
 from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far

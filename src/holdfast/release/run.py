@@ -33,6 +33,7 @@ from holdfast.release.job.sizes import errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
 from holdfast.release.records.tabulate import tabulate
+from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.writing import PACKAGE, data_package, write_table_files
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from holdfast.release.job.table import Table
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
-#: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.
-SHEETS, FIGURES_OF_ROW = 1 << 20, 160
+#: Bytes set aside for the report and the ends of files, for the figures of one row in all files, and on the page.
+SHEETS, FIGURES_OF_ROW, ON_THE_PAGE = 1 << 20, 160, 120
 #: Rows whose names are measured to guess the size of the files.
 SAMPLE = 1000
 
@@ -185,7 +186,8 @@ def _expected_bytes(table: Table) -> int:
     per_row = sum(
         np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in table.layout.columns.values()
     )
-    return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW))
+    page = min(table.layout.query.n, SHOWN) * (per_row + ON_THE_PAGE)
+    return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW) + page)
 
 
 @contextmanager

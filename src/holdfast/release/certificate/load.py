@@ -47,7 +47,7 @@ class LoadedTable:
         return f"<Table {table.name!r}: {table.kind}, {table.rows:,} figures {bars} error bars, made by {table.method}>"
 
     def _repr_html_(self) -> str:
-        from holdfast.privacy.card import FIRST, figures_card  # only notebooks need it
+        from holdfast.privacy.odds import FIRST, figures_card  # only notebooks need it
 
         table = self.certificate
         told = {"made by": table.method, "intervals": table.interval.sentence}

@@ -45,7 +45,9 @@ def report(
     shown = []
     for table, columns, size in zip(certificate.tables, tables, sizes, strict=True):
         text, rows = figures(table, columns)
-        about = {"few": rows <= FEW, "intervals": table.interval.basis is not None, "sizes": size}
+        lowest = table.columns[-1]
+        example = {lowest: next((str(name) for name in columns[lowest].tolist() if name is not None), "")}
+        about = {"example": example, "few": rows <= FEW, "intervals": table.interval.basis is not None, "sizes": size}
         shown.append({"table": table, "figures": Markup(text), "rows": rows, **about})
     style, script = _text("report.css"), _text("report.js")
     return _page().render(
