@@ -29,6 +29,7 @@ from holdfast.release.certificate.certificate import (
     TableCertificate,
     read_certificate,
 )
+from holdfast.release.certificate.counted_records import record_findings
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.storage.files import sha256_of
@@ -214,6 +215,9 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         paths = folder / table.measurements, folder / table.measurements_csv
         found = measurement_findings(*paths, columns, table)
         checks.append(check("measurements", "every measurement belongs to a row", found))
+    if table.records is not None and table.records_csv is not None:
+        counted = record_findings(values, columns, table, folder / table.records, folder / table.records_csv)
+        checks.append(check("records", "they count to the table", counted))
     return checks
 
 
