@@ -14,6 +14,7 @@ from holdfast.arguments import Refused, one_of, probability, reals, whole
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.error_bars import ErrorBars
+from holdfast.mechanism.synthetic import cells_of, named_cells
 from holdfast.noise.spread import Spread
 from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
@@ -135,6 +136,16 @@ class Release:
         columns: dict[str, Any] = {"name": list(self.labels), "value": self.values}
         if self.spread is not None:
             columns["standard_error"] = self.spread.standard_errors
+        return frame_of(columns, backend)
+
+    def records(self, backend: str | None = None) -> Any:
+        """Return synthetic records: one row for every one that the table counts, in the order of its cells.
+
+        They count to the table exactly and carry nothing that it does not (THEORY §10). Refused unless the table is
+        whole, not negative and adds up, and counts every cell of a hierarchy, histogram or cube.
+        """
+        counts = cells_of(self.query, self.values)
+        columns = {name: np.repeat(column, counts).tolist() for name, column in named_cells(self.query).items()}
         return frame_of(columns, backend)
 
     def _known(self) -> Spread:

@@ -63,6 +63,8 @@ class TableFiles(NamedTuple):
     csv: str
     measurements: str | None = None
     measurements_csv: str | None = None
+    records: str | None = None
+    records_csv: str | None = None
 
 
 def _neighbours(found: Neighbours) -> TableNeighbours:
@@ -115,6 +117,9 @@ def table_certificate(
         csv=files.csv,
         measurements=files.measurements,
         measurements_csv=files.measurements_csv,
+        records=files.records,
+        records_csv=files.records_csv,
+        record_columns=[] if files.records is None else list(record_columns(table)),
         ties=None if ties is None else f"{ties:016x}",
     )
 
@@ -178,7 +183,7 @@ def certificate_of(
     """Return the sealed certificate of a release; `determined` says what the exact figures give away in words."""
     statements = job.guarantees
     unprotected = [*job.unprotected, *determined]
-    caveats = [*job.caveats, *(item for statement in statements for item in statement.caveats)]
+    caveats = [*job.caveats, *_synthetic(tables), *(item for statement in statements for item in statement.caveats)]
     return Certificate(
         release=release,
         title=job.title,
@@ -197,6 +202,22 @@ def certificate_of(
         deployment=_deployment(job, date, tables, unprotected),
         files=list(files),
     ).sealed()
+
+
+def record_columns(table: Table) -> tuple[str, ...]:
+    """The columns of synthetic records: those of the data, without the level and a root of the spec's own."""
+    return tuple(column for column in table.layout.columns if column not in ("level", table.layout.asked.root))
+
+
+def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:
+    """Say what synthetic records are and what they carry."""
+    return [
+        f"{table.records} holds synthetic records, one row for every one that the table {table.name} counts; no row is "
+        f"a person's: together they carry the counts by {', '.join(table.record_columns)}, noise included, and nothing "
+        "else"
+        for table in tables
+        if table.records is not None
+    ]
 
 
 def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprotected: Sequence[str]) -> Deployment:

@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from holdfast.mechanism.error_bars import ErrorBars
 from holdfast.mechanism.release import Release
+from holdfast.mechanism.synthetic import cell_outputs, cells_of
 from holdfast.noise.spread import MISSED
 from holdfast.release.certificate.certificate import CONFIDENCE, Certificate, Interval, TableCertificate
-from holdfast.release.certifying import TableFiles, table_certificate
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, write_csv, write_table
+from holdfast.release.certifying import TableFiles, record_columns, table_certificate
+from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, write_csv, write_repeated, write_table
 
 if TYPE_CHECKING:
     from holdfast.release.job.table import Table
@@ -45,7 +46,7 @@ def write_table_files(
     parquet, csv = f"{prefix}table.parquet", f"{prefix}table.csv"
     write_table(written, place / parquet, place / csv)
     measured = _write_measurements(table, drawn, place, f"{prefix}measurements")
-    files = TableFiles(parquet, csv, *measured)
+    files = TableFiles(parquet, csv, *measured, *_write_records(table, drawn, place, f"{prefix}records"))
     return table_certificate(table, drawn.method, interval, files, determined, drawn.ties), written
 
 
@@ -61,6 +62,16 @@ def _write_measurements(table: Table, drawn: Release, place: Path, name: str) ->
         {**names, **dict(zip(MEASUREMENTS, (values, deviations[rows]), strict=True))}, place / f"{name}.parquet"
     )
     write_csv({**names, "standard_deviation": deviations[rows], "count": values}, place / f"{name}.csv")
+    return f"{name}.parquet", f"{name}.csv"
+
+
+def _write_records(table: Table, drawn: Release, place: Path, name: str) -> tuple[str | None, str | None]:
+    """Write one synthetic record for every one that the table counts, where the spec asks for them."""
+    if not table.layout.spec.written.records:
+        return None, None
+    counts, outputs = cells_of(table.layout.query, drawn.values), cell_outputs(table.layout.query)
+    names = {column: table.layout.columns[column][outputs] for column in record_columns(table)}
+    write_repeated(names, counts, place / f"{name}.parquet", place / f"{name}.csv")
     return f"{name}.parquet", f"{name}.csv"
 
 
@@ -90,6 +101,9 @@ def data_package(certificate: Certificate) -> str:
                 "count": ("number", "the noisy answer from which the table was made; it can be negative"),
             }
             resources.append(_resource(table.measurements_csv, f"{table.name}: noisy answers", names | noisy))
+        if table.records_csv is not None:
+            own = {column: kind for column, kind in names.items() if column in table.record_columns}
+            resources.append(_resource(table.records_csv, f"{table.name}: synthetic records", own))
     found = {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "name": f"release-{certificate.release}",

@@ -230,13 +230,16 @@ class TableCertificate(Model):
     csv: Annotated[str, Field(pattern=FILE_NAME)]
     measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
     measurements_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
+    records: Annotated[str, Field(pattern=FILE_NAME)] | None = None
+    records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None = None
+    record_columns: list[str] = Field(default=[])
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
     @property
     def files(self) -> list[str]:
         """The names of its files."""
-        listed = (self.parquet, self.csv, self.measurements, self.measurements_csv)
-        return [name for name in listed if name is not None]
+        noisy = (self.measurements, self.measurements_csv)
+        return [name for name in (self.parquet, self.csv, *noisy, self.records, self.records_csv) if name is not None]
 
 
 class Software(Model):

@@ -28,6 +28,7 @@ def of_table(table: TableCertificate) -> dict[str, str]:
         "exact figures": ("they are counts that agree with each other", holds.exact),
         "intervals": (table.interval.sentence, True),
         "measurements": ("every measurement belongs to a row", table.measurements and table.measurements_csv),
+        "records": ("they count to the table", table.records and table.records_csv),
     }
     return {name: sentence for name, (sentence, wanted) in asked.items() if wanted}
 

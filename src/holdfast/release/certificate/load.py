@@ -17,6 +17,7 @@ from holdfast.arrays import Floats
 from holdfast.domains.frame import frame_of
 from holdfast.mechanism.error_bars import ErrorBars
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.synthetic import cell_outputs, cells_of
 from holdfast.noise.spread import study_size
 from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
@@ -24,7 +25,7 @@ from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
 from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, within
 from holdfast.release.certificate.naming import weights_of
-from holdfast.release.certificate.rebuilt import rebuilt
+from holdfast.release.certificate.rebuilt import rebuilt, texts
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named
 
@@ -242,6 +243,13 @@ class LoadedTable:
         return frame_of({name: _plain(column) for name, column in self.columns.items()}, backend)
 
     to_frame = frame
+
+    def records(self, backend: str | None = None) -> Any:
+        """Return synthetic records: one row for every one that the table counts, in the order of its cells."""
+        counts, outputs = cells_of(self.mechanism.query, self.values), cell_outputs(self.mechanism.query)
+        kept = [name for name in self.certificate.columns if name != "level"]
+        columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
+        return frame_of(columns, backend)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

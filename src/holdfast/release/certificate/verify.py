@@ -30,6 +30,7 @@ from holdfast.release.certificate.certificate import (
     read_certificate,
 )
 from holdfast.release.certificate.checks import OF_ALL, of_table
+from holdfast.release.certificate.counted_records import record_findings
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.storage.files import sha256_of
@@ -199,6 +200,9 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         "intervals": lambda: interval_findings(values, columns, table),
         "measurements": lambda: measurement_findings(
             folder / str(table.measurements), folder / str(table.measurements_csv), columns, table
+        ),
+        "records": lambda: record_findings(
+            values, columns, table, folder / str(table.records), folder / str(table.records_csv)
         ),
     }
     return [_check(f"{table.name}: {name}", words, findings[name]()) for name, words in said.items()]

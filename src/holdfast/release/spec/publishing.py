@@ -10,7 +10,7 @@ from holdfast.release.spec.spec import Spec, TableSpec
 #: What says where the records are and how they are called there, or how persons' records are chosen.
 KEPT_BACK: dict[str, Any] = {"data": {"source", "table", "name", "columns"}, "privacy": {"unit": {"key"}}}
 #: What is not about the tables: where things are written and charged.
-PLACES = {"ledger", "output_folder", "table", "several", "hold", "method"}
+PLACES = {"ledger", "written", "table", "several", "hold", "method"}
 
 
 def public_part(spec: Spec) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from holdfast.release.spec.scalars import (
     wrong,
     yes_or_no,
 )
-from holdfast.release.spec.sections import REFUSE, AboutSpec, HandlingRule, Part, first_error
+from holdfast.release.spec.sections import REFUSE, AboutSpec, HandlingRule, Output, Part, first_error
 
 METHODS = (
     "auto",
@@ -267,7 +267,9 @@ class Spec(Part):
         None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
     )
     about: AboutSpec = Field(AboutSpec(), description="Who publishes the release, for what, and about which region.")
-    output_folder: Text = Field(alias="output", description="Folder that the release makes.")
+    written: Output = Field(
+        alias="output", description="Folder that the release makes, or {folder: out, records: true}."
+    )
 
     _places: Places = PrivateAttr(default_factory=lambda: Places(Path("spec.yaml")))
 
@@ -343,7 +345,7 @@ class Spec(Part):
     @cached_property
     def output(self) -> Path:
         """The folder that the release makes."""
-        return self.resolve(self.output_folder)
+        return self.resolve(self.written.folder)
 
     @cached_property
     def ledger_file(self) -> Path:

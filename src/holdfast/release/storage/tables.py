@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.release.storage.files import sync_file
-from holdfast.release.storage.reading import quoted_text, rows_of, session
+from holdfast.release.storage.reading import quoted_name, quoted_text, rows_of, session
 
 #: The columns that follow the names of a row: the released value and its interval.
 FIGURES = ("value", "low", "high")
@@ -41,6 +41,19 @@ def write_csv(columns: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
         connection.register("columns_of_table", dict(columns))
         connection.execute(f"COPY columns_of_table TO {_text(path)} (FORMAT csv, HEADER, DELIMITER ',')")
     sync_file(path)
+
+
+def write_repeated(columns: Mapping[str, npt.NDArray[Any]], times: npt.NDArray[np.int64], *paths: Path) -> None:
+    """Write every row so many times, in order, to Parquet or CSV by the name of the file; durable when this returns."""
+    names = ", ".join(quoted_name(name) for name in columns)
+    with session() as connection:
+        connection.execute("SET pandas_analyze_sample = 0")
+        connection.register("cells", {**columns, "times": times})
+        for path in paths:
+            form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER, DELIMITER ','"
+            each = f"SELECT {names} FROM (SELECT {names}, unnest(range(times)) FROM cells)"
+            connection.execute(f"COPY ({each}) TO {_text(path)} ({form})")
+            sync_file(path)
 
 
 def read_parquet(path: Path) -> Columns:
