@@ -1,4 +1,4 @@
-"""Margins of a cube in every area of a hierarchy: one record adds 1 to one cell of each margin of its leaf and ancestors."""
+"""Margins of a cube in every area of a hierarchy: a record adds 1 to each margin of its leaf and of its ancestors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scipy.sparse import csc_array, csr_array
 from holdfast.arguments import Refused, one_of
 from holdfast.arrays import Bools, Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.areas.area_equalities import area_equalities
+from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
@@ -25,8 +25,6 @@ from holdfast.queries.linear_query import Query
 from holdfast.queries.moves.tree_pairs import meeting_paths
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
-
-Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +36,7 @@ class AreaMargins(Query):
 
     hierarchy: Hierarchy
     table: Cube
-    keep: tuple[tuple[Axes, ...], ...]
+    keep: Keep
 
     @property
     def cells(self) -> int:
@@ -138,7 +136,7 @@ class AreaMargins(Query):
 
     def consistency(self) -> csr_array[Any]:
         """Return rows that make margins agree inside every node and add up along the hierarchy."""
-        return area_equalities(self)
+        return area_equalities(self.hierarchy, self.table, self.keep, self.starts)
 
     def _paths(self) -> list[Ints]:
         """Return for each depth the ancestor of every leaf at it, −1 where the leaf lies higher."""
@@ -245,7 +243,7 @@ class AreaMargins(Query):
         return Fraction(int(one))
 
 
-def margins_by_depth(tree: Hierarchy, table: Cube, keep: Any) -> tuple[tuple[Axes, ...], ...]:
+def margins_by_depth(tree: Hierarchy, table: Cube, keep: Any) -> Keep:
     """Read `keep`: one list of margins for all levels, or a list for each level that is asked; None: every cell."""
     everything = (tuple(range(len(table.shape))),)
     if not isinstance(keep, Mapping):

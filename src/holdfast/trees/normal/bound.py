@@ -1,11 +1,11 @@
 """What no Gaussian mechanism can go below: the weighted squared error of the best of all of them at μ = 1.
 
 A mechanism is the precision matrix X it gives the cells; add-remove asks x_ii ≤ 1 for every cell, and the error is
-tr(G X⁻¹), G the weighted sum of the outputs' rows. With tr X ≤ N the least is (tr √G)²/N (Cauchy–Schwarz), reached where
-all cells are alike. Replace-one asks (e_i − e_j)ᵀX(e_i − e_j) ≤ 1 for all pairs, so tr(QX) ≤ (N − 1)/2 with Q off the
-constants, whose direction is free: 2(tr √(QGQ))²/(N − 1). G falls apart by sets of axes into hierarchies of scalars, and
-each of these by classes of alike nodes: contrasts between alike subtrees see one of them alone. Upper levels that would
-make a part too large are left out, which only lowers the bound.
+tr(G X⁻¹), G the weighted sum of the outputs' rows. With tr X ≤ N the least is (tr √G)²/N (Cauchy–Schwarz), reached
+where all cells are alike. Replace-one asks (e_i − e_j)ᵀX(e_i − e_j) ≤ 1 for all pairs, so tr(QX) ≤ (N − 1)/2 with Q
+off the constants, whose direction is free: 2(tr √(QGQ))²/(N − 1). G falls apart by sets of axes into hierarchies of
+scalars, and each of these by classes of alike nodes: contrasts between alike subtrees see one of them alone. Upper
+levels that would make a part too large are left out, which only lowers the bound.
 """
 
 from __future__ import annotations

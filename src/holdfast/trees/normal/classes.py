@@ -24,7 +24,9 @@ class Classes:
         """Return the classes of a forest whose nodes are of several kinds."""
         shape = _shapes(parents, kind)
         start, children, _, _, _ = breadth_first(parents)
-        above, times, label = [], [], []
+        above: list[int] = []
+        times: list[int] = []
+        label: list[int] = []
         waiting = [(-1, np.flatnonzero(parents < 0))]
         while waiting:
             following = []
@@ -91,7 +93,9 @@ class Classes:
                 spread[tied] += ratio[tied] * (ratio[tied] * spread[self.parents[tied]] - upward[tied])
             value = float((asked * np.where(asked > 0, spread, 0.0)).sum())
             slope = self._slopes(asked, upward, sums, ratio, spread, free)
-        by_kind = np.bincount(self.kind[self.kind >= 0], slope[self.kind >= 0], minlength=precision.size)
+        by_kind: Floats = np.bincount(
+            self.kind[self.kind >= 0], slope[self.kind >= 0], minlength=precision.size
+        ).astype(np.float64)
         return value, by_kind
 
     def _upwards(self, own: Floats, free: Ints) -> tuple[Floats, Floats]:
@@ -133,7 +137,7 @@ class Classes:
 
 def _shapes(parents: Ints, kind: Ints) -> Ints:
     """Return a number for the shape of the subtree below each node: equal exactly where shapes and kinds are."""
-    start, children, order, depth, _ = breadth_first(parents)
+    start, children, order, _, _ = breadth_first(parents)
     shape = np.zeros(parents.size, np.int64)
     seen: dict[bytes, int] = {}
     for node in order[::-1].tolist():

@@ -1,9 +1,9 @@
 """Passes over a hierarchy whose messages are normal laws, so that a message is a mean and a variance (THEORY §4).
 
-Upwards, the children's variances add up to S, and with the node's own variance σ² a node has V = (1/S + 1/σ²)⁻¹ (0 where
-it is exact, S where it is not measured). Downwards, with independent e_c of variance V_c at the children of a node whose
-value is u, they become e_c + V_c/S·(u − Σe): values given their sum. At most one child may have an infinite variance:
-it takes what the others leave.
+Upwards, the children's variances add up to S, and with the node's own variance σ² a node has V = (1/S + 1/σ²)⁻¹ (0
+where it is exact, S where it is not measured). Downwards, with independent e_c of variance V_c at the children of a
+node whose value is u, they become e_c + V_c/S·(u − Σe): values given their sum. At most one child may have an
+infinite variance: it takes what the others leave.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Margins of a cube in every area of a hierarchy, under Gaussian noise: one scalar tree problem per set of axes (H7).
 
 An orthogonal change of basis along each axis (first the constant, then contrasts) splits the cells of an area into
-coordinates, and each coordinate belongs to one set S of axes: those on which it is no constant. A margin that keeps the
-axes A holds the coordinates of all S ⊆ A, each √κ times that of the cells (κ: how many cells are summed into one entry of
-the margin), so noise of precision p on its entries is noise of precision κp on each such coordinate. Summing up the
-hierarchy does not touch the coordinates: for every S there is a hierarchy of scalars, the same for all its coordinates,
-over the nodes whose margins keep S, with the precision Σ κp over these margins (docs/theory/areas-and-margins.md).
+coordinates, and each coordinate belongs to one set S of axes: those on which it is no constant. A margin that keeps
+the axes A holds the coordinates of all S ⊆ A, each √κ times that of the cells (κ: how many cells are summed into one
+entry of the margin), so noise of precision p on its entries is noise of precision κp on each such coordinate. Summing
+up the hierarchy does not touch the coordinates: for every S there is a hierarchy of scalars, the same for all its
+coordinates, over the nodes whose margins keep S, with the precision Σ κp over these margins (docs/theory/areas-and-
+margins.md).
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, Ints
-from holdfast.queries.areas.area_equalities import knowing_forest, known_sets, knows
-from holdfast.queries.areas.area_margins import AreaMargins, Axes
+from holdfast.constraints import System
+from holdfast.domains import Hierarchy
+from holdfast.queries.areas.area_equalities import Axes, knowing_forest, known_sets, knows
+from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.trees.normal.passes import NormalPasses
 
 
@@ -81,30 +84,56 @@ class Residuals:
     query: AreaMargins
     precisions: tuple[float, ...]
 
+    @classmethod
+    def of_system(cls, system: System, variances: Floats) -> Residuals | None:
+        """Return the coordinates where all that must hold is a query's consistency and a group's entries are alike.
+
+        variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
+        """
+        parts = system.parts
+        if len(parts) != 1 or parts[0].kind != "consistent" or not isinstance(parts[0].source, AreaMargins):
+            return None
+        query = parts[0].source
+        first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
+        if not bool((first[query.level_of] == variances).all()):
+            return None
+        result = cls(query, tuple((1 / first).tolist()))
+        return None if result.untold is not None else result
+
+    @cached_property
+    def untold(self) -> str | None:
+        """What nothing measured tells, in words; None where everything is told."""
+        for axes in known_sets(self.query.table.shape, self.query.keep):
+            if self._passes(axes) is None:
+                level = self.query.hierarchy.levels[
+                    max(d for d, knowing in enumerate(knows(self.query.keep, axes)) if knowing)
+                ]
+                return f"{self.query.table.margin_name(axes)} of each {level}"
+        return None
+
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """One hierarchy of scalars for every set of axes that a margin keeps."""
-        return tuple(self._coordinate(axes) for axes in known_sets(self.query))
+        return tuple(self._coordinate(axes) for axes in known_sets(self.query.table.shape, self.query.keep))
 
     def _coordinate(self, axes: Axes) -> Coordinate:
-        query, tree = self.query, self.query.hierarchy
-        known = knows(query, axes)
+        found = self._passes(axes)
+        if found is None:
+            raise Refused(f"margins must be measured so that every figure is told, but nothing tells {self.untold}")
+        nodes, passes, precision = found
+        return Coordinate(axes, math.prod(self.query.table.shape[a] - 1 for a in axes), nodes, passes, precision)
+
+    def _passes(self, axes: Axes) -> tuple[Ints, NormalPasses, Floats] | None:
+        known = knows(self.query.keep, axes)
         precision = np.zeros(len(known))
-        for (depth, kept), p in zip(query.groups, self.precisions, strict=True):
+        for (depth, kept), p in zip(self.query.groups, self.precisions, strict=True):
             if set(axes) <= set(kept):
                 precision[depth] += self._summed(kept) * p
-        nodes, parents, depths = scalar_forest(tree, known)
+        nodes, parents, depths = scalar_forest(self.query.hierarchy, known)
         with np.errstate(divide="ignore"):
             own = np.where(depths < 0, np.inf, 1 / precision[depths])
         passes = NormalPasses.of(parents, own)
-        if passes is None:
-            level = tree.levels[int(np.flatnonzero(known)[-1])]
-            raise Refused(
-                f"margins must be measured so that every figure is known, but nothing measured tells "
-                f"{query.table.margin_name(axes)} of each {level}"
-            )
-        count = math.prod(query.table.shape[a] - 1 for a in axes)
-        return Coordinate(axes, count, nodes, passes, precision)
+        return None if passes is None else (nodes, passes, precision)
 
     def _summed(self, kept: Axes) -> int:
         """Return how many cells are summed into one entry of a margin."""
@@ -171,6 +200,21 @@ class Residuals:
             result[query.outputs(g)] = turned.reshape(nodes.size, -1)
         return result
 
+    def variance_of(self, weights: Floats) -> float:
+        """Return the variance of a weighted sum of outputs given that all agree and add up."""
+        tree, query, total = self.query.hierarchy, self.query, 0.0
+        at = [np.zeros((tree.n, each.count)) for each in self.coordinates]
+        for g, (_, kept) in enumerate(query.groups):
+            nodes = query.places[g][0]
+            block = weights[query.outputs(g)].reshape(nodes.size, *query.table.margin_shape(kept))
+            turned = along(block, [self._matrices[a] for a in kept]) * math.sqrt(self._summed(kept))
+            for each, sums in zip(self.coordinates, at, strict=True):
+                if set(each.axes) <= set(kept):
+                    sums[nodes] += turned[_block(kept, each.axes)].reshape(nodes.size, -1)
+        for each, sums in zip(self.coordinates, at, strict=True):
+            total += sum(each.passes.variance_of(row) for row in each.in_order(sums[each.nodes]))
+        return total
+
     def variances(self) -> Floats:
         """Return the variance of every output given that all agree and add up, which is that of the best estimate."""
         result = np.empty(self.query.n)
@@ -199,10 +243,10 @@ def share_of(shape: tuple[int, ...], kept: Axes, axes: Axes) -> float:
     return math.prod((1 - 1 / shape[a]) if a in axes else 1 / shape[a] for a in kept)
 
 
-def scalar_forest(tree: object, known: list[bool]) -> tuple[Ints, Ints, Ints]:
+def scalar_forest(tree: Hierarchy, known: list[bool]) -> tuple[Ints, Ints, Ints]:
     """Return the nodes that know, their parents among them with a node for uncovered leaves behind, and all depths."""
-    above, covered = knowing_forest(tree, known)  # type: ignore[arg-type]
-    at = np.array(known)[tree.depth]  # type: ignore[attr-defined]
+    above, covered = knowing_forest(tree, known)
+    at = np.array(known)[tree.depth]
     nodes = np.flatnonzero(at)
     rank = np.full(at.size + 1, -1, np.int64)  # the last entry stands for no parent
     rank[nodes] = np.arange(nodes.size)
@@ -210,10 +254,10 @@ def scalar_forest(tree: object, known: list[bool]) -> tuple[Ints, Ints, Ints]:
     has_children = np.zeros(nodes.size, bool)
     has_children[parents[parents >= 0]] = True
     rest = np.flatnonzero(has_children & ~covered[nodes])
-    depths = np.concatenate([tree.depth[nodes], np.full(rest.size, -1)])  # type: ignore[attr-defined]
+    depths = np.concatenate([tree.depth[nodes], np.full(rest.size, -1)])
     return nodes, np.concatenate([parents, rest]), depths
 
 
 def _block(kept: Axes, axes: Axes) -> tuple[slice, ...]:
-    """Return where the coordinates of a set of axes stand in a margin: contrasts on its axes, the constant elsewhere."""
+    """Return where the coordinates of a set of axes stand in a margin: contrasts on its axes, else the constant."""
     return (slice(None), *(slice(1, None) if a in axes else slice(0, 1) for a in kept))

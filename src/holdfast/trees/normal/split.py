@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize as _optimize
 
 from holdfast.arguments import Refused, rational
 from holdfast.arrays import Floats
@@ -31,13 +31,14 @@ from holdfast.trees.normal.bound import least_error
 from holdfast.trees.normal.classes import Classes
 from holdfast.trees.normal.residuals import scalar_forest
 
+minimize: Any = _optimize.minimize
 #: The gap that is reached, as a part of the error.
 GAP = 1e-7
 #: Small steps after the large ones until then.
 ROUNDS = 500
 #: The least part of the budget that a group gets: what is not worth measuring is measured with next to nothing.
 LEAST = 1e-9
-_FAR = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
+_FAR: Any = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
 #: The share of a figure that costs nothing, where all others together have 1.
 FREE = 10**6
 
@@ -89,8 +90,8 @@ class Problem:
     def _forests(self) -> list[tuple[tuple[int, ...], int, Classes]]:
         """Each set of axes with its number of coordinates and the classes of its hierarchy of scalars."""
         query, made, found = self.query, {}, []
-        for axes in known_sets(query):
-            known = tuple(knows(query, axes))
+        for axes in known_sets(query.table.shape, query.keep):
+            known = tuple(knows(query.keep, axes))
             if known not in made:
                 _, parents, depths = scalar_forest(query.hierarchy, list(known))
                 made[known] = Classes.of(parents, depths)
@@ -143,9 +144,7 @@ class Problem:
             return math.log(value) + math.log(total), precision * (slope[paid] / value + cost[paid] / total)
 
         limits = [(math.log(LEAST), 1.0)] * int(paid.sum())
-        found = optimize.minimize(
-            logarithm, np.log(start[paid]), jac=True, method="L-BFGS-B", bounds=limits, options=_FAR
-        )
+        found = minimize(logarithm, np.log(start[paid]), jac=True, method="L-BFGS-B", bounds=limits, options=_FAR)
         precision = self._polished(full(np.exp(found.x)), cost, paid)
         best, value, gap = start, math.inf, math.inf
         for step in range(ROUNDS):
@@ -171,7 +170,7 @@ class Problem:
             value, slope = self.error(_placed(paid, np.maximum(part, LEAST) / cost[paid]))
             return value / unit, slope[paid] / cost[paid] / unit
 
-        found = optimize.minimize(
+        found = minimize(
             relative,
             at * cost[paid],
             jac=True,
@@ -204,7 +203,7 @@ def _costs(asked: AreaMargins, relation: Neighbours) -> Floats:
 
 
 def _read(query: Query, weights: Mapping[Any, Any], count: int) -> Floats:
-    if not isinstance(weights, Mapping) or not weights:
+    if not weights:
         raise Refused(f"weights must map levels or (level, margin) to numbers, found {weights!r}")
     found = np.zeros(count)
     for key, value in weights.items():

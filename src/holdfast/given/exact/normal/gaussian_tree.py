@@ -1,4 +1,4 @@
-"""Continuous Gaussian noise on a hierarchy given consistency, exact and fixed nodes: two passes, O(n) (THEORY §2, §4)."""
+"""Continuous Gaussian noise on a hierarchy given consistency, exact and fixed nodes: two passes (THEORY §2, §4)."""
 
 from __future__ import annotations
 
