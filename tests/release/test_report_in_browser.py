@@ -67,6 +67,7 @@ def test_it_opens_closes_filters_and_sorts(opened, folder):
         page("document.querySelectorAll('.heading button')[1].click()")
         shown = [value[name] for name in page(NAMES) if name.startswith("S")]
         assert shown == [value[zone] for zone in order]
+    assert page("document.querySelectorAll('.heading button')[1].ariaLabel") == "value, sorted down"
     page("document.querySelectorAll('.bar button')[1].click()")
     assert page(NAMES) == []
     assert page.seen(*TROUBLE) == []

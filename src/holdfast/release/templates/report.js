@@ -18,6 +18,9 @@
     const down = holder.getAttribute("aria-sort") === "ascending";
     for (const other of others) other.removeAttribute("aria-sort");
     holder.setAttribute("aria-sort", down ? "descending" : "ascending");
+    for (const other of others) other.firstElementChild.removeAttribute("aria-label");
+    const words = `${holder.textContent}, sorted ${down ? "down" : "up"}`;
+    holder.firstElementChild.setAttribute("aria-label", words);
     return down;
   };
   const button = (holder, action) => {
