@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,6 +155,19 @@ def test_a_tree_shows_every_figure_once_with_its_names(folders):
     ]
     expected = [(lowest[i], names["sex"][i], value) for i, value in enumerate(loaded.values.tolist())]
     assert sorted((row[0], row[1], amount(row[2])) for row in shown) == sorted(expected)
+
+
+def test_totals_over_categories_stand_beside_their_place():
+    names = {"city": ["C", "C", "C", "C"], "zone": ["", "", "Z", "Z"], "sex": ["", "F", "", "F"]}
+    cells = [("9", "8 to 10"), ("5", "4 to 6"), ("3", "2 to 4"), ("1", "0 to 2")]
+    parsed = Outline()
+    parsed.feed(figures._tree(SimpleNamespace(levels=["city", "zone"]), names, cells))
+    assert parsed.open == []
+    assert [rows[1:] for rows in parsed.tables] == [
+        [["C", "F", "5", "4 to 6"]],
+        [["Z", "all", "3", "2 to 4"], ["Z", "F", "1", "0 to 2"]],
+    ]
+    assert parsed.text[3:6] == ["C", "9", "8 to 10"]  # after the three titles
 
 
 def test_a_cross_table_shows_figures_above_their_intervals(folders):

@@ -111,13 +111,14 @@ def _places(place: Place, head: Sequence[str], open_one: Place | None) -> str:
 
 
 def _opening(place: Place, head: Sequence[str], *, opened: bool) -> str:
-    """A place that opens: its figure beside its name; several figures of its own as a list inside."""
-    cells, own = "", ""
-    if len(place.own) == 1 and not place.own[0][0]:
-        value, interval = place.own[0][1]
-        cells = f"<span>{value}</span>{'' if interval is None else f'<span>{interval}</span>'}"
-    elif place.own:
-        own = _list(head, [_row((place.name, *kind), cell) for kind, cell in place.own])
+    """A place that opens: its figure over all categories beside its name; those by category as a list inside."""
+    cells = "".join(
+        f"<span>{value}</span>{'' if interval is None else f'<span>{interval}</span>'}"
+        for kind, (value, interval) in place.own
+        if not any(kind)
+    )
+    rows = [_row((place.name, *kind), cell) for kind, cell in place.own if any(kind)]
+    own = _list(head, rows) if rows else ""
     return (
         f"<details{' open' if opened else ''}><summary><span>{place.name}</span>{cells}</summary>"
         f"{own}{_places(place, head, None)}</details>"
@@ -181,7 +182,7 @@ def _cell(cell: Cells | None) -> str:
 
 def _row(names: Sequence[str], cell: Cells) -> str:
     value, interval = cell
-    named = "".join(f'<th scope="row">{name}</th>' for name in names)
+    named = "".join(f'<th scope="row">{name or "all"}</th>' for name in names)
     return f"<tr>{named}<td>{value}</td>{'' if interval is None else f'<td>{interval}</td>'}</tr>"
 
 
