@@ -303,3 +303,9 @@ def test_errors_that_do_not_depend_on_the_data_are_not_drawn_against_sizes(tmp_p
     assert number(1234567) == "1,234,567"
     assert number(-0.12345) == "−0.123"
     assert number(float("inf")) == "unknown"
+
+
+def test_the_page_says_that_records_are_synthetic(tmp_path):
+    folder = release(released.job(tmp_path, "moved", ("output: out", "output: {folder: out, records: true}")))
+    text = without_spaces(" ".join(outline(folder).text))
+    assert "records.csv holds synthetic records: one row for every one that the table counts" in text
