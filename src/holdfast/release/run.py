@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from holdfast.release.certifying import TableFiles, certificate_of, statements_o
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.explain import protected
-from holdfast.release.job.sizes import errors_by_size
+from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
 from holdfast.release.records.tabulate import tabulate
@@ -73,6 +74,11 @@ class Run:
     def date(self) -> str:
         """The day on which it began."""
         return self.when[:10]
+
+    @cached_property
+    def sizes(self) -> tuple[Sizes | None, ...]:
+        """How errors depend on sizes, table by table: simulated from public things, once."""
+        return tuple(errors_by_size(table) for table in self.job.tables)
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
@@ -173,6 +179,7 @@ def _rehearse(run: Run, place: Path) -> None:
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
     tables = [table_certificate(table, "", interval, TableFiles("table", "table")) for table in run.job.tables]
     certificate = certificate_of(run.job, run.identity, run.date, tables, [])
+    _ = run.sizes
     wrong = next(budget_findings(certificate), None)
     if wrong is not None:
         raise Refused(f"what the release promises would not pass its own verification: {wrong}")
@@ -237,8 +244,7 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files.append(_described(place / PACKAGE))
     draft = draft.model_copy(update={"files": list(files)})
     told = _spent(run) if job.spec.ledger.in_report else ()
-    sizes = [errors_by_size(table) for table in job.tables]
-    page = report(draft, [columns for _, columns in written], protected(job), told, sizes)
+    page = report(draft, [columns for _, columns in written], protected(job), told, run.sizes)
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
     write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())
