@@ -18,7 +18,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate.bars import interval_findings, measurement_findings
+from holdfast.release.certificate.bars import derived_findings, interval_findings, measurement_findings
 from holdfast.release.certificate.certificate import (
     FILE,
     Bound,
@@ -210,6 +210,8 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         checks.append(
             check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
         )
+    if table.rows > table.outputs:
+        checks.append(check("further rows", "every one is a sum of others", derived_findings(values, columns, table)))
     checks.append(check("intervals", table.interval.sentence, interval_findings(values, columns, table)))
     if table.measurements is not None and table.measurements_csv is not None:
         paths = folder / table.measurements, folder / table.measurements_csv
