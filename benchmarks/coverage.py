@@ -2,7 +2,7 @@
 
 Cases: a city's taxi trips by borough and zone (boroughs exact), counties (states exact), sparse blocks of a county, and
 hair by eye colour by sex with exact one-way margins; each whole, non-negative and adding up. Real counts where a folder
-of data is given, made-up ones of the same shape otherwise. For 50, 90, 95 and 99 % the share of figures that are covered,
+of data is given, made-up ones of the same shape otherwise. For 50, 90, 95 and 99 % the share of figures covered,
 over releases, with its Monte-Carlo error between releases; no share may lie below its level by more than five of them.
 
 The baseline is the census's own approach (arXiv 2503.19714): take the published table for the truth, run the whole
