@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -52,6 +53,8 @@ def _rows(names: Sequence[str], columns: Mapping[str, npt.NDArray[Any]]) -> list
 
 def _shown(number: float) -> str:
     """Write whole numbers without a fraction, and others with a few digits of theirs."""
+    if math.isnan(number):
+        return ""
     return str(int(number)) if float(number).is_integer() else f"{number:.2f}"
 
 

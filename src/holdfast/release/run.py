@@ -228,12 +228,14 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in table.files]
     files = [_described(place / name) for name in listed]
+    draft = certificate_of(job, run.identity, run.date, tables, files, also)
+    write_text(place / PACKAGE, data_package(draft))
+    files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files, also)
     page = report(draft, [columns for _, columns in written], protected(job), _spent(run))
     write_text(place / REPORT, page)
-    write_text(place / PACKAGE, data_package(draft))
-    files += [_described(place / REPORT), _described(place / PACKAGE)]
+    files.append(_described(place / REPORT))
     write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())
     # The time at which a file was written would tell how long the draw took.
     midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()

@@ -160,7 +160,7 @@ def intervals(drawn: Release) -> tuple[Interval, npt.NDArray[np.float64]]:
 
 
 def _sentence(drawn: Release, bars: ErrorBars) -> str:
-    covers = f"each covers its true figure with at least {CONFIDENCE:.0%} probability"
+    covers = f"each covers its true value with at least {CONFIDENCE:.0%} probability"
     by = "by the law of the noise"
     assert bars.spread is not None
     if bars.spread.measured:
