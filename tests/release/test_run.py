@@ -80,13 +80,28 @@ def test_the_files_of_a_table_name_every_row(tmp_path):
 def test_exact_figures_are_those_of_the_data(tmp_path):
     loaded = load(release(released.job(tmp_path, "hierarchy")))
     names = loaded.table().names
-    cities = names["level"] == "city"
+    cities = (names["level"] == "city") & ~np.ma.getmaskarray(names["sex"])
     assert dict(zip(names["sex"][cities], loaded.values[cities], strict=True)) == {"F": 250, "M": 20}
+
+
+def test_totals_over_categories_and_exact_margins_are_rows(tmp_path):
+    table = load(release(released.job(tmp_path, "hierarchy"))).table()
+    totals = np.ma.getmaskarray(table.names["sex"])
+    assert totals.tolist() == [False] * 16 + [True] * 8
+    assert table.values[16:].tolist() == table.values[:16].reshape(8, 2).sum(axis=1).tolist()
+    assert table.estimate(where={"borough": "South"}).value == table.values[18]
+    assert table.estimate(where={"borough": "South", "sex": "F"}).value == table.values[4]
+    exact = load(release(released.job(tmp_path / "margins", "contingency"))).table()
+    assert exact.names["level"].tolist() == ["sex × age"] * 6 + ["sex"] * 2 + ["age"] * 3
+    assert exact.values[6:].tolist() == [250, 20, 67, 3, 200]
+    assert (exact.interval()[6:] == exact.values[6:, None]).all()
+    assert (exact.interval(0.8)[6:] == exact.values[6:, None]).all()
+    assert exact.estimate(where={"sex": "F"}).value == 250
 
 
 def test_exact_margins_are_those_of_the_data_and_leave_no_room_for_measurements(tmp_path):
     folder = release(released.job(tmp_path, "contingency"))
-    values = load(folder).values.reshape(2, 3)
+    values = load(folder).values[:6].reshape(2, 3)
     assert values.sum(axis=1) == pytest.approx([250, 20])
     assert values.sum(axis=0) == pytest.approx([67, 3, 200])
     # One statement is about the part that the margins leave open alone; the noisy cells say more.
@@ -122,12 +137,15 @@ def test_what_is_loaded_is_what_was_written(tmp_path):
 @pytest.mark.parametrize("backend", ["pandas", "pyarrow"])
 def test_a_table_without_error_bars_has_the_limits_that_are_certain(tmp_path, backend):
     loaded = load(release(released.job(tmp_path, "hierarchy")))
-    assert len(loaded.to_frame(backend)) == 16
+    assert len(loaded.to_frame(backend)) == 24
     low, high = loaded.interval().T
     exact = loaded.table().names["level"] == "city"
     assert (low[exact] == loaded.values[exact]).all()
+    assert (high[exact] == loaded.values[exact]).all()
     assert (low[~exact] == 0).all()
-    assert (high[~exact] == np.tile([250, 20], 7)[: (~exact).sum()] * (high[~exact] > 0)).all()
+    assert high[2:6].tolist() == [250, 20, 250, 20]
+    # the last rows are totals over the categories, with limits of their own
+    assert high[16:19].tolist() == [270, 270, 270]
     with pytest.raises(hf.Refused, match="the law of the errors depends on the data"):
         loaded.table().errors(10)
 

@@ -19,7 +19,8 @@ from holdfast.arrays import Array, Floats, Ints
 from holdfast.constraints import System
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.system.parts import EQUALITIES
-from holdfast.noise.spread import Spread
+from holdfast.noise.spread import FEWEST, STUDY, Spread, simulated_quantiles
+from holdfast.randomness import seeded
 
 if TYPE_CHECKING:
     from holdfast.mechanism.mechanism import Mechanism
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 ROUNDS = 64
 #: Relative error of sums of real figures; ends of intervals that miss a whole number by no more are on it.
 TOLERANCE = 1e-9
+#: Errors that are simulated in all for sums of figures.
+MOST_SUMMED = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,36 @@ class ErrorBars:
         used = weights != 0
         ends = weights[used, None] * np.column_stack([self.low[used], self.high[used]])
         return float(ends.min(axis=1).sum()), float(ends.max(axis=1).sum())
+
+
+def sum_intervals(mechanism: Mechanism, bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
+    """Return ends, (k, 2), for sums of true figures, `sums` a sparse matrix of 0 and 1, (k, n).
+
+    Measured on simulated errors; for many outputs the sum of the figures' own intervals, each at its share of what may
+    be missed (a union bound).
+    """
+    tail = (1 - float(probability("confidence", confidence))) / 2
+    low, high = sums @ bars.low, sums @ bars.high
+    linear = mechanism.linear_part
+    if bars.spread is None or linear is None:
+        return np.column_stack([low, high])
+    middle = sums @ np.asarray(bars.centre, dtype=np.float64)
+    reach = np.zeros(sums.shape[0])
+    if sums.shape[1] * FEWEST <= MOST_SUMMED:
+        size = min(MOST_SUMMED // sums.shape[1], STUDY)
+        errors = simulated_quantiles(lambda: np.asarray(sums @ linear.noise(size, seeded(0)).T).T)
+        try:
+            reach = np.maximum(np.abs(errors(tail)), np.abs(errors(1 - tail)))
+        except Refused:  # too rare for so few simulated errors
+            reach = np.zeros(0)
+    if not reach.any():
+        parts = np.diff(sums.indptr)
+        for count in np.unique(parts[parts > 0]).tolist():
+            each = np.maximum(*(np.abs(bars.spread.quantiles(p)) for p in (tail / count, 1 - tail / count)))
+            reach = (
+                np.where(parts == count, sums @ each, reach) if reach.size else np.where(parts == count, sums @ each, 0)
+            )
+    return bars.within(middle - reach, middle + reach, low, high)
 
 
 def possible(mechanism: Mechanism) -> bool:

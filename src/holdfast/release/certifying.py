@@ -91,8 +91,9 @@ def table_certificate(
     return TableCertificate(
         name=table.name,
         kind=cast(Kind, table.layout.asked.kind),
-        rows=table.layout.query.n,
-        levels=list(table.layout.levels),
+        rows=table.layout.query.n + (0 if table.derived is None else len(table.derived.exact)),
+        outputs=table.layout.query.n,
+        levels=_level_names(table),
         columns=list(table.layout.columns),
         domain_hash=domain_hash(table.layout.columns),
         grid=str(table.mechanism.base.unit),
@@ -202,6 +203,12 @@ def certificate_of(
         deployment=_deployment(job, date, tables, unprotected),
         files=list(files),
     ).sealed()
+
+
+def _level_names(table: Table) -> list[str]:
+    """The levels of a table, and the exact margins that are written besides."""
+    more = () if table.derived is None else table.derived.columns["level"].tolist()
+    return list(dict.fromkeys([*table.layout.levels, *more]))
 
 
 def record_columns(table: Table) -> tuple[str, ...]:

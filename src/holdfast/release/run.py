@@ -238,6 +238,9 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in table.files]
     files = [_described(place / name) for name in listed]
+    draft = certificate_of(job, run.identity, run.date, tables, files, also)
+    write_text(place / PACKAGE, data_package(draft))
+    files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files, also)
     write_text(place / PACKAGE, data_package(draft))

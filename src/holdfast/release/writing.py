@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.mechanism.error_bars import ErrorBars
+from holdfast.mechanism.error_bars import ErrorBars, sum_intervals
 from holdfast.mechanism.release import Release
 from holdfast.mechanism.synthetic import cell_outputs, cells_of
 from holdfast.noise.spread import MISSED
@@ -41,13 +41,31 @@ def write_table_files(
     """Write the files of a table; return what is certified about it, and its columns."""
     interval, ends = intervals(drawn)
     values = drawn.values if table.holding.account["whole"] else drawn.values.astype(np.float64)
-    names = table.layout.columns
+    names = dict(table.layout.columns)
+    if table.derived is not None:
+        more, limits = _sums(table, drawn, values)
+        values, ends = np.concatenate([values, more]), np.concatenate([ends, limits])
+        names = {name: np.concatenate([texts, table.derived.columns[name]]) for name, texts in names.items()}
     written = {**names, **dict(zip(FIGURES, (values, ends[:, 0], ends[:, 1]), strict=True))}
     parquet, csv = f"{prefix}table.parquet", f"{prefix}table.csv"
     write_table(written, place / parquet, place / csv)
     measured = _write_measurements(table, drawn, place, f"{prefix}measurements")
     files = TableFiles(parquet, csv, *measured, *_write_records(table, drawn, place, f"{prefix}records"))
     return table_certificate(table, drawn.method, interval, files, determined, drawn.ties), written
+
+
+def _sums(table: Table, drawn: Release, values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+    """The values of rows that are sums of others, and the ends of their intervals; exact figures are known."""
+    found, bars = table.derived, drawn.error_bars
+    assert found is not None
+    sums = found.sums @ values
+    sums[found.exact] = np.rint(sums[found.exact])
+    ends = np.full((len(sums), 2), np.nan)
+    if bars is not None:
+        ends = sum_intervals(table.mechanism, bars, found.sums, CONFIDENCE)
+        ends[np.isinf(ends)] = np.nan
+    ends[found.exact] = sums[found.exact, None]
+    return sums, ends
 
 
 def _write_measurements(table: Table, drawn: Release, place: Path, name: str) -> tuple[str | None, str | None]:
@@ -142,7 +160,7 @@ def intervals(drawn: Release) -> tuple[Interval, npt.NDArray[np.float64]]:
 
 
 def _sentence(drawn: Release, bars: ErrorBars) -> str:
-    covers = f"each covers its true figure with at least {CONFIDENCE:.0%} probability"
+    covers = f"each covers its true value with at least {CONFIDENCE:.0%} probability"
     by = "by the law of the noise"
     assert bars.spread is not None
     if bars.spread.measured:

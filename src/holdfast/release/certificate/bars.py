@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.certificate.sums import Values
+from holdfast.release.certificate.naming import sums_of
+from holdfast.release.certificate.sums import TOLERANCE, Values
 from holdfast.release.storage.tables import MEASUREMENTS, Columns, missing, read_csv, read_parquet, rows_named
 
 #: Each yields a sentence for everything that it finds wrong.
@@ -35,6 +36,17 @@ def interval_findings(values: Values, columns: Columns, table: TableCertificate)
         yield "the interval of an exact figure is not the figure"
     if table.interval.basis == "bounds" and not ((ends[0] <= values) & (values <= ends[1])).all():
         yield "a value lies outside the limits that are certain"
+
+
+def derived_findings(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    """Say which rows behind the outputs are not the sums of these that their names say."""
+    sums = sums_of(table, columns)
+    found = np.asarray(sums @ values[: table.outputs])
+    there = values[table.outputs :]
+    room = 0.0 if values.dtype.kind == "i" else TOLERANCE * np.maximum(1.0, np.abs(there))
+    wrong = np.flatnonzero(np.abs(found - there) > room)
+    if wrong.size:
+        yield f"row {table.outputs + wrong[0]} is not the sum that its names say"
 
 
 def measurement_findings(path: Path, copy: Path, table_columns: Columns, table: TableCertificate) -> Findings:

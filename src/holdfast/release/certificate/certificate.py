@@ -209,6 +209,7 @@ class TableCertificate(Model):
     name: str
     kind: Kind
     rows: Annotated[int, Field(ge=1)]
+    outputs: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
     domain_hash: Annotated[str, Field(pattern=HASH)]

@@ -26,6 +26,7 @@ def of_table(table: TableCertificate) -> dict[str, str]:
         "either": ("one side of every union holds", holds.either),
         "impossible": ("every impossible cell is 0", holds.impossible),
         "exact figures": ("they are counts that agree with each other", holds.exact),
+        "further rows": ("every one is a sum of others", table.rows > table.outputs),
         "intervals": (table.interval.sentence, True),
         "measurements": ("every measurement belongs to a row", table.measurements and table.measurements_csv),
         "records": ("they count to the table", table.records and table.records_csv),

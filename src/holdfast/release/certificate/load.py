@@ -15,7 +15,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, one_of, probability, whole
 from holdfast.arrays import Floats
 from holdfast.domains.frame import frame_of
-from holdfast.mechanism.error_bars import ErrorBars
+from holdfast.mechanism.error_bars import ErrorBars, sum_intervals
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.synthetic import cell_outputs, cells_of
 from holdfast.noise.spread import study_size
@@ -24,7 +24,7 @@ from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
 from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, within
-from holdfast.release.certificate.naming import weights_of
+from holdfast.release.certificate.naming import sums_of, weights_of
 from holdfast.release.certificate.rebuilt import rebuilt, texts
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named
@@ -102,14 +102,19 @@ class LoadedTable:
     @cached_property
     def error_bars(self) -> ErrorBars:
         """The law of the errors, what it is about, and what is certain."""
-        return self.mechanism.error_bars(self.values, self._draw)
+        return self.mechanism.error_bars(self.values[: self.certificate.outputs], self._draw)
+
+    @cached_property
+    def _sums(self) -> Any:
+        """What adds up the outputs to the rows behind them, totals over categories and exact margins."""
+        return sums_of(self.certificate, self.columns)
 
     @cached_property
     def _draw(self) -> npt.NDArray[Any] | None:
         if self.noisy is None:
             return None
         found = np.asarray(self.noisy["value"])
-        draw = np.zeros(self.certificate.rows, dtype=found.dtype)
+        draw = np.zeros(self.certificate.outputs, dtype=found.dtype)
         draw[rows_named(self.noisy, self.columns, self.certificate.columns)] = found
         return draw
 
@@ -120,7 +125,12 @@ class LoadedTable:
         """
         probability("confidence", confidence)
         if confidence != self.certificate.interval.confidence:
-            return self.error_bars.interval(confidence)
+            own = self.error_bars.interval(confidence)
+            more = sum_intervals(self.mechanism, self.error_bars, self._sums, confidence)
+            exact = np.flatnonzero(self.columns["low"] == self.columns["high"]) - len(own)
+            exact = exact[exact >= 0]
+            more[exact] = self.values[len(own) :][exact, None]
+            return np.concatenate([own, more])
         ends = [np.ma.asarray(self.columns[end], dtype=np.float64) for end in ("low", "high")]
         return np.column_stack([end.filled(none) for end, none in zip(ends, (-np.inf, np.inf), strict=True)])
 
@@ -136,20 +146,22 @@ class LoadedTable:
 
     @property
     def centre(self) -> npt.NDArray[Any]:
-        """The figures that `errors` are about: the values, or the noisy answers behind them made to add up."""
+        """The figures that `errors` are about: the values, or the noisy answers behind them made to add up.
+
+        The first `certificate.outputs` rows of the file; those behind them are sums of these.
+        """
         return self.error_bars.centre
 
     def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
         """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row."""
-        chosen = weights_of(self.certificate, self.columns, where, weights)
+        asked = weights_of(self.certificate, self.columns, where, weights)
         tail = (1 - float(probability("confidence", confidence))) / 2
-        value, certain = float(chosen @ self.values), self._certain(chosen)
-        used = np.flatnonzero(chosen)
+        value, chosen, used = float(asked @ self.values), self._of_outputs(asked), np.flatnonzero(asked)
+        certain, spread = self._certain(chosen), self.error_bars.spread
         if used.size == 1:  # a published figure has its own interval
-            factor, row = float(chosen[used[0]]), int(used[0])
+            factor, row = float(asked[used[0]]), int(used[0])
             low, high = sorted((factor * self.interval(confidence)[row]).tolist())
-            spread = self.error_bars.spread
-            error = None if spread is None else abs(factor) * float(spread.standard_errors[row])
+            error = None if spread is None else math.sqrt(max(spread.variance_of(chosen), 0.0))
             return Estimate(value, error, low, high, confidence)
         if self.error_bars.spread is None:
             return Estimate(value, None, *certain, confidence)
@@ -161,7 +173,8 @@ class LoadedTable:
         """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
         tail = (1 - float(probability("confidence", confidence))) / 2
         above, below = (self._weights(each) for each in (where, to))
-        value = float(above @ self.values) / float(below @ self.values) if below @ self.values else math.nan
+        own = self.values[: self.certificate.outputs]
+        value = float(above @ own) / float(below @ own) if below @ own else math.nan
         low, high, error = -math.inf, math.inf, None
         centre = float(above @ self.centre), float(below @ self.centre)
         if self.error_bars.spread is not None:
@@ -185,7 +198,7 @@ class LoadedTable:
         if self.certificate.domain_hash != other.certificate.domain_hash:
             raise Refused("the two tables have different domains: compare tables with the same rows")
         chosen = self._weights(where)
-        value = float(chosen @ self.values) - float(chosen @ other.values)
+        value = float(chosen @ self.values[: chosen.size]) - float(chosen @ other.values[: chosen.size])
         here, there = self._certain(chosen), other._certain(chosen)
         certain = here[0] - there[1], here[1] - there[0]
         if self.error_bars.spread is None or other.error_bars.spread is None:
@@ -214,7 +227,13 @@ class LoadedTable:
 
     def _weights(self, where: Any) -> Floats:
         named = isinstance(where, Mapping)
-        return weights_of(self.certificate, self.columns, where if named else None, None if named else where)
+        found = weights_of(self.certificate, self.columns, where if named else None, None if named else where)
+        return self._of_outputs(found)
+
+    def _of_outputs(self, weights: Floats) -> Floats:
+        """Weights of all rows as weights of the outputs, which the rows behind them are sums of."""
+        outputs = self.certificate.outputs
+        return np.asarray(weights[:outputs] + self._sums.T @ weights[outputs:])
 
     def _error_of(self, weights: Floats, tail: float) -> tuple[float, float]:
         """The standard error of a weighted sum, and how far its error reaches."""
@@ -230,7 +249,7 @@ class LoadedTable:
     def _study(self, seed: int) -> Floats | None:
         """Simulated errors, kept; None where the table has too many figures."""
         if seed not in self._studies:
-            size = study_size(self.certificate.rows)
+            size = study_size(self.certificate.outputs)
             self._studies[seed] = None if size is None else self.errors(size, seeded(seed)).astype(np.float64)
         return self._studies[seed]
 
@@ -246,7 +265,10 @@ class LoadedTable:
 
     def records(self, backend: str | None = None) -> Any:
         """Return synthetic records: one row for every one that the table counts, in the order of its cells."""
-        counts, outputs = cells_of(self.mechanism.query, self.values), cell_outputs(self.mechanism.query)
+        counts, outputs = (
+            cells_of(self.mechanism.query, self.values[: self.certificate.outputs]),
+            cell_outputs(self.mechanism.query),
+        )
         kept = [name for name in self.certificate.columns if name != "level"]
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)

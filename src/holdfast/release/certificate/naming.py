@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
@@ -45,16 +46,42 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
                 raise Refused(f"{column!r} has no value {value!r} in where{_nearest(value, known)}")
         chosen &= np.isin(found.astype(str), [str(value) for value in values]) & (found != None)  # noqa: E711
     chosen &= np.asarray(columns["level"]).astype(str) == _level(table, set(where))
+    if table.rows > table.outputs and table.kind == "hierarchy":  # a total over categories stands for them
+        categories = [name for name in table.columns[1:] if name not in table.levels]
+        chosen[: table.outputs] &= any(name in where for name in categories)
+        chosen[table.outputs :] &= not any(name in where for name in categories)
     if not chosen.any():
         raise Refused(f"no row has the names {dict(where)!r} together")
     return chosen
 
 
-def _level(table: TableCertificate, named: set[str]) -> str:
+def sums_of(table: TableCertificate, columns: Columns) -> Any:
+    """The 0/1 matrix that adds up the outputs to the rows behind them, found from the names alone."""
+    found = {name: texts(columns[name]) for name in table.columns}
+    level, outputs = found["level"].astype(str), table.outputs
+    groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[int]]] = {}
+    rows: list[list[int]] = []
+    for row in range(outputs, table.rows):
+        named = tuple(name for name in table.columns[1:] if found[name][row] is not None)
+        source = level[row] if table.kind == "hierarchy" else _level(table, set(named), measured=True)
+        if (source, named) not in groups:
+            places: dict[tuple[Any, ...], list[int]] = {}
+            for other in np.flatnonzero(level[:outputs] == source).tolist():
+                places.setdefault(tuple(found[name][other] for name in named), []).append(other)
+            groups[source, named] = places
+        rows.append(groups[source, named].get(tuple(found[name][row] for name in named), []))
+    indptr = np.concatenate([[0], np.cumsum([len(each) for each in rows])])
+    indices = np.array([other for each in rows for other in each], dtype=np.int64)
+    ones = np.ones(indices.size, dtype=np.int64)
+    return sparse.csr_array((ones, indices, indptr), shape=(len(rows), outputs))
+
+
+def _level(table: TableCertificate, named: set[str], *, measured: bool = False) -> str:
     """The level at which the names end, or the smallest margin that has them."""
     if table.kind == "hierarchy":
         return next((level for level in reversed(table.levels) if level in named), table.levels[0])
-    axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in table.levels}
+    listed = [level.level for level in table.noise_by_level] if measured else table.levels
+    axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in listed}
     holding = [level for level, have in axes.items() if named <= have]
     if not holding:
         raise Refused(f"no margin has all of {', '.join(map(repr, sorted(named)))}: the margins are {', '.join(axes)}")

@@ -48,6 +48,7 @@ EXTENDED = "extend-"
 
 def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
     """Build the mechanism of a table again; its statements were made for the spec and are in the certificate."""
+    columns = {name: column[: table.outputs] for name, column in columns.items()}
     query = _hierarchy(table, columns) if table.kind == "hierarchy" else _cube(table, columns)
     equal, unequal = _equalities(table, columns, query), _inequalities(table)
     everything = _both(equal, unequal)
@@ -93,13 +94,13 @@ def _hierarchy(table: TableCertificate, columns: Columns) -> Query:
         number.setdefault(path, len(number))
     parents = [number[path[:-1]] if len(path) > 1 else -1 for path in number]
     tree = Hierarchy.from_parents(parents, [str(path[-1]) for path in number], table.levels)
-    return counts(tree, table.rows // tree.n)
+    return counts(tree, table.outputs // tree.n)
 
 
 def _cube(table: TableCertificate, columns: Columns) -> Query:
     names = table.columns[1:]
     sizes = [len({text for text in texts(columns[name]).tolist() if text is not None}) or 1 for name in names]
-    kept = [_axes(level, names) for level in table.levels]
+    kept = [_axes(level.level, names) for level in table.noise_by_level]
     cells = len(kept) == 1 and len(kept[0]) == len(names)
     return margins(Cube(sizes, names), None if cells else kept)
 
@@ -116,9 +117,9 @@ def _law(table: TableCertificate, columns: Columns) -> Independent:
     parameters = [(noise.law, noise.whole, noise.parameter) for noise in first]
     distinct = list(dict.fromkeys(parameters))
     laws = tuple(None if law is None else LAWS[law, whole](Fraction(number or 1)) for law, whole, number in distinct)
-    of_level = {level: distinct.index(each) for level, each in zip(table.levels, parameters, strict=True)}
+    of_level = {level: distinct.index(each) for level, each in zip(table.levels, parameters, strict=False)}
     which = None if len(laws) == 1 else np.array([of_level[level] for level in columns["level"].tolist()])
-    return Independent(laws, which, table.rows)
+    return Independent(laws, which, table.outputs)
 
 
 def _equalities(table: TableCertificate, columns: Columns, query: Query) -> Constraint | None:
@@ -173,7 +174,7 @@ def _inequalities(table: TableCertificate) -> Constraint | None:
         found = _both(found, ordered(chain))
     for each in holds.linear:
         if each.low is not None and each.low != each.high:
-            found = _both(found, at_least(*_whole_row(each, table.rows)))
+            found = _both(found, at_least(*_whole_row(each, table.outputs)))
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate.bars import interval_findings, measurement_findings
+from holdfast.release.certificate.bars import derived_findings, interval_findings, measurement_findings
 from holdfast.release.certificate.certificate import (
     FILE,
     Bound,
@@ -197,6 +197,7 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         "either": lambda: _either(values, holds.either),
         "impossible": lambda: _impossible(values, table),
         "exact figures": lambda: _exact(values, columns, table),
+        "further rows": lambda: derived_findings(values, columns, table),
         "intervals": lambda: interval_findings(values, columns, table),
         "measurements": lambda: measurement_findings(
             folder / str(table.measurements), folder / str(table.measurements_csv), columns, table
