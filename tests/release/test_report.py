@@ -147,14 +147,16 @@ def test_methods_shares_and_odds_on_the_page_follow_from_the_certificate(tmp_pat
 
 def test_a_tree_shows_every_figure_once_with_its_names(folders):
     page = outline(folders["hierarchy"])
-    loaded = load(folders["hierarchy"])
+    frame = load(folders["hierarchy"]).frame("polars")
     shown = [row for rows in page.tables if tuple(rows[0][:2]) == ("zone", "sex") for row in rows[1:]]
-    names = loaded.table.names if not callable(loaded.table) else loaded.table().names
-    lowest = [
-        next(names[level][i] for level in ("zone", "borough", "city") if names[level][i]) for i in range(len(shown))
-    ]
-    expected = [(lowest[i], names["sex"][i], value) for i, value in enumerate(loaded.values.tolist())]
-    assert sorted((row[0], row[1], amount(row[2])) for row in shown) == sorted(expected)
+    lowest = [next(filter(None, names)) for names in frame.select("zone", "borough", "city").iter_rows()]
+    expected = list(zip(lowest, frame["zone"], frame["sex"], frame["value"], strict=True))
+    listed = [(name, sex or "all", value) for name, zone, sex, value in expected if zone or sex]
+    assert sorted((row[0], row[1], amount(row[2])) for row in shown) == sorted(listed)
+    beside = {name: value for name, zone, sex, value in expected if not (zone or sex)}
+    text = page.text
+    for name, value in beside.items():  # totals of places that open stand beside their names
+        assert text[text.index(name, text.index("name")) + 1] == figures.written(value)
 
 
 def test_totals_over_categories_stand_beside_their_place():
@@ -174,9 +176,10 @@ def test_a_cross_table_shows_figures_above_their_intervals(folders):
     page = outline(folders["contingency"])
     loaded = load(folders["contingency"])
     rows = next(rows for rows in page.tables if rows[0] == ["", "age"])
+    cells = loaded.frame("polars").filter(level="sex × age")
     assert rows[1] == ["sex", "child", "adult", "old"]
-    expected = zip(loaded.values, loaded.interval(), strict=True)
-    for cell, (value, (low, high)) in zip((cell for row in rows[2:] for cell in row[1:]), expected, strict=True):
+    expected = cells.select("value", "low", "high").iter_rows()
+    for cell, (value, low, high) in zip((cell for row in rows[2:] for cell in row[1:]), expected, strict=True):
         assert cell == f"{figures.written(value)}{figures.written(low)} to {figures.written(high)}"
 
 

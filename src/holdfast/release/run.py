@@ -243,9 +243,6 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files, also)
-    write_text(place / PACKAGE, data_package(draft))
-    files.append(_described(place / PACKAGE))
-    draft = draft.model_copy(update={"files": list(files)})
     told = _spent(run) if job.spec.ledger.in_report else ()
     page = report(draft, [columns for _, columns in written], protected(job), told, run.sizes)
     write_text(place / REPORT, page)
