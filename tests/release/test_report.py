@@ -175,6 +175,7 @@ def test_totals_over_categories_stand_beside_their_place():
 def test_a_cross_table_shows_figures_above_their_intervals(folders):
     page = outline(folders["contingency"])
     loaded = load(folders["contingency"])
+    assert {row[2] for rows in page.tables if rows[0] == ["age", "value", "interval"] for row in rows[1:]} == {"exact"}
     rows = next(rows for rows in page.tables if rows[0] == ["", "age"])
     cells = loaded.frame("polars").filter(level="sex × age")
     assert rows[1] == ["sex", "child", "adult", "old"]

@@ -72,6 +72,8 @@ def _cells(
 
 
 def _interval(low: float, high: float) -> str:
+    if low == high:
+        return "exact"
     known = math.isfinite(low), math.isfinite(high)
     if all(known):
         return f"{written(low)} to {written(high)}"
