@@ -15,9 +15,10 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, one_of, probability, whole
 from holdfast.arrays import Floats
 from holdfast.domains.frame import frame_of
-from holdfast.mechanism.error_bars import ErrorBars, sum_intervals
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.synthetic import cell_outputs, cells_of
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.linear import sum_intervals
+from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
 from holdfast.noise.spread import study_size
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
