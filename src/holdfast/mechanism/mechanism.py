@@ -19,9 +19,10 @@ from holdfast.arguments import Refused, one_of, positive, whole
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
 from holdfast.mechanism import calibrating, checking, moving
-from holdfast.mechanism.error_bars import ErrorBars, error_bars, linear_part
 from holdfast.mechanism.moving import Move
 from holdfast.mechanism.processed import Promising
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.linear import error_bars, input_is_free, linear_part
 from holdfast.mechanism.release import Release
 from holdfast.mechanism.source import UNMEASURED, Conditioned, Source, of_neighbours
 from holdfast.noise.spread import Spread
@@ -215,10 +216,7 @@ class Mechanism(Promising):
         return moving.image(self.moves, self.query, noisy, ties, whole_numbers=self.base.law.integer)
 
     def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
-        """The values of `size` independent releases of this truth, (size, n): for planning, tests and studies.
-
-        It promises nothing: many releases of one truth spend many budgets.
-        """
+        """The values of `size` independent releases of this truth, (size, n): for studies; it promises nothing."""
         count = checking.how_many(size, self.query.n)
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
         return self._moved(self._noisy(checked, count, stream), checked, stream)
@@ -232,10 +230,7 @@ class Mechanism(Promising):
         statements = (self.guarantee, *self.guarantees[1:])
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
         noisy = self._noisy(checked, 1, stream)[0]
-        # The input of a move may be published beside the table (THEORY H10). Beside a table conditioned on bounds it
-        # would be a second spend (THEORY §9), and a subspace statement is about the moved part alone.
-        law_known = not self.source.depends_on_data
-        free = bool(self.moves) and law_known and all(each.scope != "subspace" for each in statements)
+        free = input_is_free(self, statements)
         measurements = self.query.in_units(noisy.copy()) if free else None  # a move may work in place
         coins = moving.coins(self.moves, 1, stream)
         coin = None if coins is None else int(coins[0])

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, positive, whole
 from holdfast.constraints import Constraint, System
 from holdfast.mechanism.checking import chosen_stream, drawn_from
-from holdfast.mechanism.error_bars import ErrorBars
 from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.processed import Promising
+from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.release import Release
 from holdfast.noise.draws.comparison import Comparison
 from holdfast.noise.draws.finite import FiniteLaw

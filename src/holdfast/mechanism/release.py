@@ -13,8 +13,8 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, one_of, probability, reals, whole
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
-from holdfast.mechanism.error_bars import ErrorBars
-from holdfast.mechanism.synthetic import cells_of, named_cells
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.synthetic import cells_of, named_cells
 from holdfast.noise.spread import Spread
 from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.mechanism.error_bars import ErrorBars, sum_intervals
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.linear import sum_intervals
+from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
 from holdfast.mechanism.release import Release
-from holdfast.mechanism.synthetic import cell_outputs, cells_of
 from holdfast.noise.spread import MISSED
 from holdfast.release.certificate.certificate import CONFIDENCE, Certificate, Interval, TableCertificate
 from holdfast.release.certifying import TableFiles, record_columns, table_certificate

@@ -231,9 +231,9 @@ class TableCertificate(Model):
     csv: Annotated[str, Field(pattern=FILE_NAME)]
     measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
     measurements_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
-    records: Annotated[str, Field(pattern=FILE_NAME)] | None = None
-    records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None = None
-    record_columns: list[str] = Field(default=[])
+    records: Annotated[str, Field(pattern=FILE_NAME)] | None
+    records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
+    record_columns: list[str]
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
     @property

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.mechanism.error_bars import possible as can_have_error_bars
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.published.linear import possible as can_have_error_bars
 from holdfast.privacy import Guarantee
 from holdfast.queries.together.together import Together
 from holdfast.release.job.errors import Errors, errors

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.synthetic import NOT_COUNTS, cell_outputs
+from holdfast.mechanism.published.synthetic import NOT_COUNTS, cell_outputs
 from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.queries import Neighbours
