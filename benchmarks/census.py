@@ -2,9 +2,9 @@
 
 Run: .venv/bin/python benchmarks/census.py [--blocks N] [--data FOLDER]
 With the blocks of Rhode Island (blocks_2010_RI_HI.parquet in FOLDER) or, without it, a generated state of the same
-shape; persons' cells follow made-up frequencies over 8 household types × 2 ages × 2 ethnicities × 63 races. Printed: the
-seconds of each step as ratios to numpy's time to draw the measurements, and errors by level and margin, as measured,
-after best linear estimation, and of the whole table.
+shape; persons' cells follow made-up frequencies over 8 household types × 2 ages × 2 ethnicities × 63 races. Printed:
+the seconds of each step as ratios to numpy's time to draw the measurements, and errors by level and margin, as
+measured, after best linear estimation, and of the whole table.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def main() -> None:
         print(f"{name:24} {taken:8.2f} s {taken / unit:8.1f} ×")
     print(f"most memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     print(
-        f"split: error {split.squared_error:.6g}, gap {split.gap / split.squared_error:.1e}, bound {split.lower_bound:.6g}"
+        f"split: error {split.squared_error:.6g}, gap {split.gap / split.squared_error:.1e}, "
+        f"bound {split.lower_bound:.6g}"
     )
     print(f"{'mean absolute error':44} {'measured':>9} {'estimate':>9} {'whole':>9}")
     for group, name in enumerate(query.levels):
