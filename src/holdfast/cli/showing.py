@@ -56,6 +56,13 @@ def sentence(words: str) -> None:
     print(words)
 
 
+def aside(words: list[str]) -> None:
+    """Print on a terminal what only the curator may know, and never anywhere else."""
+    for each in words:
+        if sys.stderr.isatty():
+            print(f"holdfast: {each} (only you are told)", file=sys.stderr)
+
+
 def sections(found: dict[str, list[str]]) -> None:
     """Print headings with sentences."""
     console = _console()
