@@ -131,9 +131,9 @@ def release(
     """Release the tables of a job into a new folder and return it.
 
     `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
-    words what happens next, `aside` what only the curator may know: that records were dropped. Refused before anything is charged: an output folder that exists, one that cannot be
-    written, a budget with too little left, data that do not fit the spec, and exact figures that determine others
-    where the spec does not accept it.
+    words what happens next, `aside` what only the curator may know: that records were dropped. Refused before anything
+    is charged: an output folder that exists, one that cannot be written, a budget with too little left, data that do
+    not fit the spec, and exact figures that determine others where the spec does not accept it.
     """
     step("checking the ledger")
     run = Run.of(job, output, ledger)

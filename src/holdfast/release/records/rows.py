@@ -74,7 +74,7 @@ def held(engine: duckdb.DuckDBPyConnection, content: Any) -> Rows:
 
 
 def whole(column: str, kind: str) -> str:
-    """Words for a count as a whole number from 0 to 2⁶², nothing where it is none."""
+    """Words for a count as a whole number of 0 or more below 2⁶², nothing where it is none."""
     if kind == "VARCHAR":
         digits = f"CAST(split_part(trim({column}), '.', 1) AS HUGEINT)"
         number = f"CASE WHEN regexp_full_match(trim({column}), '{WHOLE_TEXT}') THEN {digits} END"
