@@ -10,9 +10,8 @@ import pytest
 import holdfast as hf
 
 PLACES = [("North", "A"), ("North", "B"), ("South", "A"), ("South", "C")]
-TREE = hf.Hierarchy.from_frame(
-    {"borough": [b for b, _ in PLACES], "zone": [z for _, z in PLACES]}, ["borough", "zone"], "all"
-)
+COLUMNS = {"borough": [borough for borough, _ in PLACES], "zone": [zone for _, zone in PLACES]}
+TREE = hf.Hierarchy.from_frame(COLUMNS, ["borough", "zone"], "all")
 
 
 def rows(seed: int) -> pl.DataFrame:

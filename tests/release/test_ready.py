@@ -108,7 +108,7 @@ def test_a_check_of_refused_records_and_of_persons():
     persons = found.persons
     assert (persons.persons, persons.several, persons.above, persons.left_out, persons.nobody) == (3, 2, 1, 1, 2)
     assert (found.records, found.kept) == (5, 4)
-    assert "1 record outside what is possible: a release is refused" in str(found)
+    assert "1 record outside the domain: a release is refused" in str(found)
 
 
 def test_a_check_of_several_tables_says_into_which_each_record_falls():
@@ -120,6 +120,23 @@ def test_a_check_of_several_tables_says_into_which_each_record_falls():
     assert [(table.fitting, table.missing, table.outside) for table in found.tables] == [(2, 1, 0), (3, 0, 0)]
     assert [list(table.different) for table in found.tables] == [["sex"], ["age"]]
     assert found.kept == 2
+
+
+def test_a_check_of_paths_looks_at_every_column_and_then_at_their_combinations():
+    spec = {**SPEC, "table": {**SPEC["table"], "match": "path"}, "hold": ["consistent"]}
+    data = {"borough": ["north", "north", "North", "South"], "zone": ["N1", "N2", "S1", "s1"], "trips": [1, 2, 4, 8]}
+    (table,) = hf.job(spec).check(pl.DataFrame(data)).tables
+    found = [(each.columns, each.value, each.records, each.nearest) for each in table.foreign]
+    assert found[:2] == [(("borough",), ("north",), 3, "North"), (("zone",), ("s1",), 8, "S1")]
+    assert found[2][:3] == (("borough", "zone"), ("North", "S1"), 4)
+    assert (table.outside, table.different) == (15, {"borough": 1, "zone": 1, "borough / zone": 1})
+
+
+def test_a_check_of_impossible_cells():
+    spec = {**SPEC, "hold": ["consistent", {"impossible": "N2"}]}
+    (table,) = (found := hf.job(spec).check(pl.DataFrame({"zone": ["N2", "N1"], "trips": [3, 4]}))).tables
+    assert (table.fitting, table.outside, table.foreign) == (4, 3, ())
+    assert "They lie in impossible cells." in str(found)
 
 
 def test_a_check_says_that_counts_break_the_rules(tmp_path):

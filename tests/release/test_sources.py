@@ -16,7 +16,9 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.domains.names import text_of
 from holdfast.release.job import errors
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
+from holdfast.release.run import release
 from holdfast.release.storage.reading import as_text
 from jobs import job, tree
 
@@ -253,6 +255,18 @@ def test_a_view_that_does_not_fit_its_table_any_more_is_named(tmp_path):
         engine.execute("DROP TABLE t")
     with pytest.raises(Refused, match="view 'v' does not fit the tables behind it any more"):
         counted(tmp_path, "source: v.duckdb, table: v")
+
+
+def test_nothing_is_charged_where_the_records_are_refused(tmp_path):
+    (tmp_path / "bad.csv").write_text("zone,trips\nN1,-1\n")
+    (tmp_path / "two.csv").write_text("zone,zone\nN1,N2\n")
+    for words in ("source: bad.csv, count: trips", "source: bad.csv", "source: two.csv", "source: 'nowhere://x/y'"):
+        made = job(tmp_path, tree().replace("source: trips.parquet", words))
+        with pytest.raises(Refused):
+            release(made)
+    book = Ledger(tmp_path / "holdfast-ledger.sqlite")
+    assert not book.exists or not book.entries()
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_empty_source_is_a_table_of_zeros(tmp_path):

@@ -9,10 +9,7 @@ from typing import Any
 import duckdb
 
 from holdfast.release.records.source import MOST_RECORDS, Asked, Persons
-from holdfast.release.storage.reading import as_text, quoted_name, quoted_text, session
-
-#: What a text must look like to be a count: 12, +12 and 12.0 do.
-WHOLE_TEXT = r"\+?[0-9]{1,19}(\.0*)?"
+from holdfast.release.storage.reading import WHOLE_TEXT, as_text, quoted_name, quoted_text, session
 
 
 @dataclass(frozen=True)

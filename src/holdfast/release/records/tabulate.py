@@ -210,7 +210,8 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
     for mark, some in zip(MARKS, found, strict=True):
         key, what = REASONS[mark]
         if some and getattr(job.spec.data, key).rule != "drop":
-            sentence = f"some record {what}: write {key}: drop or {key}: {{category: NAME}}, or correct the data"
+            remedy = f"write {key}: drop or {key}: {{category: NAME}}, or correct the data"
+            sentence = f"some record {what}: {remedy}; holdfast check shows which"
             raise job.spec.at["data"][key].refuse(sentence)
 
 
