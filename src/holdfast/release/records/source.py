@@ -84,7 +84,7 @@ class Place:
     @property
     def called(self) -> str:
         """How a message calls it."""
-        return "that is written elsewhere" if self.hidden else repr(self.path.name if "://" in self.text else self.text)
+        return "that is written elsewhere" if self.hidden else repr(self.text)
 
     def refuse(
         self, sentence: str, key: str = "source", found: str | None = None, allowed: Iterable[str] = ()
