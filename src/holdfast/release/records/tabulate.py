@@ -54,7 +54,7 @@ _NUMBERS = (
 
 
 def tabulate(
-    job: Job, source: Any = None, *, aside: Callable[[str], None] = lambda _: None
+    job: Job, source: Any = None, aside: Callable[[str], None] = lambda _: None
 ) -> list[npt.NDArray[np.int64]]:
     """Return the true cell counts of every table.
 
