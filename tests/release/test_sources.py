@@ -211,6 +211,18 @@ def test_addresses_come_from_the_environment_or_a_file_and_are_never_printed(tmp
     assert plain.dataset == "postgresql://db/trips"
 
 
+def test_a_record_that_stands_where_names_should_is_not_shown(tmp_path, monkeypatch):
+    (tmp_path / "headless.csv").write_text("N1,Mrs Secret\nN2,Mr Secret\n")
+    monkeypatch.setenv("TRIPS", "headless.csv")
+    for words, source in [("source: {env: TRIPS}, name: x", None), ("name: x", tmp_path / "headless.csv")]:
+        with pytest.raises(Refused, match="no column 'zone'; the first line of a CSV file") as caught:
+            counted(tmp_path, words, "", source)
+        assert "Secret" not in str(caught.value.as_mapping())
+    (tmp_path / "uneven.csv").write_text("zone,x\nN1\n")
+    with pytest.raises(Refused, match=r"uneven.csv' cannot be read: every row of a CSV file"):
+        counted(tmp_path, "source: other.parquet", "", tmp_path / "uneven.csv")
+
+
 def test_missing_packages_are_named(tmp_path, monkeypatch):
     written(tmp_path)
     for name, words in {
