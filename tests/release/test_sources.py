@@ -244,6 +244,7 @@ def test_wrong_names_of_tables_and_columns_are_one_sentence(tmp_path):
         (f"{database}, query: SELECT nothing", "data.query: the database cannot answer|went away, or refused"),
         ("nowhere://x/y", "no kind of database 'nowhere'"),
         ("'://x'", "address of a database is written"),
+        (f"'sqlite:///{tmp_path / 'no.db'}'", "names a SQLite file that is not there"),
         ("t.xlsx", "a workbook needs data.table"),
         ("t.xlsx, table: trp", "the workbook has no table 'trp'"),
         ("t.duckdb, query: SELECT 1", "make a view of the query there"),
@@ -252,6 +253,7 @@ def test_wrong_names_of_tables_and_columns_are_one_sentence(tmp_path):
     ]:
         with pytest.raises(Refused, match=sentence):
             counted(tmp_path, f"source: {words}")
+    assert not (tmp_path / "no.db").exists()
     (tmp_path / "two.csv").write_text("zone,zone,trips\nN1,N2,4\n")
     with pytest.raises(Refused, match="two columns of the records have the same name"):
         counted(tmp_path, "source: two.csv")
