@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
 from holdfast.arguments import Refused, one_of
-from holdfast.arrays import Bools, Ints
+from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
@@ -153,13 +153,16 @@ class AreaMargins(Query):
         return found[::-1]
 
     def _answer(self, cells: Ints) -> Ints:
-        result = np.empty(self.n, np.int64)
-        shape = self.table.shape
-        by_leaf = cells.reshape(-1, *shape)
         if self.groups and float(cells.astype(np.float64).sum()) >= 2**61:
             raise Refused("cells must have a total below 2**61")
+        return self.totals(cells)
+
+    def totals(self, cells: Array) -> Array:
+        """Return W·cells, whole or not and of any sign, one row of cells per leaf or all after each other."""
+        result = np.empty(self.n, cells.dtype)
+        by_leaf = cells.reshape(-1, *self.table.shape)
         for axes in {axes for _, axes in self.groups}:
-            others = tuple(1 + a for a in range(len(shape)) if a not in axes)
+            others = tuple(1 + a for a in range(len(self.table.shape)) if a not in axes)
             summed = self.hierarchy.sum_up(by_leaf.sum(axis=others).reshape(self.hierarchy.n_leaves, -1))
             for g, (_, wanted) in enumerate(self.groups):
                 if wanted == axes:

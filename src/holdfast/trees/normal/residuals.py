@@ -86,14 +86,18 @@ class Residuals:
 
     @classmethod
     def of_system(cls, system: System, variances: Floats) -> Residuals | None:
-        """Return the coordinates where all that must hold is a query's consistency and a group's entries are alike.
+        """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
+
+        Everything may have to be non-negative besides.
 
         variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
         """
-        parts = system.parts
-        if len(parts) != 1 or parts[0].kind != "consistent" or not isinstance(parts[0].source, AreaMargins):
+        rows = [part for part in system.parts if part.kind != "nonnegative"]
+        if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
             return None
-        query = parts[0].source
+        if system.has_bounds and not bool((system.lower == 0).all()):
+            return None
+        query = rows[0].source
         first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
         if not bool((first[query.level_of] == variances).all()):
             return None
