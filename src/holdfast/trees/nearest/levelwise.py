@@ -32,21 +32,34 @@ class Levelwise:
 
     `order` lists the outputs breadth-first; the children of place i stand at the places first[i], …, first[i+1]−1.
     An estimate is the own value plus `gain` times (sum of the children's estimates − own value), and has `variance`.
+    `names` are the numbers by which equal fractions are hashed: the outputs' own, or those in a forest they are part of.
     """
 
     order: Ints
+    names: Ints
     first: Ints
     exact: npt.NDArray[np.bool_]
     gain: Floats
     variance: Floats
 
     @classmethod
-    def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, combined: bool) -> Levelwise:
-        """Prepare the passes; `exact` outputs have no variance, and `combined` asks for generalised least squares."""
+    def of(
+        cls,
+        parents: Ints,
+        exact: npt.NDArray[np.bool_],
+        spreads: Floats,
+        *,
+        combined: bool,
+        numbers: Ints | None = None,
+    ) -> Levelwise:
+        """Prepare the passes; `exact` outputs have no variance, and `combined` asks for generalised least squares.
+
+        `numbers`: those of the outputs in a larger forest, where this is a part of one.
+        """
         order, counts = sorted_outputs(parents)
         first = np.cumsum(np.append(counts[0], counts[1:][order]))
-        placed = exact[order]
-        return cls(order, first, placed, *_weigh(first, placed, spreads[order], combined))
+        placed, names = exact[order], order if numbers is None else numbers[order]
+        return cls(order, names, first, placed, *_weigh(first, placed, spreads[order], combined))
 
     @property
     def roots_known(self) -> bool:
@@ -76,16 +89,32 @@ class Levelwise:
         if low.dtype.kind == "i" and noisy.dtype.kind == "f":
             noisy = np.rint(noisy)
         noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
-        lowest, highest = low[self.order], high[self.order]
-        whole = low.dtype.kind == "i"
-        places = np.arange(self.order.size)
-        bad = bound_upwards(self.first, places, places, lowest, highest, 0.0 if whole else SLACK)
-        if bad >= 0:
-            raise Refused(f"what must hold cannot be reached below output {self.order[bad]}: widen its bounds")
+        lowest, highest = self._bounded(low, high)
         result = np.empty_like(noisy)
-        passes = (self.order, self.first, self.exact, self.gain, self.variance)
+        passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance)
+        whole = low.dtype.kind == "i"
         _move_rows(*passes, lowest, highest, whole, noisy, coins_of(ties, len(noisy)), result)
         return result
+
+    def heads(self, noisy: Ints, low: Ints, high: Ints) -> tuple[Ints, Floats, Ints, Ints]:
+        """Return what a forest above would know of the roots, increasing: estimates, variances, least and most values.
+
+        For whole values that are not combined: an estimate is a value of its own, or a sum of such values below it.
+        """
+        lowest, highest = self._bounded(low, high)
+        base, shift = noisy[self.order], np.empty(self.order.size)
+        _estimate(self.first, self.exact, self.gain, self.variance, lowest, base, shift)
+        roots = slice(0, self.first[0])
+        return base[roots], self.variance[roots], lowest[roots], highest[roots]
+
+    def _bounded(self, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Bounds by place, tightened by those below; refused where nothing is left between them."""
+        lowest, highest = low[self.order], high[self.order]
+        places = np.arange(self.order.size)
+        bad = bound_upwards(self.first, places, places, lowest, highest, 0.0 if low.dtype.kind == "i" else SLACK)
+        if bad >= 0:
+            raise Refused(f"what must hold cannot be reached below output {self.names[bad]}: widen its bounds")
+        return lowest, highest
 
 
 @compiled
@@ -284,7 +313,7 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
+def _move_rows(order, numbers, first, exact, gain, variance, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
     """All passes for each row of noisy values: estimates upwards, then final values downwards."""
     n, widest = order.size, 0
     for i in range(n):
@@ -294,7 +323,7 @@ def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, coi
     side, step = np.empty(widest, np.int8), np.empty(widest)
     keys, ranked = np.empty(widest, np.uint64), np.empty(widest, np.uint64)
     for row in range(noisy.shape[0]):
-        names = order ^ coins[row]
+        names = numbers ^ coins[row]
         for i in range(n):
             base[i] = noisy[row, order[i]]
         _estimate(first, exact, gain, variance, low, base, shift)
