@@ -8,7 +8,8 @@ all exact figures are computed from the same records. A refusal never says how m
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -18,11 +19,22 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
-from holdfast.release.records.cells import MARKS, MISSING, OUTSIDE, Counted, count_few, count_many, size_of
-from holdfast.release.records.sources import closed, opened, unused
+from holdfast.release.records.cells import (
+    MARKS,
+    MISSING,
+    OUTSIDE,
+    VALUES,
+    Counted,
+    columns_of,
+    count_few,
+    count_many,
+    size_of,
+)
+from holdfast.release.records.opening import opened
+from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Source
 from holdfast.release.spec.places import At
 from holdfast.release.storage.engine import counting_session, watched
-from holdfast.release.storage.reading import CSV, PARQUET, Unreadable, as_text, quoted_name, quoted_text
+from holdfast.release.storage.reading import CSV, PARQUET, Unreadable
 
 #: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
 FEW = 4096
@@ -40,15 +52,41 @@ def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
 
     `source=None` reads the spec's data.source; otherwise any data frame that narwhals reads, or a DuckDB relation.
     """
+    with distinct_values(job, source) as engine:
+        cells = []
+        for table, counted in zip(job.tables, _cells(engine, job), strict=True):
+            _refuse(job, counted.found)
+            _refuse_violations(table, counted.cells)
+            cells.append(counted.cells)
+        return cells
+
+
+@contextmanager
+def distinct_values(job: Job, source: Any) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Let the source count itself; the session has the result as a table VALUES of its own while this lasts."""
     with counting_session() as engine, watched(engine):
         try:
-            return _counted(engine, job, source)
+            with opened(engine, job.spec, source) as records:
+                asked = asked_of(job)
+                _refuse_columns(job, asked, records.kinds())
+                engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
+                _refuse_uncounted(engine, job, records, asked)
+            yield engine
         except duckdb.OutOfMemoryException:
             raise Refused("counting the records ran out of memory and disk: free space for temporary files") from None
         except (duckdb.Error, Unreadable):
             raise _unreadable(job) from None
-        finally:
-            closed(engine, job.spec)
+
+
+def asked_of(job: Job) -> Asked:
+    """What the tables of a job ask of the records."""
+    unit = job.spec.privacy.unit
+    persons = None
+    if unit is not None and job.spec.person is not None:
+        persons = Persons(
+            job.spec.person, unit.max_records, unit.key or job.dataset, job.spec.data.nulls.rule == "drop"
+        )
+    return Asked(columns_of(job.tables), None, persons)
 
 
 def _unreadable(job: Job) -> Refused:
@@ -63,56 +101,30 @@ def _unreadable(job: Job) -> Refused:
     return job.spec.at["data"]["source"].refuse(f"{what} cannot be read: {reason}")
 
 
-def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[npt.NDArray[np.int64]]:
-    used = list(dict.fromkeys(column for table in job.tables for key in table.layout.keys for column in key.columns))
-    person_column = job.spec.person
-    records, weight = opened(engine, job.spec, source, used if person_column is None else None)
-    types = _types(engine, job, records, used if person_column is None else [*used, person_column])
-    raw = ", ".join(f"{quoted_name(column)} AS c{i}" for i, column in enumerate(used))
-    if person_column is not None:
-        person = as_text(quoted_name(person_column), types[person_column])
-        _refuse_nameless(engine, job, records, person)
-        records, raw = f"({_kept(job, records, raw, person, types)})", ", ".join(f"c{i}" for i in range(len(used)))
-    texts = ", ".join(f"{as_text(f'c{i}', types[column])} AS t{i}" for i, column in enumerate(used))
-    # Few distinct values are left to be turned into names once the records are grouped by the values themselves.
-    values = f"SELECT {raw}, {weight} AS n FROM {records} GROUP BY ALL"
-    counts = []
-    filled = _cells(engine, job, f"SELECT {texts}, n FROM ({values})", used)
-    for table, counted in zip(job.tables, filled, strict=True):
-        _refuse(job, counted.found)
-        _refuse_violations(table, counted.cells)
-        counts.append(counted.cells)
-    return counts
-
-
-def _cells(engine: duckdb.DuckDBPyConnection, job: Job, names: str, used: list[str]) -> list[Counted]:
+def _cells(engine: duckdb.DuckDBPyConnection, job: Job) -> list[Counted]:
     """Fill the cells: small tables from Python, which saves the engine a plan that takes longer than the lookup.
 
-    Records with far more distinct values than a small table has cells are read again, in the engine.
+    Records with far more distinct values than a small table has cells are left to the engine.
     """
     if sum(map(size_of, job.tables)) <= FEW:
-        rows = engine.execute(f"{names} LIMIT {4 * FEW + 1}").fetchall()
+        rows = engine.execute(f"FROM {VALUES} LIMIT {4 * FEW + 1}").fetchall()
         if len(rows) <= 4 * FEW:
-            return count_few(rows, job.tables, used)
-    return count_many(engine, f"({names}) AS grouped", job.tables, used)
+            return count_few(rows, job.tables)
+    return count_many(engine, job.tables)
 
 
-# --- columns and persons -------------------------------------------------------------------------------------------
+# --- what is refused -----------------------------------------------------------------------------------------------
 
 
-def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: list[str]) -> dict[str, str]:
-    """Return the type of every column; refuse one that is not there or holds no names."""
-    rows = engine.sql(f"FROM {records}")
-    available = dict(zip(rows.columns, map(str, rows.types), strict=True))
-    for column in columns:
-        if column not in available:
-            raise _no_column(job, _asked_for(job, column), column, list(available))
-        if available[column].startswith(_NO_NAMES) or available[column].endswith("]"):
-            sentence = (
-                f"the column {column!r} has the type {available[column]}; texts, whole numbers or dates are needed"
-            )
-            raise _asked_for(job, column).refuse(sentence, found=available[column])
-    return available
+def _refuse_columns(job: Job, asked: Asked, kinds: Mapping[str, str]) -> None:
+    """Refuse a column that is not there or holds no names."""
+    persons = [] if asked.persons is None else [asked.persons.column]
+    for column in (*asked.columns, *persons):
+        if column not in kinds:
+            raise _no_column(job, _asked_for(job, column), column, list(kinds))
+        if kinds[column].startswith(_NO_NAMES) or kinds[column].endswith("]"):
+            sentence = f"the column {column!r} has the type {kinds[column]}; texts, whole numbers or dates are needed"
+            raise _asked_for(job, column).refuse(sentence, found=kinds[column])
 
 
 def _asked_for(job: Job, column: str) -> At:
@@ -132,35 +144,19 @@ def _no_column(job: Job, at: At, column: str, available: list[str]) -> Refused:
     return at.refuse(sentence, column, available)
 
 
-def _kept(job: Job, records: str, used: str, person: str, columns: Iterable[str]) -> str:
-    """Keep at most max_records records of each person, whatever other persons' records are.
-
-    Equal records of one person are numbered, so that the choice among copies is fair; the number depends on that
-    person's own records alone. Only what is needed is passed on, under names of our own.
-    """
-    unit = job.spec.privacy.unit
-    assert unit is not None
-    row, key = unused("holdfast_row", columns), quoted_text(unit.key or job.dataset)
-    copies = f"SELECT {used}, {person} AS person, CAST({row} AS VARCHAR) AS record FROM {records} AS {row}"
-    numbered = (
-        f"SELECT *, row_number() OVER (PARTITION BY person, record) AS copy FROM ({copies}) WHERE person IS NOT NULL"
-    )
-    mark = f"sha256(concat_ws(chr(31), '{key}', person, copy, record))"
-    ranked = f"row_number() OVER (PARTITION BY person ORDER BY {mark})"
-    return f"SELECT * FROM ({numbered}) QUALIFY {ranked} <= {unit.max_records}"
-
-
-def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, person: str) -> None:
-    """Records of nobody are dropped where missing values are, and refused otherwise: no category is a person."""
-    if job.spec.data.nulls.rule == "drop":
-        return
-    query = f"SELECT count(*) FROM (SELECT 1 FROM {records} WHERE ({person}) IS NULL LIMIT 1)"
-    if engine.execute(query).fetchall()[0][0]:
+def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Job, records: Source, asked: Asked) -> None:
+    """Refuse records of nobody (no category is a person), counts that are none, and more records than are counted."""
+    some, total = engine.execute(f"SELECT count(*) > count(n), sum(n) > {MOST_RECORDS} FROM {VALUES}").fetchall()[0]
+    if some and asked.persons is not None:
         sentence = f"some record has no {job.spec.person!r}: give every record its person, or write nulls: drop"
         raise job.spec.at["data"]["nulls"].refuse(sentence)
-
-
-# --- what is refused -----------------------------------------------------------------------------------------------
+    if some and asked.count is not None:
+        number = records.uncounted(asked.count)
+        where = "some row" if number is None else f"row {number}"
+        sentence = f"the count {asked.count!r} of {where} is missing or no whole number from 0 to 2⁶²: correct the data"
+        raise job.spec.at["data"]["count"].refuse(sentence)
+    if total:
+        raise job.spec.at["data"]["count"].refuse("the counts add up to more than 2⁶², which no figure can hold")
 
 
 def _refuse(job: Job, found: tuple[bool, ...]) -> None:

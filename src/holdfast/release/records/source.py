@@ -1,0 +1,57 @@
+"""What is asked of confidential records, and the one thing that every kind of source does: count itself.
+
+A kind of source is one class with the methods of `Source`; `opening.py` says which kind reads what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+#: The most records that are counted: the sum of all counts, and so every figure, is exact below this.
+MOST_RECORDS = 2**62
+
+
+@dataclass(frozen=True)
+class Persons:
+    """Of each value of a column at most so many records are kept, by the order of a keyed hash.
+
+    `nobody`: whether records without a value are left out; otherwise nothing is counted if there is one.
+    """
+
+    column: str
+    max_records: int
+    key: str
+    nobody: bool
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a source is asked to count by: columns, as the records call them.
+
+    `count`: the column that says how many records a row stands for; None: every row is a record. `persons`: whose
+    records are limited before anything is counted. A spec has at most one of the two.
+    """
+
+    columns: tuple[str, ...]
+    count: str | None = None
+    persons: Persons | None = None
+
+
+class Source(Protocol):
+    """Confidential records, wherever they are."""
+
+    def kinds(self) -> Mapping[str, str]:
+        """Return the columns and the types of their values, in the words of the local engine."""
+
+    def counted(self, asked: Asked) -> str:
+        """Count the records by their values, where they are; return the words that name the result in the local engine.
+
+        The result has a text or nothing per column asked for (t0, t1, ...) and the number n of records that have these
+        values; combinations may occur more than once. n is missing where some row has no whole count from 0 to 2⁶², or
+        some record no person though it must have one.
+        """
+
+    def uncounted(self, count: str) -> int | None:
+        """Return the number of the first row, from 1, whose count is missing or not whole; None: rows have no order."""
