@@ -16,6 +16,7 @@ from holdfast.arguments import Refused
 from holdfast.release.records.frames import opened_frame, removed
 from holdfast.release.records.rows import Rows
 from holdfast.release.records.source import Source
+from holdfast.release.records.spark import Cluster, spark_frame
 from holdfast.release.spec.spec import Spec
 from holdfast.release.storage.reading import CSV, PARQUET, files_of, quoted_name, quoted_text, rows_of
 
@@ -36,7 +37,8 @@ def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any) -> Iterat
 def _passed(engine: duckdb.DuckDBPyConnection, source: Any) -> Source:
     if isinstance(source, (str, Path)):
         raise Refused("source must be a data frame; a file is named in the spec, under data.source")
-    return opened_frame(engine, source)
+    frame = spark_frame(source)
+    return opened_frame(engine, source) if frame is None else Cluster(engine, frame)
 
 
 def _file(engine: duckdb.DuckDBPyConnection, spec: Spec) -> Source:

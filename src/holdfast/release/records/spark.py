@@ -121,7 +121,8 @@ def _exactly(column: str, kind: str) -> str:
 def as_text(column: str, kind: str) -> str:
     """Write a column as names, as the local engine does: whole numbers without a fraction, nothing for empty texts."""
     if kind in ("float", "double"):
-        whole = f"CASE WHEN {column} = floor({column}) AND abs({column}) < 1e18 THEN CAST(CAST({column} AS BIGINT) AS STRING)"
+        small = f"{column} = floor({column}) AND abs({column}) < 1e18"
+        whole = f"CASE WHEN {small} THEN CAST(CAST({column} AS BIGINT) AS STRING)"
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {whole} ELSE CAST({column} AS STRING) END END"
     if kind.startswith("decimal"):
         whole = f"CAST(CAST({column} AS DECIMAL(38, 0)) AS STRING)"
@@ -162,5 +163,5 @@ def told() -> Iterator[None]:
         raise Refused("a Spark frame needs pyarrow beside Spark: install holdfast[spark]") from None
     except Exception as error:
         raise Refused(
-            f"the cluster cannot count the Spark frame ({type(error).__name__}): its own log says why; nothing was charged"
+            f"the cluster cannot count the Spark frame ({type(error).__name__}): its log says why; nothing was charged"
         ) from None

@@ -1,0 +1,115 @@
+"""Where a hierarchy is cut: at the first level below which every subtree is small, by its public shape alone.
+
+The cut decides which random words make which noise, so it depends on nothing else: not on how many processes draw, and
+not on the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Ints
+from holdfast.domains import Hierarchy
+from holdfast.domains.intervals import output_parents
+
+#: Outputs that a piece has at most, where some level allows it: about 40 MiB while it is drawn.
+MOST_OUTPUTS = 1 << 18
+#: The number of the piece of everything above the cut, in place of the node at the top of a piece below it.
+TOP = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A part of a forest of outputs, by their numbers in the whole, increasing; `parents` are places among them.
+
+    `node` is the node at its top, or TOP. In the top, the last places are no outputs of its own: they are the outputs
+    at which the pieces below begin.
+    """
+
+    node: int
+    outputs: Ints
+    parents: Ints
+    own: int
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A hierarchy of `by` categories per node, cut above its nodes of one depth."""
+
+    tree: Hierarchy
+    by: int
+    depth: int
+
+    @classmethod
+    def of(cls, tree: Hierarchy, by: int, most: int = MOST_OUTPUTS) -> Cut:
+        """Cut above the first level, the root's aside, at which no subtree has more than so many outputs."""
+        if len(tree.levels) == 1:
+            raise Refused("a hierarchy of one level cannot be cut: leave out engine: spark")
+        below = np.ones(tree.n, dtype=np.int64)
+        for d in range(len(tree.levels) - 1, 0, -1):
+            level = tree.order[tree.level_start[d] : tree.level_start[d + 1]]
+            np.add.at(below, tree.parents[level], below[level])
+        largest = [int(below[tree.nodes_at(d)].max()) * by for d in range(1, len(tree.levels))]
+        return cls(tree, by, 1 + next((d for d, size in enumerate(largest) if size <= most), len(largest) - 1))
+
+    @cached_property
+    def nodes(self) -> Ints:
+        """The nodes at which the pieces below the cut begin, increasing."""
+        return self.tree.nodes_at(self.depth)
+
+    @cached_property
+    def _owner(self) -> Ints:
+        """For every node the number of its piece among `nodes`, or TOP."""
+        tree = self.tree
+        owner = np.full(tree.n, TOP, dtype=np.int64)
+        owner[self.nodes] = np.arange(self.nodes.size)
+        for d in range(self.depth + 1, len(tree.levels)):
+            level = tree.order[tree.level_start[d] : tree.level_start[d + 1]]
+            owner[level] = owner[tree.parents[level]]
+        return owner
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, Ints, Ints]:
+        """The nodes by piece, increasing inside each, where each piece begins, and the place of every node in its."""
+        order = np.argsort(self._owner, kind="stable")
+        start = np.searchsorted(self._owner[order], np.arange(self.nodes.size + 1))
+        place = np.empty(order.size, dtype=np.int64)
+        place[order] = np.arange(order.size) - np.concatenate([[0], start])[self._owner[order] + 1]
+        return order, start, place
+
+    def piece(self, number: int) -> Piece:
+        """Return one of the pieces below the cut."""
+        order, start, place = self._sorted
+        nodes = order[start[number] : start[number + 1]]
+        above = self.tree.parents[nodes]
+        parents = np.where(nodes == self.nodes[number], -1, place[above])
+        return Piece(
+            int(self.nodes[number]), self._outputs(nodes), output_parents(parents, self.by), nodes.size * self.by
+        )
+
+    def top(self) -> Piece:
+        """Return everything above the cut, and then the outputs at which the pieces below begin."""
+        order, start, _ = self._sorted
+        nodes = np.concatenate([order[: start[0]], self.nodes])
+        place = np.full(self.tree.n, -1, dtype=np.int64)
+        place[nodes] = np.arange(nodes.size)
+        above = self.tree.parents[nodes]
+        parents = np.where(above < 0, -1, place[above])
+        return Piece(TOP, self._outputs(nodes), output_parents(parents, self.by), int(start[0]) * self.by)
+
+    @cached_property
+    def of_cells(self) -> tuple[Ints, Ints]:
+        """For every cell, leaf by leaf: the number of its piece (or TOP), and its place among the cells of the piece."""
+        owner = np.repeat(self._owner[self.tree.leaves], self.by)
+        order = np.argsort(owner, kind="stable")
+        start = np.searchsorted(owner[order], np.arange(TOP, self.nodes.size))
+        place = np.empty(owner.size, dtype=np.int64)
+        place[order] = np.arange(owner.size) - start[owner[order] - TOP]
+        return owner, place
+
+    def _outputs(self, nodes: Ints) -> Ints:
+        return (nodes[:, None] * self.by + np.arange(self.by)).ravel()
