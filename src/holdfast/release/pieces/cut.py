@@ -102,14 +102,9 @@ class Cut:
         return Piece(TOP, self._outputs(nodes), output_parents(parents, self.by), int(start[0]) * self.by)
 
     @cached_property
-    def of_cells(self) -> tuple[Ints, Ints]:
-        """For every cell, leaf by leaf: the number of its piece (or TOP), and its place among the cells of the piece."""
-        owner = np.repeat(self._owner[self.tree.leaves], self.by)
-        order = np.argsort(owner, kind="stable")
-        start = np.searchsorted(owner[order], np.arange(TOP, self.nodes.size))
-        place = np.empty(owner.size, dtype=np.int64)
-        place[order] = np.arange(owner.size) - start[owner[order] - TOP]
-        return owner, place
+    def of_cells(self) -> Ints:
+        """For every cell, leaf by leaf, the number of its piece, or TOP."""
+        return np.repeat(self._owner[self.tree.leaves], self.by)
 
     def _outputs(self, nodes: Ints) -> Ints:
         return (nodes[:, None] * self.by + np.arange(self.by)).ravel()

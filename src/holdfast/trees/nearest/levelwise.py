@@ -32,7 +32,7 @@ class Levelwise:
 
     `order` lists the outputs breadth-first; the children of place i stand at the places first[i], …, first[i+1]−1.
     An estimate is the own value plus `gain` times (sum of the children's estimates − own value), and has `variance`.
-    `names` are the numbers by which equal fractions are hashed: the outputs' own, or those in a forest they are part of.
+    `names` are the numbers by which equal fractions are hashed: the outputs' own, or those in a larger forest.
     """
 
     order: Ints
