@@ -34,6 +34,7 @@ from holdfast.release.explain import protected
 from holdfast.release.job.methods import MOVES
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
+from holdfast.release.pieces.drawing import drawing
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report import REPORT, report
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
@@ -125,17 +126,19 @@ def release(
     source: Any = None,
     output: str | Path | None = None,
     ledger: Ledger | None = None,
+    engine: str | None = None,
     step: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
-    `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
+    `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is told in public
     words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
     written, a budget with too little left, data that do not fit the spec, and exact figures that determine others
     where the spec does not accept it.
     """
     step("checking the ledger")
     run = Run.of(job, output, ledger)
+    draw = drawing(job, source, engine)
     with run.workplace() as place:
         step("counting")
         with told("the records cannot be counted"):
@@ -149,7 +152,7 @@ def release(
             step("charging the ledger")
             run.charge()
             step("drawing")
-            drawn = [table.mechanism.release(truth) for table, truth in zip(job.tables, answers, strict=True)]
+            drawn = [draw(*each) for each in zip(job.tables, cells, answers, strict=True)]
             step("writing")
             write_release(run, drawn, place, disclosed)
             step("verifying")

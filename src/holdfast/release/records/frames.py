@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import narwhals as nw
 
 from holdfast.arguments import Refused
-from holdfast.release.records.rows import Rows, unused
+from holdfast.release.records.rows import Rows, held, unused
 from holdfast.release.records.source import Asked, Source
 from holdfast.release.storage.engine import scratch
 from holdfast.release.storage.reading import rows_of
@@ -31,14 +30,15 @@ KINDS = (
 )
 
 
-def opened_frame(engine: duckdb.DuckDBPyConnection, source: Any) -> Source:
+def opened_frame(engine: duckdb.DuckDBPyConnection, source: Any, ending: ExitStack) -> Source:
     """Read nothing yet; say what cannot be read."""
-    try:
-        return Frame(engine, nw.from_native(source))
-    except TypeError:
-        raise Refused(
-            f"source must be a data frame that narwhals can read, found an object of type {type(source).__name__}"
-        ) from None
+    with _told():
+        try:
+            return Frame(engine, nw.from_native(source), ending)
+        except TypeError:
+            raise Refused(
+                f"source must be a data frame that narwhals can read, found an object of type {type(source).__name__}"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Frame:
 
     engine: duckdb.DuckDBPyConnection
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any]
+    ending: ExitStack
 
     def kinds(self) -> Mapping[str, str]:
         """Say it in the words of the engine."""
@@ -86,8 +87,7 @@ class Frame:
         return "BIGINT" if dtype.is_integer() else next(found, "VARCHAR")
 
     def _held(self, frame: nw.DataFrame[Any]) -> Rows:
-        self.engine.register("records", frame.to_arrow())
-        return Rows(self.engine, "records", ordered=True)
+        return held(self.engine, frame.to_arrow())
 
     def _whole(self) -> Rows:
         """Let a lazy frame write its records, so that memory need not hold them.
@@ -99,10 +99,12 @@ class Frame:
                 return self._held(self.frame)
             if not (self.frame.implementation.is_polars() or self.frame.implementation.is_duckdb()):
                 return self._held(self.frame.collect())
-            path = private_folder(self.engine) / "records.parquet"
-            path.parent.mkdir()
-            self.frame.sink_parquet(str(path))
-            return Rows(self.engine, rows_of(path))
+            # A writer that is late, after an error, does not find the folder any more.
+            folder = scratch() / f"records-{id(self.engine)}"
+            folder.mkdir()
+            self.ending.callback(shutil.rmtree, folder, ignore_errors=True)
+            self.frame.sink_parquet(str(folder / "records.parquet"))
+            return Rows(self.engine, rows_of(folder / "records.parquet"))
 
 
 @contextmanager
@@ -112,17 +114,9 @@ def _told() -> Iterator[None]:
         yield
     except (Refused, duckdb.Error):
         raise
+    except nw.exceptions.DuplicateError:
+        raise Refused("two columns of the records have the same name: give each its own") from None
     except ModuleNotFoundError:
         raise Refused("reading a data frame needs pyarrow, which is not installed: install holdfast[pyarrow]") from None
     except Exception:
         raise Refused("the data frame cannot be read: a column of mixed types must be cast to texts first") from None
-
-
-def private_folder(engine: duckdb.DuckDBPyConnection) -> Path:
-    """The private folder of a session: a writer that is late, after an error, does not find it any more."""
-    return scratch() / f"records-{id(engine)}"
-
-
-def removed(engine: duckdb.DuckDBPyConnection) -> None:
-    """Remove the private folder of a session, if there is one."""
-    shutil.rmtree(private_folder(engine), ignore_errors=True)

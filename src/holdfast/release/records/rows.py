@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
@@ -18,14 +19,15 @@ WHOLE_TEXT = r"\+?[0-9]{1,19}(\.0*)?"
 class Rows:
     """Rows that `words` name in a query of the engine.
 
-    `times`: the column that says how many equal rows one stands for. `ordered`: the words read the same rows in their
-    own order in any session, so that a row has a number.
+    `times`: the column that says how many equal rows one stands for. `ordered`: any session reads the same rows in
+    their own order, so that a row has a number. `held`: the rows themselves, where they are in memory.
     """
 
     engine: duckdb.DuckDBPyConnection
     words: str
     times: str | None = None
     ordered: bool = False
+    held: Any = None
 
     def kinds(self) -> Mapping[str, str]:
         """Ask the engine."""
@@ -59,8 +61,16 @@ class Rows:
         each = whole(quoted_name(count), self.kinds()[count])
         numbered = f"SELECT {each} AS n, row_number() OVER () AS number FROM {self.words}"
         with session() as engine:
+            if self.held is not None:
+                engine.register(self.words, self.held)
             found = engine.execute(f"SELECT min(number) FROM ({numbered}) WHERE n IS NULL").fetchall()
         return None if found[0][0] is None else int(found[0][0])
+
+
+def held(engine: duckdb.DuckDBPyConnection, content: Any) -> Rows:
+    """Rows in memory: an Arrow table, or an array per column."""
+    engine.register("records", content)
+    return Rows(engine, "records", ordered=True, held=content)
 
 
 def whole(column: str, kind: str) -> str:
@@ -70,7 +80,7 @@ def whole(column: str, kind: str) -> str:
         number = f"CASE WHEN regexp_full_match(trim({column}), '{WHOLE_TEXT}') THEN {digits} END"
     elif kind.startswith(("FLOAT", "DOUBLE", "DECIMAL")):  # a number that is none counts as larger than all others
         inside = f"{column} BETWEEN 0 AND {MOST_RECORDS}"
-        number = f"CASE WHEN {inside} AND {column} = trunc({column}) THEN CAST({column} AS HUGEINT) END"
+        number = f"CASE WHEN {inside} AND {column} = trunc({column}) THEN TRY_CAST({column} AS HUGEINT) END"
     else:
         number = f"CAST({column} AS HUGEINT)"
     return f"(CASE WHEN {number} BETWEEN 0 AND {MOST_RECORDS} THEN {number} END)"

@@ -5,9 +5,16 @@ A kind of source is one class with the methods of `Source`; `opening.py` says wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
+
+import duckdb
+
+from holdfast.arguments import Refused
+from holdfast.release.spec.places import At
 
 #: The most records that are counted: the sum of all counts, and so every figure, is exact below this.
 MOST_RECORDS = 2**62
@@ -55,3 +62,32 @@ class Source(Protocol):
 
     def uncounted(self, count: str) -> int | None:
         """Return the number of the first row, from 1, whose count is missing or not whole; None: rows have no order."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where records are, as a text says it: files, or the address of a database.
+
+    `at` is where the spec speaks of the data, `path` the text as an absolute path, `ending` ends what was opened.
+    `hidden`: the text is written elsewhere, since there is something secret in it.
+    """
+
+    engine: duckdb.DuckDBPyConnection
+    at: At
+    text: str
+    path: Path
+    table: str | None
+    query: str | None
+    ending: ExitStack
+    hidden: bool = False
+
+    @property
+    def called(self) -> str:
+        """How a message calls it."""
+        return "that is written elsewhere" if self.hidden else repr(self.path.name if "://" in self.text else self.text)
+
+    def refuse(
+        self, sentence: str, key: str = "source", found: str | None = None, allowed: Iterable[str] = ()
+    ) -> Refused:
+        """Make the error for a key of the data."""
+        return self.at[key].refuse(sentence, found, allowed)

@@ -16,7 +16,7 @@ import duckdb
 import narwhals as nw
 
 from holdfast.arguments import Refused
-from holdfast.release.records.rows import Rows, unused
+from holdfast.release.records.rows import Rows, held, unused
 from holdfast.release.records.source import MOST_RECORDS, Asked, Persons
 
 #: How many records the distinct values stand for.
@@ -67,8 +67,8 @@ class Cluster:
         with told():
             values = distinct(self.frame, asked).toArrow()
         times = unused(TIMES, asked.columns)
-        self.engine.register("records", values.rename_columns([*asked.columns, times]))
-        listed = f"(SELECT * REPLACE (CAST({times} AS HUGEINT) AS {times}) FROM records)"
+        found = held(self.engine, values.rename_columns([*asked.columns, times]))
+        listed = f"(SELECT * REPLACE (CAST({times} AS HUGEINT) AS {times}) FROM {found.words})"
         return Rows(self.engine, listed, times).counted(Asked(asked.columns))
 
     def uncounted(self, count: str) -> None:

@@ -32,9 +32,10 @@ from holdfast.release.records.cells import (
 )
 from holdfast.release.records.opening import opened
 from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Source
+from holdfast.release.spec.data import COUNTS
 from holdfast.release.spec.places import At
 from holdfast.release.storage.engine import counting_session, watched
-from holdfast.release.storage.reading import CSV, PARQUET, Unreadable
+from holdfast.release.storage.reading import CSV, Unreadable
 
 #: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
 FEW = 4096
@@ -45,6 +46,11 @@ REASONS = {
 }
 #: Types whose values are no names; a type that ends in a bracket is a list.
 _NO_NAMES = ("BLOB", "STRUCT", "MAP", "UNION")
+#: Types of counts; a text may be one.
+_NUMBERS = (
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *("UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR"),
+)
 
 
 def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
@@ -86,17 +92,15 @@ def asked_of(job: Job) -> Asked:
         persons = Persons(
             job.spec.person, unit.max_records, unit.key or job.dataset, job.spec.data.nulls.rule == "drop"
         )
-    return Asked(columns_of(job.tables), None, persons)
+    return Asked(columns_of(job.tables), job.spec.data.count, persons)
 
 
 def _unreadable(job: Job) -> Refused:
     """The engine's own words may quote records and are not repeated."""
-    name = job.spec.data.source
+    name = job.spec.data.address
     what = "the records" if name is None else f"the source {name!r}"
     reason = "the file is damaged or not of the kind its name says"
-    if name is not None and job.spec.resolve(name).is_dir():
-        reason = f"it is a folder; {name.rstrip('/')}/*{PARQUET} names the files in it"
-    elif name is not None and name.endswith(CSV):
+    if name is not None and name.endswith(CSV):
         reason = "every row of a CSV file has as many values as its header, in UTF-8"
     return job.spec.at["data"]["source"].refuse(f"{what} cannot be read: {reason}")
 
@@ -125,6 +129,28 @@ def _refuse_columns(job: Job, asked: Asked, kinds: Mapping[str, str]) -> None:
         if kinds[column].startswith(_NO_NAMES) or kinds[column].endswith("]"):
             sentence = f"the column {column!r} has the type {kinds[column]}; texts, whole numbers or dates are needed"
             raise _asked_for(job, column).refuse(sentence, found=kinds[column])
+    if asked.count is not None:
+        at = job.spec.at["data"]["count"]
+        if asked.count not in kinds:
+            raise _no_column(job, at, asked.count, list(kinds))
+        if not kinds[asked.count].startswith(_NUMBERS):
+            sentence = f"the column {asked.count!r} has the type {kinds[asked.count]}; whole numbers are needed"
+            raise at.refuse(sentence, found=kinds[asked.count])
+    elif not job.spec.data.rows_are_records:
+        _refuse_counted(job, {column: kinds[column] for column in kinds if column not in (*asked.columns, *persons)})
+
+
+def _refuse_counted(job: Job, others: Mapping[str, str]) -> None:
+    """Refuse to take counted rows for records: a column beside those of the tables looks like counts."""
+    # Where there is nothing but texts, as in a CSV file, a text may be a number.
+    numbers = _NUMBERS if set(others.values()) == {"VARCHAR"} else _NUMBERS[:-1]
+    looks = next((name for name in others if name.lower() in COUNTS and others[name].startswith(numbers)), None)
+    if looks is not None:
+        sentence = (
+            f"the column {looks!r} looks as if a row stood for that many records: write count: {looks}, or "
+            "rows_are_records: true if every row is one record"
+        )
+        raise job.spec.at["data"].refuse(sentence)
 
 
 def _asked_for(job: Job, column: str) -> At:
@@ -138,7 +164,7 @@ def _asked_for(job: Job, column: str) -> At:
 def _no_column(job: Job, at: At, column: str, available: list[str]) -> Refused:
     """Name the columns that there are; of a CSV file only similar ones, since a record can stand where names should."""
     sentence = f"the records have no column {column!r}"
-    if (job.spec.data.source or "").endswith(CSV):
+    if (job.spec.data.address or "").endswith(CSV):
         sentence += " in their first line, which names the columns"
         available = difflib.get_close_matches(column, available, n=1)
     return at.refuse(sentence, column, available)

@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from holdfast.release.spec.data import DataSpec
 from holdfast.release.spec.places import At, Places, read_yaml
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
     Cells,
     Count,
-    Figure,
     Name,
     Names,
     NotNegative,
@@ -34,7 +34,7 @@ from holdfast.release.spec.scalars import (
     wrong,
     yes_or_no,
 )
-from holdfast.release.spec.sections import REFUSE, HandlingRule, Part, first_error
+from holdfast.release.spec.sections import Part, first_error
 
 METHODS = (
     "auto",
@@ -54,26 +54,12 @@ METHODS = (
     "extend-k-norm",
     "noise",
 )
+ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: The largest epsilon, or rho, of a release; far below it no figure is protected any more.
 MOST_ASKED = 200
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")
-
-
-class DataSpec(Part):
-    """Where the confidential records are, and the public domain of the tables."""
-
-    source: Text | None = Field(None, description="Confidential records: .parquet, .csv or .duckdb; read by release.")
-    table: Name | None = Field(None, description="The table inside a DuckDB file.")
-    name: Text | None = Field(None, description="Name of the dataset in the ledger; the source's path when left out.")
-    domain: Text | None = Field(None, description="Public file (.csv or .parquet), one row per place or cell.")
-    values: dict[Name, Figure] = Field(
-        default={}, description="Public values of single columns: a list, or a public file with that column."
-    )
-    columns: dict[Name, Name] = Field(default={}, description="How the records call a column: {zone: PULocationID}.")
-    nulls: HandlingRule = Field(REFUSE, description="Records with a missing value: refuse, drop or {category: NAME}.")
-    outside: HandlingRule = Field(REFUSE, description="Records outside the domain: refuse, drop or {category: NAME}.")
 
 
 class PersonUnit(Part):
@@ -260,6 +246,9 @@ class Spec(Part):
     accept_disclosure: Annotated[bool, yes_or_no] = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."
     )
+    engine: Annotated[str, one_of(*ENGINES)] = Field(
+        "local", description="Who draws: this process, or (spark) the cluster of the Spark frame that is released."
+    )
     distributed: AgentsSpec | None = Field(
         None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
     )
@@ -296,6 +285,16 @@ class Spec(Part):
                     "cover: use refuse or {category: NAME} here, or neighbours: add-remove"
                 )
                 raise wrong(sentence, at=("data", key), found="drop")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_of_persons(self) -> Spec:
+        if self.data.count is not None and self.privacy.unit is not None:
+            sentence = (
+                "a counted row does not say whose records it stands for, so nobody's records can be limited: use unit: "
+                "record, or one row per record"
+            )
+            raise wrong(sentence, at=("data", "count"), found=self.data.count)
         return self
 
     @model_validator(mode="after")
