@@ -40,7 +40,7 @@ OVERHEARD = (
 def draw(session: Any, pieces: Pieces, cells: Ints, secret: bytes) -> Drawn:
     """Make a table in the cluster of a session, from the counts of all cells and the secret of its substreams."""
     refuse_open(session)
-    with told():
+    with told("draw the table"):
         given = session.createDataFrame(_given(pieces, cells), GIVEN)
         between = ascending(given, secret).persist()
         try:

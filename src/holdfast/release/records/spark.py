@@ -153,7 +153,7 @@ def quoted(name: str) -> str:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def told(what: str = "count the Spark frame") -> Iterator[None]:
     """Say in one sentence that the cluster failed; what it says may quote records and is not repeated."""
     try:
         yield
@@ -162,6 +162,4 @@ def told() -> Iterator[None]:
     except ModuleNotFoundError:
         raise Refused("a Spark frame needs pyarrow beside Spark: install holdfast[spark]") from None
     except Exception as error:
-        raise Refused(
-            f"the cluster cannot count the Spark frame ({type(error).__name__}): its log says why; nothing was charged"
-        ) from None
+        raise Refused(f"the cluster could not {what} ({type(error).__name__}): its own log says why") from None
