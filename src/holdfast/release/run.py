@@ -131,10 +131,10 @@ def release(
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
-    `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is told in public
-    words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
-    written, a budget with too little left, data that do not fit the spec, and exact figures that determine others
-    where the spec does not accept it.
+    `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is
+    told in public words what happens next. Refused before anything is charged: an output folder that exists, one that
+    cannot be written, a budget with too little left, data that do not fit the spec, exact figures that determine others
+    where the spec does not accept it, and what a cluster cannot draw.
     """
     step("checking the ledger")
     run = Run.of(job, output, ledger)

@@ -26,7 +26,7 @@ def drawing(job: Job, source: Any, engine: str | None = None) -> Draw:
     """Return how tables are drawn, by the spec unless an engine is named; refuse what a cluster cannot draw."""
     asked = job.spec.engine if engine is None else one_of("engine", engine, ENGINES)
     if asked == "local":
-        return lambda table, cells, truth: table.mechanism.release(truth)
+        return lambda table, _, truth: table.mechanism.release(truth)
     frame = spark_frame(source)
     if frame is None:
         raise Refused(NO_FRAME)
