@@ -55,7 +55,7 @@ def test_the_cluster_limits_persons_whatever_the_partitions(tmp_path):
     assert first.sum() == np.minimum(numbers, 3).sum()
     np.testing.assert_array_equal(first, tabulate(made, frame.repartition(5, "day", "zone"))[0])
     asked = Asked(("zone",), None, Persons("rider", 3, "another key", False))
-    assert sum(row["n"] for row in distinct(frame, asked).collect()) == first.sum()
+    assert sum(int(row["n"]) for row in distinct(frame, asked).collect()) == first.sum()
     nobody = sessions()[0].createDataFrame([(None, "S1"), (1, "S1")], "rider int, zone string")
     with pytest.raises(Refused, match="some record has no 'rider'"):
         tabulate(made, nobody)
