@@ -38,13 +38,18 @@ def random_mechanism(random: np.random.Generator) -> hf.Mechanism:
     return law(query, scale=scale).onto(held, method="topdown", integer=True)
 
 
+def cut_at(pieces: Pieces, depth: int) -> Pieces:
+    """The same mechanism, cut elsewhere."""
+    return Pieces(pieces.mechanism, Cut(pieces.cut.tree, pieces.cut.by, depth))
+
+
 def test_pieces_make_the_undivided_table():
     random, tried = np.random.default_rng(5), 0
     while tried < 40:
         try:
             mechanism = random_mechanism(random)
-            pieces = Pieces.of(mechanism, most=int(random.integers(1, 30)))
-        except Refused:  # some leaf is not measured, nor anything above it
+            pieces = cut_at(Pieces.of(mechanism), int(random.integers(1, len(mechanism.query.levels))))
+        except Refused:  # some leaf is not measured, nor anything above it; or there are only two levels
             continue
         tried += 1
         cells = np.maximum(random.geometric(0.2, mechanism.query.cells) - 3, 0)
@@ -61,7 +66,7 @@ def test_ties_are_decided_by_the_numbers_in_the_whole():
     query = hf.counts(shape)
     scale = {0: 1e3, 1: 1e3, 2: np.inf}
     mechanism = hf.laplace(query, scale=scale).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
-    pieces, cells = Pieces.of(mechanism, most=10), np.zeros(query.cells, dtype=np.int64)
+    pieces, cells = Pieces.of(mechanism), np.zeros(query.cells, dtype=np.int64)
     assert pieces.cut.depth == 1
     for seed in range(5):
         keys = Keys.of(bytes([seed] * 32))
@@ -70,11 +75,11 @@ def test_ties_are_decided_by_the_numbers_in_the_whole():
 
 def test_every_output_belongs_to_one_piece():
     shape = random_tree(np.random.default_rng(2), 200)
-    cut = Cut.of(shape, 2, most=40)
+    cut = Cut.of(shape, 2)
     pieces = [cut.top(), *(cut.piece(number) for number in range(cut.nodes.size))]
     own = np.concatenate([piece.outputs[: piece.own] for piece in pieces])
     np.testing.assert_array_equal(np.sort(own), np.arange(2 * shape.n))
-    assert all(piece.own <= 40 for piece in pieces[1:]) or cut.depth == len(shape.levels) - 1
+    assert max(piece.own for piece in pieces[1:]) == cut.largest
     assert pieces[0].node == TOP
     assert all((piece.parents < 0).sum() == 2 for piece in pieces[1:])
 
@@ -84,7 +89,7 @@ def test_pieces_have_noise_of_their_own():
     shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 50, *[2] * 50])
     query = hf.counts(shape)
     mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query), method="topdown")
-    _, noisy = undivided(Pieces.of(mechanism, most=60), np.zeros(100, dtype=np.int64), Keys.of(bytes(32)))
+    _, noisy = undivided(Pieces.of(mechanism), np.zeros(100, dtype=np.int64), Keys.of(bytes(32)))
     assert (noisy[3:53] != noisy[53:]).any()
 
 
@@ -92,13 +97,22 @@ def test_a_task_makes_the_same_bytes_twice():
     shape = random_tree(np.random.default_rng(1), 60)
     query = hf.counts(shape)
     mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
-    pieces = Pieces.of(mechanism, most=30)
+    pieces = Pieces.of(mechanism)
     number = int(np.bincount(pieces.cut.of_cells[pieces.cut.of_cells >= 0]).argmax())
     cells = np.arange((pieces.cut.of_cells == number).sum())
     row = (number, packed(pieces.work(pieces.cut.piece(number))), packed(cells))
     assert ascending(bytes(32))(*row) == ascending(bytes(32))(*row)
     assert ascending(bytes(32))(*row)[3] != ascending(bytes([1] * 32))(*row)[3]
     assert unpacked(packed(cells)).tolist() == cells.tolist()
+
+
+def test_the_cut_balances_the_top_and_the_largest_piece():
+    sizes = np.cumsum([0, 1, 5, 50, 1000])
+    parents = [-1, *(sizes[d] + i % (sizes[d + 1] - sizes[d]) for d in range(3) for i in range(np.diff(sizes)[d + 1]))]
+    cut = Cut.of(hf.Hierarchy.from_parents(parents), 1)
+    assert (cut.depth, cut.nodes.size, cut.top().own, cut.largest) == (2, 50, 6, 21)
+    with pytest.raises(Refused, match="no subtrees to draw apart"):
+        Cut.of(hf.Hierarchy.from_parents([-1, 0, 0]), 1)
 
 
 @pytest.mark.parametrize("method", ["onto", "given", "bluedown"])

@@ -72,7 +72,7 @@ def some_pieces() -> tuple[Pieces, np.ndarray]:
     shape = hf.Hierarchy.from_parents([-1, *[0] * 4, *np.repeat(np.arange(1, 5), 5), *np.repeat(np.arange(5, 25), 6)])
     query = hf.counts(shape, by=2)
     mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
-    return Pieces.of(mechanism, most=80), np.random.default_rng(1).geometric(0.3, query.cells) - 1
+    return Pieces.of(mechanism), np.random.default_rng(1).geometric(0.3, query.cells) - 1
 
 
 def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path):

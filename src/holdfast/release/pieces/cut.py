@@ -1,4 +1,4 @@
-"""Where a hierarchy is cut: at the first level below which every subtree is small, by its public shape alone.
+"""Where a hierarchy is cut into a top and subtrees: by its public shape alone.
 
 The cut decides which random words make which noise, so it depends on nothing else: not on how many processes draw, and
 not on the data.
@@ -16,8 +16,6 @@ from holdfast.arrays import Ints
 from holdfast.domains import Hierarchy
 from holdfast.domains.intervals import output_parents
 
-#: Outputs that a piece has at most, where some level allows it: about 40 MiB while it is drawn.
-MOST_OUTPUTS = 1 << 18
 #: The number of the piece of everything above the cut, in place of the node at the top of a piece below it.
 TOP = -1
 
@@ -45,16 +43,13 @@ class Cut:
     depth: int
 
     @classmethod
-    def of(cls, tree: Hierarchy, by: int, most: int = MOST_OUTPUTS) -> Cut:
-        """Cut above the first level, the root's aside, at which no subtree has more than so many outputs."""
-        if len(tree.levels) == 1:
-            raise Refused("a hierarchy of one level cannot be cut: leave out engine: spark")
-        below = np.ones(tree.n, dtype=np.int64)
-        for d in range(len(tree.levels) - 1, 0, -1):
-            level = tree.order[tree.level_start[d] : tree.level_start[d + 1]]
-            np.add.at(below, tree.parents[level], below[level])
-        largest = [int(below[tree.nodes_at(d)].max()) * by for d in range(1, len(tree.levels))]
-        return cls(tree, by, 1 + next((d for d, size in enumerate(largest) if size <= most), len(largest) - 1))
+    def of(cls, tree: Hierarchy, by: int) -> Cut:
+        """Cut where the top and the largest subtree are most alike: where the larger of the two is smallest."""
+        if len(tree.levels) < 3:
+            raise Refused("a hierarchy of two levels has no subtrees to draw apart: leave out engine: spark")
+        below = _below(tree)
+        depths = range(1, len(tree.levels) - 1)
+        return cls(tree, by, min(depths, key=lambda d: max(below[tree.nodes_at(d)].max(), tree.level_start[d + 1])))
 
     @cached_property
     def nodes(self) -> Ints:
@@ -108,3 +103,17 @@ class Cut:
 
     def _outputs(self, nodes: Ints) -> Ints:
         return (nodes[:, None] * self.by + np.arange(self.by)).ravel()
+
+    @cached_property
+    def largest(self) -> int:
+        """The most outputs of a piece below the cut."""
+        return int(_below(self.tree)[self.nodes].max()) * self.by
+
+
+def _below(tree: Hierarchy) -> Ints:
+    """How many nodes each subtree has."""
+    below = np.ones(tree.n, dtype=np.int64)
+    for d in range(len(tree.levels) - 1, 0, -1):
+        level = tree.order[tree.level_start[d] : tree.level_start[d + 1]]
+        np.add.at(below, tree.parents[level], below[level])
+    return below

@@ -45,14 +45,14 @@ class Pieces:
     cut: Cut
 
     @classmethod
-    def of(cls, mechanism: Mechanism, most: int | None = None) -> Pieces:
+    def of(cls, mechanism: Mechanism) -> Pieces:
         """Cut a mechanism's hierarchy; refused where its table is not made level by level from independent noise."""
         moves, query = mechanism.moves, mechanism.query
         plain = isinstance(mechanism.source, Plain) and query.grid is None and len(moves) == 1
         if not plain or not moves[0].problem.integer or moves[0].way is not topdown or query.tree is None:
             raise Refused(NOT_IN_PIECES)
         by = query.n // query.tree.n
-        return cls(mechanism, Cut.of(query.tree, by) if most is None else Cut.of(query.tree, by, most))
+        return cls(mechanism, Cut.of(query.tree, by))
 
     def work(self, piece: Piece) -> Work:
         """Gather what is public about a piece."""
