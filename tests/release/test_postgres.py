@@ -1,9 +1,7 @@
 """Records in PostgreSQL, on a real server: counted there, read in one transaction, and nothing secret is printed."""
 
 import logging
-from decimal import Decimal
 
-import duckdb
 import polars as pl
 import psycopg
 import pytest
@@ -17,14 +15,15 @@ from jobs import job, tree
 
 TABLE = """
 CREATE TABLE trips (zone TEXT, hour TIMESTAMP, trips INTEGER, rider UUID, note JSONB);
-INSERT INTO trips SELECT (ARRAY['N1','N2','S1','S3'])[1 + i % 4], '2022-01-01'::timestamp + i * interval '1 hour', i % 3,
+INSERT INTO trips
+  SELECT (ARRAY['N1','N2','S1','S3'])[1 + i % 4], '2022-01-01'::timestamp + i * interval '1 hour', i % 3,
   ('00000000-0000-0000-0000-' || lpad((i % 20)::text, 12, '0'))::uuid, '{}' FROM generate_series(0, 399) AS i;
 CREATE SCHEMA "Other";
 CREATE VIEW "Other"."Trips by zone" AS SELECT zone AS "Zone", sum(trips) AS "N" FROM trips GROUP BY zone;
 CREATE TABLE one (zone TEXT, number NUMERIC, real DOUBLE PRECISION, big BIGINT);
 INSERT INTO one VALUES ('N1', 2, 2, 4611686018427387904), ('S1', 1, 1, 0);
 """
-COUNTS = [100, 100, 99, 0, 100]
+COUNTS = [99, 100, 101, 0, 99]
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +54,14 @@ def test_records_and_counted_rows_of_tables_views_and_queries(tmp_path, address)
     assert counted(tmp_path, address, "table: trips, count: trips") == COUNTS
     assert counted(tmp_path, address, "table: trips, rows_are_records: true") == [100, 100, 100, 0, 100]
     assert counted(tmp_path, address, "table: Other.Trips by zone, count: N, columns: {zone: Zone}") == COUNTS
-    assert counted(tmp_path, address, "query: 'SELECT zone FROM trips WHERE trips > 1;'") == [33, 33, 33, 0, 34]
+    assert counted(tmp_path, address, "query: 'SELECT zone FROM trips WHERE trips > 1;'") == [33, 33, 34, 0, 33]
     with pytest.raises(Refused, match="write count: trips, or rows_are_records"):
         counted(tmp_path, address, "table: trips")
     for column in ("number", "real"):
         assert counted(tmp_path, address, f"table: one, count: {column}") == [2, 0, 1, 0, 0]
     assert counted(tmp_path, address, "table: one, count: big") == [2**62, 0, 0, 0, 0]
     with pytest.raises(Refused, match="add up to more than 2⁶²"):
-        counted(tmp_path, address, "query: 'SELECT zone, big + 1 AS big FROM one', count: big")
+        counted(tmp_path, address, "query: 'SELECT zone, 1::bigint << 62 AS big FROM one', count: big")
 
 
 def test_only_distinct_values_leave_the_database(tmp_path, address, monkeypatch):
@@ -143,13 +142,3 @@ def test_one_view_of_the_data_although_others_write(tmp_path, address, monkeypat
     finally:
         with psycopg.connect(f"postgresql://{address}") as other:
             other.execute("DELETE FROM one WHERE zone = 'N2'")
-
-
-def test_nothing_of_the_records_is_left_in_the_engine(tmp_path, address):
-    counted(tmp_path, address, "table: one, count: number")
-    from holdfast.release.storage.engine import counting_session
-
-    with counting_session() as engine:
-        assert engine.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
-    assert duckdb.sql("SELECT 1").fetchall() == [(1,)]
-    assert Decimal(1) == 1

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: Where Debian's packages put the programs, which are not on the path.
-PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-USER, PASSWORD = "curator", "s3cret of the curator"
+USER, PASSWORD = "curator", "s3cret-of-the-curator"
 
 
 class Unavailable(Exception):
@@ -23,18 +21,24 @@ class Unavailable(Exception):
 
 def programs() -> Path:
     """Find the programs of the server, or install them from Debian's packages where that is allowed."""
-    found = next(
-        (place for place in [*PLACES, *Path("/usr/lib/postgresql").glob("*/bin")] if (place / "initdb").exists()), None
-    )
-    if found is not None:
-        return found
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False, "timeout": 240}
-        subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", "postgresql"], **quiet)
-        found = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
+    found = _installed()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        _run(["apt-get", "install", "-y", "--no-install-recommends", "postgresql"], check=False)
+        found = _installed()
     if found is None:
         raise Unavailable("PostgreSQL is not installed, and Debian's package cannot be")
     return found
+
+
+def _installed() -> Path | None:
+    """Where Debian's packages put the programs, which are not on the path."""
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((place for place in places if (place / "initdb").exists()), None)
+
+
+def _run(words: list[object], *, check: bool, **more: object) -> None:
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([str(word) for word in words], check=check, timeout=240, **quiet, **more)
 
 
 @contextmanager
@@ -55,17 +59,15 @@ def server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    run = {"check": True, "cwd": folder, "capture_output": True, "timeout": 120, **who}
-    data = folder / "data"
+    data, who = folder / "data", {"cwd": folder, **who}
     how = ["-A", "scram-sha-256", "-U", USER, f"--pwfile={secret}", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
     try:
-        subprocess.run([place / "initdb", "-D", data, *how], **run)
-        starting = {**run, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run([place / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start"], **starting)
+        _run([place / "initdb", "-D", data, *how], check=True, **who)
+        _run([place / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start"], check=True, **who)
         yield f"127.0.0.1:{port}/postgres"
     finally:
-        subprocess.run([place / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **{**run, "check": False})
+        _run([place / "pg_ctl", "-D", data, "-m", "immediate", "stop"], check=False, **who)
         shutil.rmtree(folder, ignore_errors=True)
 
 

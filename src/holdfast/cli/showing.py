@@ -56,6 +56,13 @@ def sentence(words: str) -> None:
     print(words)
 
 
+def aside(words: list[str]) -> None:
+    """Print on a terminal what only the curator may know, and never anywhere else."""
+    for each in words:
+        if sys.stderr.isatty():
+            print(f"holdfast: {each} (only you are told)", file=sys.stderr)
+
+
 def sections(found: dict[str, list[str]]) -> None:
     """Print headings with sentences."""
     console = _console()
@@ -96,6 +103,8 @@ def plan(found: Any) -> None:
         f"  Drawing takes {seconds} here for counts of the guessed size, and memory about "
         f"{found.bytes / 2**20:.0f} MiB; both beside counting the records."
     )
+    for share in found.shares:
+        console.print(f"  {escape(str(share)[0].upper() + str(share)[1:])}.")
     if found.bytes_per_record:
         more = found.bytes_per_record * 10**6 / 2**20
         console.print(

@@ -128,13 +128,15 @@ def release(
     ledger: Ledger | None = None,
     engine: str | None = None,
     step: Callable[[str], None] = lambda _: None,
+    aside: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
     `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is
-    told in public words what happens next. Refused before anything is charged: an output folder that exists, one that
-    cannot be written, a budget with too little left, data that do not fit the spec, exact figures that determine others
-    where the spec does not accept it, and what a cluster cannot draw.
+    told in public words what happens next, `aside` what only the curator may know: that records were dropped. Refused
+    before anything is charged: an output folder that exists, one that cannot be written, a budget with too little left,
+    data that do not fit the spec, exact figures that determine others where the spec does not accept it, and what a
+    cluster cannot draw.
     """
     step("checking the ledger")
     run = Run.of(job, output, ledger)
@@ -142,7 +144,7 @@ def release(
     with run.workplace() as place:
         step("counting")
         with told("the records cannot be counted"):
-            cells = tabulate(job, source)
+            cells = tabulate(job, source, aside=aside)
         answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
         earlier = run.ledger.figures(job.dataset)

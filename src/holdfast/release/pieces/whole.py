@@ -28,6 +28,28 @@ NOT_IN_PIECES = (
 )
 
 
+#: Memory of a task before it has a piece, and for every figure of the piece; bytes that travel for a figure.
+TASK_BYTES, FIGURE_BYTES, FIGURE_SENT = 200 << 20, 300, 8
+
+
+@dataclass(frozen=True)
+class Share:
+    """How a cluster shares the work: pieces below the nodes of a level, memory of a task, bytes that travel."""
+
+    level: str
+    pieces: int
+    bytes_each: int
+    bytes_sent: int
+
+    def __str__(self) -> str:
+        return (
+            f"the cluster draws {self.pieces} pieces, one below every node of {self.level!r}, in as many tasks at once "
+            f"as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
+            f"{self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and nothing is shuffled but distinct values "
+            "when records are counted"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Drawn:
     """A table made in pieces: its values, the noisy ones from which they were moved, and the coin that decided ties."""
@@ -64,6 +86,13 @@ class Pieces:
     def _whole(self) -> tuple[Floats, Bools, Ints, Ints]:
         problem = self.mechanism.moves[0].problem
         return problem.spreads, problem.exact, *problem.system.integer_bounds(problem.unit)
+
+    @property
+    def share(self) -> Share:
+        """What the tasks of a cluster do and need, by public things alone."""
+        level = self.cut.tree.levels[self.cut.depth]
+        sent = self.mechanism.query.n * FIGURE_SENT
+        return Share(level, len(self.numbers), TASK_BYTES + FIGURE_BYTES * self.cut.largest, sent)
 
     @property
     def numbers(self) -> range:

@@ -81,25 +81,40 @@ def _cell_of(row: tuple[Any, ...], table: Table, used: Sequence[str]) -> int:
 
 def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> list[Counted]:
     """Count distinct names in the engine, which has them as a table of a text t0, t1, ... per used column, and n."""
-    used = columns_of(tables)
-    for number, table in enumerate(tables):
-        _give_domain(engine, number, table)
-    joins = " ".join(_join(number, table, used) for number, table in enumerate(tables))
-    positions = ", ".join(_positions(number, table, used) for number, table in enumerate(tables))
-    cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(tables))
-    addressed = f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {VALUES} AS grouped {joins})"
+    records = addressed(engine, tables)
     everywhere = [f"cell{number}" for number in range(len(tables))]
     kept = " AND ".join(f"{cell} >= 0" for cell in everywhere)
     marks = ", ".join(f"bool_or({' OR '.join(f'{cell} = {mark}' for cell in everywhere)})" for mark in MARKS)
     results = []
     for number, table in enumerate(tables):
         sums = f"SELECT cell{number}, coalesce(sum(n) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
-        found = list(engine.execute(f"{sums} FROM ({addressed}) GROUP BY 1").fetchnumpy().values())
+        found = list(engine.execute(f"{sums} FROM ({records}) GROUP BY 1").fetchnumpy().values())
         cell, count = (np.asarray(column, dtype=np.int64) for column in found[:2])
         result = np.zeros(size_of(table), dtype=np.int64)
         result[cell[cell >= 0]] = count[cell >= 0]
         results.append(Counted(result, tuple(bool(np.asarray(some).any()) for some in found[2:])))
     return results
+
+
+def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> str:
+    """Words for the distinct names of the records, with their cell in every table: cell0, cell1, ..., and n."""
+    used = columns_of(tables)
+    for number, table in enumerate(tables):
+        _give_domain(engine, number, table)
+    joins = " ".join(_join(number, table, used) for number, table in enumerate(tables))
+    positions = ", ".join(_positions(number, table, used) for number, table in enumerate(tables))
+    cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(tables))
+    return f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {VALUES} AS grouped {joins})"
+
+
+def foreign(number: int, table: Table, key: int, used: Sequence[str]) -> str:
+    """Words for the values of one key that are not public, a column for each of the key's, and how many have them."""
+    texts = [f"t{used.index(column)}" for column in table.layout.keys[key].columns]
+    some = " AND ".join(f"{text} IS NOT NULL" for text in texts)
+    joined = (
+        f"FROM {VALUES} AS grouped {_join(number, table, used)} WHERE {some} AND key_{number}_{key}.position IS NULL"
+    )
+    return f"SELECT {', '.join(texts)}, sum(n) AS n {joined} GROUP BY ALL"
 
 
 def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -> None:

@@ -74,11 +74,9 @@ def _rows(place: Place, connection: sql.Connection) -> sql.FromClause:
     if place.query is not None:
         return sql.text(place.query.rstrip().rstrip(";")).columns().subquery("records")
     known = sql.inspect(connection)
-    names = [*known.get_table_names(), *known.get_view_names()]
+    names = sorted([*known.get_table_names(), *known.get_view_names()])
     if place.table is None and len(names) != 1:
-        raise place.at.refuse(
-            "a database needs data.table, or data.query, which says what the records are", None, names
-        )
+        raise place.at.refuse("a database needs data.table or data.query, where the records are", None, names)
     schema, _, name = (place.table or names[0]).rpartition(".")
     if not known.has_table(name, schema=schema or None):
         sentence = f"the database has no table {place.table!r} that can be read"
@@ -125,7 +123,7 @@ class Database:
             statement = sql.select(*chosen, sql.func.count()).select_from(self.rows).group_by(*chosen)
         texts = ", ".join(f"{quoted_name(name)} VARCHAR" for name in names)
         number = "" if times is None else f", {quoted_name(times)} BIGINT"
-        engine.execute(f"CREATE TEMP TABLE fetched ({texts}{number})")
+        engine.execute(f"CREATE OR REPLACE TEMP TABLE fetched ({texts}{number})")
         with _told(self.place):
             found = self.connection.execution_options(stream_results=True, yield_per=PIECE).execute(statement)
             for piece in found.partitions():

@@ -8,7 +8,7 @@ all exact figures are computed from the same records. A refusal never says how m
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,27 +53,39 @@ _NUMBERS = (
 )
 
 
-def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
+def tabulate(
+    job: Job, source: Any = None, *, aside: Callable[[str], None] = lambda _: None
+) -> list[npt.NDArray[np.int64]]:
     """Return the true cell counts of every table.
 
-    `source=None` reads the spec's data.source; otherwise any data frame that narwhals reads, or a DuckDB relation.
+    `source=None` reads the spec's data.source; otherwise a file, an address, or any data frame that narwhals reads.
+    `aside` is told for the curator's eyes, and for nobody else's, that records were dropped.
     """
     with distinct_values(job, source) as engine:
-        cells = []
-        for table, counted in zip(job.tables, _cells(engine, job), strict=True):
-            _refuse(job, counted.found)
-            _refuse_violations(table, counted.cells)
-            cells.append(counted.cells)
-        return cells
+        filled = cells_of(engine, job)
+    for table, counted in zip(job.tables, filled, strict=True):
+        _refuse(job, counted.found)
+        if violated(table, counted.cells):
+            sentence = (
+                "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums "
+                "in hold"
+            )
+            raise table.layout.at["hold"].refuse(sentence)
+    if any(filled[0].found):
+        aside("some records were dropped, since they do not fit the spec: holdfast check shows which and how many")
+    return [counted.cells for counted in filled]
 
 
 @contextmanager
-def distinct_values(job: Job, source: Any) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Let the source count itself; the session has the result as a table VALUES of its own while this lasts."""
+def distinct_values(job: Job, source: Any, *, nobody: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Let the source count itself; the session has the result as a table VALUES of its own while this lasts.
+
+    `nobody`: records without a person are left out, whatever the spec says.
+    """
     with counting_session() as engine, watched(engine):
         try:
             with opened(engine, job.spec, source) as records:
-                asked = asked_of(job)
+                asked = asked_of(job, nobody)
                 _refuse_columns(job, asked, records.kinds())
                 engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
                 _refuse_uncounted(engine, job, records, asked)
@@ -84,9 +96,9 @@ def distinct_values(job: Job, source: Any) -> Iterator[duckdb.DuckDBPyConnection
             raise _unreadable(job) from None
 
 
-def asked_of(job: Job) -> Asked:
-    """What the tables of a job ask of the records."""
-    unit = job.spec.privacy.unit
+def asked_of(job: Job, nobody: bool = False) -> Asked:
+    """What the tables of a job ask of the records; `nobody`: those without a person are left out."""
+    unit, left_out = job.spec.privacy.unit, nobody or job.spec.data.nulls.rule == "drop"
     persons = None
     if unit is not None and job.spec.person is not None:
         persons = Persons(
@@ -105,7 +117,7 @@ def _unreadable(job: Job) -> Refused:
     return job.spec.at["data"]["source"].refuse(f"{what} cannot be read: {reason}")
 
 
-def _cells(engine: duckdb.DuckDBPyConnection, job: Job) -> list[Counted]:
+def cells_of(engine: duckdb.DuckDBPyConnection, job: Job) -> list[Counted]:
     """Fill the cells: small tables from Python, which saves the engine a plan that takes longer than the lookup.
 
     Records with far more distinct values than a small table has cells are left to the engine.
@@ -194,13 +206,10 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
             raise job.spec.at["data"][key].refuse(sentence)
 
 
-def _refuse_violations(table: Table, cells: npt.NDArray[np.int64]) -> None:
-    """Refuse counts outside the bounds of the spec, without saying which."""
+def violated(table: Table, cells: npt.NDArray[np.int64]) -> bool:
+    """Whether counts lie outside the bounds of the spec."""
     said = table.holding.all if table.holding.account["linear"] else table.holding.unequal
+    if said is None:
+        return False
     # Sums of the table's own and exact figures hold for all counts, and impossible cells have none.
-    if said is not None and said.system(table.layout.query.n).violation(table.layout.query.answer(cells)) is not None:
-        sentence = (
-            "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums in "
-            "hold"
-        )
-        raise table.layout.at["hold"].refuse(sentence)
+    return said.system(table.layout.query.n).violation(table.layout.query.answer(cells)) is not None
