@@ -52,10 +52,10 @@ def timed(action):
 
 
 def one_task(pieces, cells, keys):
-    """Processor seconds per output of both passes over one piece of middle size, and the largest piece's memory."""
-    sizes = np.bincount(pieces.cut.of_cells[pieces.cut.of_cells >= 0])
-    number = int(np.argsort(sizes)[-1])
-    work, own = pieces.work(pieces.cut.piece(number)), cells[pieces.cut.of_cells == number]
+    """Processor seconds per output of both passes over the largest piece, and its size."""
+    _, below = pieces.cut.split(cells)
+    number = int(np.argmax([own.size for own in below]))
+    work, own = pieces.work(pieces.cut.piece(number)), below[number]
     ascend(work, own, keys)
     start = time.process_time()
     for _ in range(3):

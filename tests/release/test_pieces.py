@@ -6,6 +6,7 @@ import pytest
 import holdfast as hf
 from holdfast.arguments import Refused
 from holdfast.randomness import Keys
+from holdfast.release.pieces import cut as cut_module
 from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
 from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
@@ -98,19 +99,23 @@ def test_a_task_makes_the_same_bytes_twice():
     query = hf.counts(shape)
     mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
     pieces = Pieces.of(mechanism)
-    number = int(np.bincount(pieces.cut.of_cells[pieces.cut.of_cells >= 0]).argmax())
-    cells = np.arange((pieces.cut.of_cells == number).sum())
+    _, below = pieces.cut.split(np.arange(query.cells))
+    number = int(np.argmax([own.size for own in below]))
+    cells = below[number]
     row = (number, packed(pieces.work(pieces.cut.piece(number))), packed(cells))
     assert ascending(bytes(32))(*row) == ascending(bytes(32))(*row)
     assert ascending(bytes(32))(*row)[3] != ascending(bytes([1] * 32))(*row)[3]
     assert unpacked(packed(cells)).tolist() == cells.tolist()
 
 
-def test_the_cut_balances_the_top_and_the_largest_piece():
+def test_the_cut_leaves_small_subtrees_whole(monkeypatch):
     sizes = np.cumsum([0, 1, 5, 50, 1000])
     parents = [-1, *(sizes[d] + i % (sizes[d + 1] - sizes[d]) for d in range(3) for i in range(np.diff(sizes)[d + 1]))]
-    cut = Cut.of(hf.Hierarchy.from_parents(parents), 1)
-    assert (cut.depth, cut.nodes.size, cut.top().own, cut.largest) == (2, 50, 6, 21)
+    shape = hf.Hierarchy.from_parents(parents)
+    for small, expected in ((211, (1, 5, 1, 211)), (210, (2, 50, 6, 21)), (0, (2, 50, 6, 21))):
+        monkeypatch.setattr(cut_module, "SMALL", small)
+        cut = Cut.of(shape, 1)
+        assert (cut.depth, cut.nodes.size, cut.top().own, cut.largest) == expected
     with pytest.raises(Refused, match="no subtrees to draw apart"):
         Cut.of(hf.Hierarchy.from_parents([-1, 0, 0]), 1)
 

@@ -16,6 +16,8 @@ from holdfast.arrays import Ints
 from holdfast.domains import Hierarchy
 from holdfast.domains.intervals import output_parents
 
+#: Nodes of a subtree that is not worth cutting: beginning with a piece takes as long as drawing some thousand figures.
+SMALL = 1 << 14
 #: The number of the piece of everything above the cut, in place of the node at the top of a piece below it.
 TOP = -1
 
@@ -44,12 +46,13 @@ class Cut:
 
     @classmethod
     def of(cls, tree: Hierarchy, by: int) -> Cut:
-        """Cut where the top and the largest subtree are most alike: where the larger of the two is smallest."""
-        if len(tree.levels) < 3:
+        """Cut above the first level whose subtrees are small: no larger than SMALL, or than the top is then."""
+        depths = range(1, len(tree.levels) - 1)
+        if not depths:
             raise Refused("a hierarchy of two levels has no subtrees to draw apart: leave out engine: spark")
         below = _below(tree)
-        depths = range(1, len(tree.levels) - 1)
-        return cls(tree, by, min(depths, key=lambda d: max(below[tree.nodes_at(d)].max(), tree.level_start[d + 1])))
+        small = (d for d in depths if below[tree.nodes_at(d)].max() <= max(SMALL, tree.level_start[d + 1]))
+        return cls(tree, by, next(small, depths[-1]))
 
     @cached_property
     def nodes(self) -> Ints:
@@ -96,10 +99,12 @@ class Cut:
         parents = np.where(above < 0, -1, place[above])
         return Piece(TOP, self._outputs(nodes), output_parents(parents, self.by), int(start[0]) * self.by)
 
-    @cached_property
-    def of_cells(self) -> Ints:
-        """For every cell, leaf by leaf, the number of its piece, or TOP."""
-        return np.repeat(self._owner[self.tree.leaves], self.by)
+    def split(self, cells: Ints) -> tuple[Ints, list[Ints]]:
+        """Divide counts of all cells, leaf by leaf: those of the top, and those of each piece below the cut."""
+        owner = np.repeat(self._owner[self.tree.leaves], self.by)
+        order = np.argsort(owner, kind="stable")
+        top, *below = np.split(cells[order], np.searchsorted(owner[order], np.arange(self.nodes.size)))
+        return top, below
 
     def _outputs(self, nodes: Ints) -> Ints:
         return (nodes[:, None] * self.by + np.arange(self.by)).ravel()

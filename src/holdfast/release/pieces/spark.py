@@ -76,8 +76,8 @@ def _finished(session: Any, pieces: Pieces, cells: Ints, secret: bytes, between:
     keys, top = Keys.of(secret), pieces.work(pieces.cut.top())
     values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
     at = top.piece.outputs[: top.piece.own]
-    own = cells[pieces.cut.of_cells < 0]
-    values[at], noisy[at], totals = decide(top, own, (heads[number] for number in pieces.numbers), keys)
+    above, _ = pieces.cut.split(cells)
+    values[at], noisy[at], totals = decide(top, above, (heads[number] for number in pieces.numbers), keys)
     made = descending(between, totals_frame(session, totals, pieces.cut.by), secret).toArrow().to_pydict()
     for number, value, measured in zip(made["piece"], made["values"], made["noisy"], strict=True):
         outputs = pieces.cut.piece(number).outputs
@@ -87,12 +87,10 @@ def _finished(session: Any, pieces: Pieces, cells: Ints, secret: bytes, between:
 
 def _given(pieces: Pieces, cells: Ints) -> Any:
     """What every task gets; pieces that lie far apart follow each other, so that all shares of them are alike."""
-    owner = pieces.cut.of_cells
-    order = np.argsort(owner, kind="stable")
-    start = np.searchsorted(owner[order], np.arange(len(pieces.numbers) + 1))
+    _, below = pieces.cut.split(cells)
     mixed = [number for first in range(STRIDE) for number in pieces.numbers[first::STRIDE]]
     works = (packed(pieces.work(pieces.cut.piece(number))) for number in mixed)
-    counts = (packed(cells[order[start[number] : start[number + 1]]]) for number in mixed)
+    counts = (packed(below[number]) for number in mixed)
     return _table({"piece": mixed, "work": works, "cells": counts})
 
 

@@ -114,13 +114,13 @@ class Pieces:
 
 def in_one_process(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]:
     """Make the table piece by piece here: its values and the noisy ones."""
-    where = pieces.cut.of_cells
+    above, below = pieces.cut.split(cells)
     values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
     works = [pieces.work(pieces.cut.piece(number)) for number in pieces.numbers]
-    done = [ascend(work, cells[where == number], keys) for number, work in enumerate(works)]
+    done = [ascend(work, own, keys) for work, own in zip(works, below, strict=True)]
     top = pieces.work(pieces.cut.top())
     at = top.piece.outputs[: top.piece.own]
-    values[at], noisy[at], totals = decide(top, cells[where < 0], (head for *_, head in done), keys)
+    values[at], noisy[at], totals = decide(top, above, (head for *_, head in done), keys)
     by = pieces.cut.by
     for number, (work, (truth, seen, _)) in enumerate(zip(works, done, strict=True)):
         final = totals[number * by : (number + 1) * by]
