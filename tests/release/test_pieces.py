@@ -31,12 +31,14 @@ def random_mechanism(random: np.random.Generator) -> hf.Mechanism:
     query = hf.counts(shape, by=by)
     scale = {d: float(random.integers(1, 6)) for d in range(len(shape.levels))}
     if random.random() < 0.4:
-        scale[int(random.integers(0, len(shape.levels) - 1))] = np.inf
+        for _ in range(int(random.integers(1, 3))):
+            scale[int(random.integers(0, len(shape.levels)))] = np.inf
     held = hf.consistent(query) & hf.nonnegative()
     if by == 1 and random.random() < 0.5:
         held &= hf.invariant(hf.exact_nodes(shape, [int(random.integers(0, shape.n))]))
     law = hf.laplace if random.random() < 0.7 else hf.gaussian
-    return law(query, scale=scale).onto(held, method="topdown", integer=True)
+    method = "topdown" if random.random() < 0.5 else "bluedown"
+    return law(query, scale=scale).onto(held, method=method, integer=True)
 
 
 def cut_at(pieces: Pieces, depth: int) -> Pieces:
@@ -46,7 +48,7 @@ def cut_at(pieces: Pieces, depth: int) -> Pieces:
 
 def test_pieces_make_the_undivided_table():
     random, tried = np.random.default_rng(5), 0
-    while tried < 40:
+    while tried < 60:
         try:
             mechanism = random_mechanism(random)
             pieces = cut_at(Pieces.of(mechanism), int(random.integers(1, len(mechanism.query.levels))))
@@ -120,11 +122,11 @@ def test_the_cut_leaves_small_subtrees_whole(monkeypatch):
         Cut.of(hf.Hierarchy.from_parents([-1, 0, 0]), 1)
 
 
-@pytest.mark.parametrize("method", ["onto", "given", "bluedown"])
+@pytest.mark.parametrize("method", ["onto", "given"])
 def test_what_is_not_made_level_by_level_is_refused(method):
     shape = hf.Hierarchy.from_parents([-1, 0, 0])
     noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape)
-    made = noise.given(held) if method == "given" else noise.onto(held, method=None if method == "onto" else method)
+    made = noise.given(held) if method == "given" else noise.onto(held)
     with pytest.raises(Refused, match="level by level"):
         Pieces.of(made)
     assert "topdown" in NOT_IN_PIECES

@@ -1,4 +1,4 @@
-"""Independent noise moved level by level (TopDown), piece by piece: estimates go up, totals come down.
+"""Independent noise moved level by level (TopDown, BlueDown), piece by piece: estimates go up, totals come down.
 
 Level by level, the children of an output depend on what is above them through its final value alone, and on what is
 beside them not at all. So a piece that is told the final values of its roots makes what the whole would make, bit for
@@ -25,6 +25,7 @@ class Work:
     """Everything public about a piece: where it is, the law of its noise, and what must hold in it.
 
     `spreads` weigh the outputs, `exact` ones have no noise, and `low` and `high` bound the others (∓2**62: not at all).
+    `combined`: estimates use what is measured below, too (BlueDown).
     """
 
     piece: Piece
@@ -33,14 +34,16 @@ class Work:
     exact: Bools
     low: Ints
     high: Ints
+    combined: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """What a piece tells about its roots: true values, estimates with their variances, least and most values."""
+    """What a piece tells about its roots: true values, estimates (whole numbers and steps), least and most values."""
 
     truth: Ints
     estimate: Ints
+    step: Floats
     variance: Floats
     least: Ints
     most: Ints
@@ -64,9 +67,9 @@ def decide(work: Work, cells: Ints, heads: Iterable[Head], keys: Keys) -> tuple[
     noisy = np.concatenate([measured(work, truth[:own], keys), known["estimate"]])
     low, high = _bounds(work, truth)
     low[tail], high[tail] = known["least"], known["most"]
-    spreads = work.spreads.copy()
-    spreads[tail] = known["variance"]
-    values = _forest(replace(work, spreads=spreads)).move(noisy[None], low, high, coins_of(keys))[0]
+    spreads = np.concatenate([work.spreads[:own], known["variance"]])
+    steps = np.concatenate([np.zeros(own), known["step"]])
+    values = _forest(replace(work, spreads=spreads)).move(noisy[None], low, high, coins_of(keys), steps)[0]
     return values[:own], noisy[:own], values[tail]
 
 
@@ -92,7 +95,7 @@ def _bounds(work: Work, truth: Ints) -> tuple[Ints, Ints]:
 
 def _forest(work: Work) -> Levelwise:
     piece = work.piece
-    return Levelwise.of(piece.parents, work.exact, work.spreads, combined=False, numbers=piece.outputs)
+    return Levelwise.of(piece.parents, work.exact, work.spreads, combined=work.combined, numbers=piece.outputs)
 
 
 def coins_of(keys: Keys) -> Words:

@@ -17,14 +17,14 @@ from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.moving import moved
 from holdfast.mechanism.release import Release
 from holdfast.mechanism.source import Plain
-from holdfast.onto.baselines import topdown
+from holdfast.onto.baselines import bluedown, topdown
 from holdfast.randomness import Keys
 from holdfast.release.pieces.cut import Cut, Piece
 from holdfast.release.pieces.passes import Work, ascend, coins_of, decide, descend, measured
 
 NOT_IN_PIECES = (
-    "a hierarchy is drawn in pieces only where independent whole noise is moved level by level: write method: topdown, "
-    "or leave out engine: spark"
+    "a hierarchy is drawn in pieces only where independent whole noise is moved level by level: write method: topdown "
+    "or bluedown, or leave out engine: spark"
 )
 
 
@@ -71,7 +71,7 @@ class Pieces:
         """Cut a mechanism's hierarchy; refused where its table is not made level by level from independent noise."""
         moves, query = mechanism.moves, mechanism.query
         plain = isinstance(mechanism.source, Plain) and query.grid is None and len(moves) == 1
-        if not plain or not moves[0].problem.integer or moves[0].way is not topdown or query.tree is None:
+        if not plain or not moves[0].problem.integer or moves[0].way not in (topdown, bluedown) or query.tree is None:
             raise Refused(NOT_IN_PIECES)
         by = query.n // query.tree.n
         return cls(mechanism, Cut.of(query.tree, by))
@@ -79,8 +79,10 @@ class Pieces:
     def work(self, piece: Piece) -> Work:
         """Gather what is public about a piece."""
         spreads, exact, low, high = self._whole
-        at = piece.outputs
-        return Work(piece, self.mechanism.base.law.at(at[: piece.own]), spreads[at], exact[at], low[at], high[at])
+        at, combined = piece.outputs, self.mechanism.moves[0].way is bluedown
+        return Work(
+            piece, self.mechanism.base.law.at(at[: piece.own]), spreads[at], exact[at], low[at], high[at], combined
+        )
 
     @cached_property
     def _whole(self) -> tuple[Floats, Bools, Ints, Ints]:

@@ -77,11 +77,13 @@ class Levelwise:
         low: npt.NDArray[Any],
         high: npt.NDArray[Any],
         ties: npt.NDArray[np.uint64] | None = None,
+        steps: Floats | None = None,
     ) -> npt.NDArray[Any]:
         """Return values within the bounds that add up, (size, n), from noisy ones; whole where the bounds are.
 
         No bound is ∓2**62; exact outputs have equal bounds. Noisy values that are not whole are rounded first where
-        whole numbers are asked for. `ties` holds the coin of each row that decides between equal fractions.
+        whole numbers are asked for. `ties` holds the coin of each row that decides between equal fractions. `steps`:
+        what is added to the leaves' values, where these are the estimates of `heads`.
         """
         size = np.abs(noisy.astype(np.float64)).sum(axis=1).max(initial=0.0)
         if not size < LARGEST:
@@ -92,20 +94,21 @@ class Levelwise:
         lowest, highest = self._bounded(low, high)
         result = np.empty_like(noisy)
         passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance)
+        passes = (*passes, np.empty(0) if steps is None else steps[self.order])
         whole = low.dtype.kind == "i"
         _move_rows(*passes, lowest, highest, whole, noisy, coins_of(ties, len(noisy)), result)
         return result
 
-    def heads(self, noisy: Ints, low: Ints, high: Ints) -> tuple[Ints, Floats, Ints, Ints]:
-        """Return what a forest above would know of the roots, increasing: estimates, variances, least and most values.
+    def heads(self, noisy: Ints, low: Ints, high: Ints) -> tuple[Ints, Floats, Floats, Ints, Ints]:
+        """Return what a forest above would know of the roots, increasing, from one row of whole noisy values.
 
-        For whole values that are not combined: an estimate is a value of its own, or a sum of such values below it.
+        Estimates, as whole numbers and steps to be added to them, their variances, least and most values.
         """
         lowest, highest = self._bounded(low, high)
         base, shift = noisy[self.order], np.empty(self.order.size)
-        _estimate(self.first, self.exact, self.gain, self.variance, lowest, base, shift)
+        _estimate(self.first, self.exact, self.gain, self.variance, np.empty(0), lowest, base, shift)
         roots = slice(0, self.first[0])
-        return base[roots], self.variance[roots], lowest[roots], highest[roots]
+        return base[roots], shift[roots], self.variance[roots], lowest[roots], highest[roots]
 
     def _bounded(self, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Bounds by place, tightened by those below; refused where nothing is left between them."""
@@ -150,14 +153,19 @@ def _shares(first, variance):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _estimate(first, exact, gain, variance, low, base, shift):  # type: ignore[no-untyped-def]
-    """Turn own values (`base`) into estimates base + shift, children first; differences of whole numbers stay exact."""
+def _estimate(first, exact, gain, variance, steps, low, base, shift):  # type: ignore[no-untyped-def]
+    """Turn own values (`base`) into estimates base + shift, children first; differences of whole numbers stay exact.
+
+    Leaves that are estimates already come with their `steps`.
+    """
     for i in range(base.size - 1, -1, -1):
         shift[i] = 0.0
         if exact[i]:
             base[i] = low[i]
         elif first[i + 1] == first[i]:
-            if np.isinf(variance[i]):
+            if steps.size > 0:
+                shift[i] = steps[i]
+            elif np.isinf(variance[i]):
                 base[i] = 0
         elif gain[i] > 0.0:
             below, beside = base[i] * 0, 0.0
@@ -313,7 +321,7 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _move_rows(order, numbers, first, exact, gain, variance, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
+def _move_rows(order, numbers, first, exact, gain, variance, steps, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
     """All passes for each row of noisy values: estimates upwards, then final values downwards."""
     n, widest = order.size, 0
     for i in range(n):
@@ -326,7 +334,7 @@ def _move_rows(order, numbers, first, exact, gain, variance, low, high, whole, n
         names = numbers ^ coins[row]
         for i in range(n):
             base[i] = noisy[row, order[i]]
-        _estimate(first, exact, gain, variance, low, base, shift)
+        _estimate(first, exact, gain, variance, steps, low, base, shift)
         for i in range(first[0]):
             if whole:  # not a conditional expression, which would turn whole numbers into doubles
                 value[i] = _root(base[i], shift[i], names[i])
