@@ -93,8 +93,8 @@ class Levelwise:
         noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
         lowest, highest = self._bounded(low, high)
         result = np.empty_like(noisy)
-        passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance)
-        passes = (*passes, np.empty(0) if steps is None else steps[self.order])
+        placed = np.empty(0) if steps is None else steps[self.order]
+        passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance, placed)
         whole = low.dtype.kind == "i"
         _move_rows(*passes, lowest, highest, whole, noisy, coins_of(ties, len(noisy)), result)
         return result
