@@ -14,9 +14,11 @@ import pyarrow.feather
 import pytest
 
 from holdfast.arguments import Refused
+from holdfast.domains.names import text_of
 from holdfast.release.job import errors
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.records.values import text_of
+from holdfast.release.run import release
 from holdfast.release.storage.reading import as_text
 from jobs import job, tree
 
@@ -25,6 +27,8 @@ ROWS = {
     "hour": [0, 1, 0, 1, 0, 2, 1],
     "trips": [1, 1, 2, 0, 3, 1, 2],
 }
+#: One method, so that none are compared.
+GIVEN = "hold: [consistent]\nmethod: given"
 COUNTS = [1, 2, 2, 0, 5]
 RECORDS = [1, 2, 2, 0, 2]
 
@@ -36,7 +40,7 @@ def few_simulated_tables(monkeypatch):
 
 
 def counted(folder: Path, words: str, more: str = "count: trips", source: object = None) -> list[int]:
-    made = job(folder, tree(more).replace("source: trips.parquet", words))
+    made = job(folder, tree(more, rest=GIVEN).replace("source: trips.parquet", words))
     return tabulate(made, source)[0].tolist()
 
 
@@ -116,16 +120,16 @@ def test_counts_that_are_none_are_refused_by_row_and_never_by_value(tmp_path, wr
     data = pl.DataFrame({**ROWS, "trips": pl.Series(values, strict=False)})
     texts = []
     for source in (data, data.to_pandas(), data.to_arrow()):
-        with pytest.raises(Refused, match=r"data\.count: the count 'trips' of row 5 is missing or no whole") as caught:
+        with pytest.raises(Refused, match=r"data\.count: the count 'trips' of row 5 is missing, or no whole") as caught:
             counted(tmp_path, "name: x", source=source)
         texts.append(str(caught.value))
-    with pytest.raises(Refused, match="of some row is missing or no whole") as caught:
+    with pytest.raises(Refused, match="of some row is missing, or no whole") as caught:
         counted(tmp_path, "name: x", source=data.lazy())
     texts.append(str(caught.value))
     data.write_parquet(tmp_path / "bad.parquet")
     data.write_csv(tmp_path / "bad.csv")
     for name in ("bad.parquet", "bad.csv"):
-        with pytest.raises(Refused, match="of row 5 is missing or no whole") as caught:
+        with pytest.raises(Refused, match="of row 5 is missing, or no whole") as caught:
             counted(tmp_path, f"source: {name}")
         texts.append(str(caught.value))
     assert not any(str(wrong) in text for text in texts if wrong not in (None, ""))
@@ -142,14 +146,14 @@ def test_counts_of_other_types_and_forms_are_read(tmp_path):
 
 
 def test_counts_beyond_what_a_figure_holds_are_refused(tmp_path):
-    """2⁶² in all are counted exactly, one more is refused; in 64 bits the sum of four such rows would be 0."""
-    data = pl.DataFrame({"zone": ["N1"] * 4, "trips": [2**61, 2**61 - 1, 1, 0]})
+    """2⁶² − 1 in all are counted exactly, one more is refused; in 64 bits four such rows would come to less than 0."""
+    data = pl.DataFrame({"zone": ["N1"] * 4, "trips": [2**61, 2**61 - 2, 1, 0]})
     for source in (data, data.lazy()):
-        assert counted(tmp_path, "name: x", source=source) == [2**62, 0, 0, 0, 0]
-    for values in ([2**61, 2**61, 1, 0], [2**62] * 4):
+        assert counted(tmp_path, "name: x", source=source) == [2**62 - 1, 0, 0, 0, 0]
+    for values in ([2**61, 2**61 - 1, 1, 0], [2**62 - 1] * 4):
         more = pl.DataFrame({"zone": ["N1", "N2"] * 2, "trips": values})
         for source in (more, more.lazy()):
-            with pytest.raises(Refused, match="add up to more than 2⁶²"):
+            with pytest.raises(Refused, match="add up to 2⁶² or more"):
                 counted(tmp_path, "name: x", source=source)
 
 
@@ -253,6 +257,18 @@ def test_a_view_that_does_not_fit_its_table_any_more_is_named(tmp_path):
         engine.execute("DROP TABLE t")
     with pytest.raises(Refused, match="view 'v' does not fit the tables behind it any more"):
         counted(tmp_path, "source: v.duckdb, table: v")
+
+
+def test_nothing_is_charged_where_the_records_are_refused(tmp_path):
+    (tmp_path / "bad.csv").write_text("zone,trips\nN1,-1\n")
+    (tmp_path / "two.csv").write_text("zone,zone\nN1,N2\n")
+    for words in ("source: bad.csv, count: trips", "source: bad.csv", "source: two.csv", "source: 'nowhere://x/y'"):
+        made = job(tmp_path, tree().replace("source: trips.parquet", words))
+        with pytest.raises(Refused):
+            release(made)
+    book = Ledger(tmp_path / "holdfast-ledger.sqlite")
+    assert not book.exists or not book.entries()
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_empty_source_is_a_table_of_zeros(tmp_path):

@@ -107,14 +107,22 @@ def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> str
     return f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {VALUES} AS grouped {joins})"
 
 
-def foreign(number: int, table: Table, key: int, used: Sequence[str]) -> str:
-    """Words for the values of one key that are not public, a column for each of the key's, and how many have them."""
-    texts = [f"t{used.index(column)}" for column in table.layout.keys[key].columns]
-    some = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-    joined = (
-        f"FROM {VALUES} AS grouped {_join(number, table, used)} WHERE {some} AND key_{number}_{key}.position IS NULL"
-    )
-    return f"SELECT {', '.join(texts)}, sum(n) AS n {joined} GROUP BY ALL"
+def foreign(number: int, table: Table, key: int, used: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Words for values of one key that are not public, with how many records have them: column by column, and then
+    combinations of public values that are none, by all columns.
+    """
+    columns, name = table.layout.keys[key].columns, f"key_{number}_{key}"
+    texts = [f"t{used.index(column)}" for column in columns]
+    strange = [f"{text} NOT IN (SELECT v{j} FROM {name})" for j, text in enumerate(texts)]
+    found: dict[tuple[str, ...], str] = {
+        (column,): f"SELECT {text}, sum(n) AS n FROM {VALUES} WHERE {text} IS NOT NULL AND {which} GROUP BY ALL"
+        for column, text, which in zip(columns, texts, strange, strict=True)
+    }
+    if len(columns) > 1:
+        which = " AND ".join([*(f"NOT ({each})" for each in strange), f"{name}.position IS NULL"])
+        joined = f"{VALUES} AS grouped {_join(number, table, used)}"
+        found[columns] = f"SELECT {', '.join(texts)}, sum(n) AS n FROM {joined} WHERE {which} GROUP BY ALL"
+    return found
 
 
 def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -> None:

@@ -104,9 +104,10 @@ class Check:
     def _records(self) -> list[str]:
         if self.records == 0 and (self.persons is None or not self.persons.nobody):
             return [EMPTY]
-        told = [f"{_counted(self.records)}, of which {self.kept:,} fit every table and are counted."]
-        if self.kept < self.records:
-            told = [f"{told[0][:-1]}; {self.records - self.kept:,} do not."]
+        left = self.records - self.kept
+        told = [f"{_counted(self.records)}; all fit every table and are counted."]
+        if left:
+            told = [f"{_counted(self.records)}; {self.kept:,} fit every table and are counted, {left:,} do not fit."]
         if self.persons is not None:
             told += _about(self.persons)
         for column, records in self.nulls.items():
@@ -118,7 +119,9 @@ class Check:
         if table.missing:
             told.append(f"{_counted(table.missing)} without a value somewhere: {_happens(self.rules['nulls'])}.")
         if table.outside:
-            told.append(f"{_counted(table.outside)} outside what is possible: {_happens(self.rules['outside'])}.")
+            told.append(f"{_counted(table.outside)} outside the domain: {_happens(self.rules['outside'])}.")
+            if table.different == {}:
+                told.append("They lie in impossible cells.")
         for columns, different in table.different.items():
             listed = [each for each in table.foreign if " / ".join(each.columns) == columns]
             more = f", the most frequent {len(listed)}" if different > len(listed) else ""
@@ -169,18 +172,22 @@ _HOW = (">= 0", f"= {MISSING}", f"= {OUTSIDE}")
 def _table(
     engine: duckdb.DuckDBPyConnection, number: int, table: Table, numbers: list[int], cells: Any, used: Sequence[str]
 ) -> CheckedTable:
-    strange, different = [], {}
+    strange: list[Foreign] = []
+    different: dict[str, int] = {}
+    figures: dict[str, int] = {}
     for i, key in enumerate(table.layout.keys):
-        words = foreign(number, table, i, used)
-        (count,) = engine.execute(f"SELECT count(*) FROM ({words})").fetchall()[0]
-        if count:
-            different[" / ".join(key.columns)] = int(count)
-            names = [" / ".join(names) for names in zip(*(texts.tolist() for texts in key.values), strict=True)]
-            for *value, records in engine.execute(f"{words} ORDER BY n DESC, ALL LIMIT {SHOWN}").fetchall():
+        for columns, words in foreign(number, table, i, used).items():
+            (count,) = engine.execute(f"SELECT count(*) FROM ({words})").fetchall()[0]
+            if not count:
+                continue
+            different[" / ".join(columns)] = int(count)
+            known = [texts.tolist() for column, texts in zip(key.columns, key.values, strict=True) if column in columns]
+            names = list(dict.fromkeys(" / ".join(each) for each in zip(*known, strict=True)))
+            for *value, records in engine.execute(f"{words} ORDER BY n DESC, 1 LIMIT {SHOWN}").fetchall():
                 near = nearest(" / ".join(value), names) or (None, None)
-                strange.append(Foreign(key.columns, tuple(value), int(records), *near))
+                strange.append(Foreign(columns, tuple(value), int(records), *near))
     answer = table.layout.query.answer(cells)
-    labels, exact, figures = table.layout.query.labels, 0, {}
+    labels, exact = table.layout.query.labels, 0
     for figure in table.holding.account["exact"]:
         for position, rows in enumerate(figure["rows"]):
             exact += 1

@@ -16,9 +16,9 @@ import numpy as np
 import sqlalchemy as sql
 from sqlalchemy import exc
 
+from holdfast.domains.names import text_of
 from holdfast.release.records.rows import Rows, unused
 from holdfast.release.records.source import Asked, Place, Source
-from holdfast.release.records.values import text_of
 from holdfast.release.storage.reading import quoted_name
 
 #: Rows that are fetched at a time.

@@ -15,10 +15,10 @@ import duckdb
 import numpy as np
 
 from holdfast.arguments import Refused
+from holdfast.domains.names import text_of
 from holdfast.release.records.databases import opened_sqlite
 from holdfast.release.records.rows import Rows, held
 from holdfast.release.records.source import Place, Source
-from holdfast.release.records.values import text_of
 from holdfast.release.storage.reading import CSV, PARQUET, files_of, header_of, quoted_name, quoted_text, rows_of
 
 ARROW = (".arrow", ".feather", ".ipc")

@@ -17,7 +17,7 @@ from holdfast.release.records.files import opened_files
 from holdfast.release.records.frames import opened_frame
 from holdfast.release.records.source import Place, Source
 from holdfast.release.records.spark import Cluster, spark_frame
-from holdfast.release.spec.data import Elsewhere
+from holdfast.release.spec.data import SECRET, Elsewhere
 from holdfast.release.spec.spec import Spec
 
 
@@ -42,7 +42,8 @@ def _place(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, ending: E
     data, at = spec.data, spec.at["data"]
     if isinstance(source, (str, Path)):
         path = str(source) if "://" in str(source) else str(Path(source).expanduser().absolute())
-        return Place(engine, at, path, Path(path), data.table, data.query, ending)
+        hidden = SECRET.search(str(source)) is not None
+        return Place(engine, at, path, Path(path), data.table, data.query, ending, hidden)
     if source is not None:
         return None
     if data.source is None:

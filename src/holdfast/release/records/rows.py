@@ -9,10 +9,7 @@ from typing import Any
 import duckdb
 
 from holdfast.release.records.source import MOST_RECORDS, Asked, Persons
-from holdfast.release.storage.reading import as_text, quoted_name, quoted_text, session
-
-#: What a text must look like to be a count: 12, +12 and 12.0 do.
-WHOLE_TEXT = r"\+?[0-9]{1,19}(\.0*)?"
+from holdfast.release.storage.reading import WHOLE_TEXT, as_text, quoted_name, quoted_text, session
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def held(engine: duckdb.DuckDBPyConnection, content: Any) -> Rows:
 
 
 def whole(column: str, kind: str) -> str:
-    """Words for a count as a whole number from 0 to 2⁶², nothing where it is none."""
+    """Words for a count as a whole number of 0 or more below 2⁶², nothing where it is none."""
     if kind == "VARCHAR":
         digits = f"CAST(split_part(trim({column}), '.', 1) AS HUGEINT)"
         number = f"CASE WHEN regexp_full_match(trim({column}), '{WHOLE_TEXT}') THEN {digits} END"

@@ -13,11 +13,11 @@ from typing import Protocol
 
 import duckdb
 
-from holdfast.arguments import Refused
+from holdfast.arguments import LARGEST, Refused
 from holdfast.release.spec.places import At
 
-#: The most records that are counted: the sum of all counts, and so every figure, is exact below this.
-MOST_RECORDS = 2**62
+#: The most records that are counted: every figure is below 2⁶².
+MOST_RECORDS = LARGEST - 1
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Source(Protocol):
         """Count the records by their values, where they are; return the words that name the result in the local engine.
 
         The result has a text or nothing per column asked for (t0, t1, ...) and the number n of records that have these
-        values; combinations may occur more than once. n is missing where some row has no whole count from 0 to 2⁶², or
-        some record no person though it must have one.
+        values; combinations may occur more than once. n is missing where some row has no count, a whole number from 0
+        to MOST_RECORDS, or some record no person though it must have one.
         """
 
     def uncounted(self, count: str) -> int | None:
@@ -84,7 +84,7 @@ class Place:
     @property
     def called(self) -> str:
         """How a message calls it."""
-        return "that is written elsewhere" if self.hidden else repr(self.path.name if "://" in self.text else self.text)
+        return "that is written elsewhere" if self.hidden else repr(self.text)
 
     def refuse(
         self, sentence: str, key: str = "source", found: str | None = None, allowed: Iterable[str] = ()

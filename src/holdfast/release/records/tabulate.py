@@ -82,18 +82,16 @@ def distinct_values(job: Job, source: Any, *, nobody: bool = False) -> Iterator[
 
     `nobody`: records without a person are left out, whatever the spec says.
     """
+    asked = asked_of(job, nobody)
     with counting_session() as engine, watched(engine):
         try:
-            with opened(engine, job.spec, source) as records:
-                asked = asked_of(job, nobody)
+            with _readable(job), opened(engine, job.spec, source) as records:
                 _refuse_columns(job, asked, records.kinds())
                 engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
                 _refuse_uncounted(engine, job, records, asked)
             yield engine
         except duckdb.OutOfMemoryException:
             raise Refused("counting the records ran out of memory and disk: free space for temporary files") from None
-        except (duckdb.Error, Unreadable):
-            raise _unreadable(job) from None
 
 
 def asked_of(job: Job, nobody: bool = False) -> Asked:
@@ -101,14 +99,22 @@ def asked_of(job: Job, nobody: bool = False) -> Asked:
     unit, left_out = job.spec.privacy.unit, nobody or job.spec.data.nulls.rule == "drop"
     persons = None
     if unit is not None and job.spec.person is not None:
-        persons = Persons(
-            job.spec.person, unit.max_records, unit.key or job.dataset, job.spec.data.nulls.rule == "drop"
-        )
+        persons = Persons(job.spec.person, unit.max_records, unit.key or job.dataset, left_out)
     return Asked(columns_of(job.tables), job.spec.data.count, persons)
 
 
+@contextmanager
+def _readable(job: Job) -> Iterator[None]:
+    """Say in one sentence that a source cannot be read; the engine's own words may quote records."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except (duckdb.Error, Unreadable):
+        raise _unreadable(job) from None
+
+
 def _unreadable(job: Job) -> Refused:
-    """The engine's own words may quote records and are not repeated."""
     name = job.spec.data.address
     what = "the records" if name is None else f"the source {name!r}"
     reason = "the file is damaged or not of the kind its name says"
@@ -191,10 +197,12 @@ def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Job, records: Sour
     if some and asked.count is not None:
         number = records.uncounted(asked.count)
         where = "some row" if number is None else f"row {number}"
-        sentence = f"the count {asked.count!r} of {where} is missing or no whole number from 0 to 2⁶²: correct the data"
+        sentence = (
+            f"the count {asked.count!r} of {where} is missing, or no whole number of 0 or more below 2⁶²: correct it"
+        )
         raise job.spec.at["data"]["count"].refuse(sentence)
     if total:
-        raise job.spec.at["data"]["count"].refuse("the counts add up to more than 2⁶², which no figure can hold")
+        raise job.spec.at["data"]["count"].refuse("the counts add up to 2⁶² or more, which no figure can hold")
 
 
 def _refuse(job: Job, found: tuple[bool, ...]) -> None:
@@ -202,7 +210,8 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
     for mark, some in zip(MARKS, found, strict=True):
         key, what = REASONS[mark]
         if some and getattr(job.spec.data, key).rule != "drop":
-            sentence = f"some record {what}: write {key}: drop or {key}: {{category: NAME}}, or correct the data"
+            remedy = f"write {key}: drop or {key}: {{category: NAME}}, or correct the data"
+            sentence = f"some record {what}: {remedy}; holdfast check shows which"
             raise job.spec.at["data"][key].refuse(sentence)
 
 

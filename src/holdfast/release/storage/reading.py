@@ -24,6 +24,8 @@ import duckdb
 PARQUET, CSV = ".parquet", (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 #: What can stand between the values of a CSV file; the header says which one does.
 SEPARATORS = ",;\t|"
+#: What a text must look like to be a count: 12, +12 and 12.0 do.
+WHOLE_TEXT = r"\+?[0-9]{1,19}(\.0*)?"
 #: Characters of a header at most.
 LONGEST = 1 << 20
 

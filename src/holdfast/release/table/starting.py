@@ -7,16 +7,19 @@ from pathlib import Path
 import duckdb
 
 from holdfast.arguments import Refused
-from holdfast.release.storage.reading import Unreadable, quoted_name, rows_of, session
+from holdfast.release.spec.data import COUNTS, SECRET
+from holdfast.release.storage.reading import WHOLE_TEXT, Unreadable, quoted_name, rows_of, session
 from holdfast.release.table.public import ENDS
 
 SPEC = """\
 # A spec for holdfast. `holdfast plan {file}` says what it promises and how wrong each figure will be, before any
-# confidential data is read; `holdfast release {file}` makes the release. `holdfast schema` describes every key.
+# confidential data is read; `holdfast check {file}` shows you alone how the records fit, and `holdfast release {file}`
+# makes the release. `holdfast schema` describes every key.
 title: {title}
 
 data:
-  source: {source}        # confidential records: .parquet, .csv or .duckdb, one row per record
+  source: {source}        # confidential records: files, a folder, or a database (with table: or query:)
+{count}
   domain: {domain}        # public: the names of all places or values, never read from the records
   nulls: refuse           # records with a missing value: refuse, drop, or {{category: NAME}}
   outside: refuse         # records that are not in the domain: refuse, drop, or {{category: NAME}}
@@ -38,14 +41,18 @@ method: auto              # compares the methods that hold all of this and takes
 output: release           # the folder that is made
 ledger: holdfast-ledger.sqlite
 """
+COUNTED = "  count: {}            # a row stands for that many records; without it, every row is one record"
+NOT_COUNTED = "  # count: trips          # a column that says how many records a row stands for, where rows are counted"
 
 
 def starting_spec(
     domain: str | Path, source: str = "records.parquet", file: str = "spec.yaml", written: str | Path | None = None
 ) -> str:
     """Return the text of a spec for the tables that a public file suggests; `written` is how the spec names it."""
+    if SECRET.search(source):
+        raise Refused("a password has no place in a spec: leave it to the environment, and name a source without it")
     path = Path(domain)
-    names, rows, distinct, nested = _columns(path)
+    names, count, rows, distinct, nested = _columns(path)
     levels = [name for name in names if nested[name] and distinct[name] <= rows]
     levels = sorted(levels, key=lambda name: distinct[name])
     if levels and distinct[levels[-1]] == rows and rows > 1:
@@ -65,6 +72,7 @@ def starting_spec(
         file=file,
         title=_plain(title),
         source=_plain(source),
+        count=COUNTED.format(_plain(count)) if count else NOT_COUNTED,
         domain=_plain(str(written or domain)),
         table=table,
         exact=exact,
@@ -80,8 +88,10 @@ def _plain(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool]]:
-    """Return the columns, the number of rows, distinct values per column, and which columns nest in each other."""
+def _columns(path: Path) -> tuple[list[str], str | None, int, dict[str, int], dict[str, bool]]:
+    """Return the columns, the one of counts if there is one, the number of rows, and about the others: how many
+    distinct values each has, and which nest in each other.
+    """
     if not path.name.endswith(ENDS):
         raise Refused(f"a domain file must end in {' or '.join(ENDS)}, found {path.name!r}")
     if not path.exists():
@@ -90,6 +100,8 @@ def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool
         try:
             reader = rows_of(path)
             names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}").fetchall()]
+            counted = _counts(engine, reader, names)
+            names = [name for name in names if name != counted]
 
             def count(*columns: str) -> int:
                 listed = ", ".join(map(quoted_name, columns))
@@ -107,4 +119,13 @@ def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool
             raise Refused(f"the domain file {path.name!r} cannot be read: a CSV file needs a header") from None
     if rows == 0:
         raise Refused(f"the domain file {path.name!r} has no rows")
-    return names, rows, distinct, nested
+    return names, counted, rows, distinct, nested
+
+
+def _counts(engine: duckdb.DuckDBPyConnection, reader: str, names: list[str]) -> str | None:
+    """The column, not the only one, that is called like counts and holds whole numbers."""
+    for name in names if len(names) > 1 else ():
+        whole = f"regexp_full_match(trim(CAST({quoted_name(name)} AS VARCHAR)), '{WHOLE_TEXT}')"
+        if name.lower() in COUNTS:
+            return name if engine.execute(f"SELECT bool_and({whole}) FROM {reader}").fetchall()[0][0] else None
+    return None

@@ -7,8 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from holdfast.arguments import Refused
-from holdfast.release.records.source import MOST_RECORDS
+from holdfast.arguments import LARGEST, Refused
 
 
 def text_of(value: Any) -> str | None:
@@ -18,7 +17,7 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (float, Decimal)):
-        whole = math.isfinite(value) and -MOST_RECORDS <= value <= MOST_RECORDS and value == int(value)
+        whole = math.isfinite(value) and -LARGEST <= value <= LARGEST and value == int(value)
         return str(int(value)) if whole else repr(value) if isinstance(value, float) else format(value, "f")
     if isinstance(value, datetime):
         text = value.isoformat(" ")
