@@ -68,6 +68,17 @@ def test_the_cluster_counts_counted_rows():
     assert found == {"a": 15, "b": None, "c": None, "d": None, "e": None}
 
 
+def test_a_query_counts_spark_frames():
+    shape = hf.Hierarchy.from_frame(
+        pl.DataFrame({"borough": ["N", "N", "S"], "zone": ["N1", "N2", "S1"]}), ["borough", "zone"]
+    )
+    rows = [("N1", 2), ("S1", 3), ("N1", 4)]
+    for session in sessions():
+        frame = session.createDataFrame(rows, "zone string, trips int")
+        assert hf.counts(shape).count(frame, count="trips").tolist() == [6, 3, 6, 0, 3]
+        assert hf.counts(shape).count(frame).tolist() == [2, 1, 2, 0, 1]
+
+
 def some_pieces() -> tuple[Pieces, np.ndarray]:
     shape = hf.Hierarchy.from_parents([-1, *[0] * 4, *np.repeat(np.arange(1, 5), 5), *np.repeat(np.arange(5, 25), 6)])
     query = hf.counts(shape, by=2)
