@@ -83,18 +83,19 @@ def measure(cluster, blocks):
         f"cluster {together:.1f} s of which {packing:.1f} s packing; bytes per figure: {sent:.1f} to the tasks, "
         f"{came:.1f} back, 0 shuffled; task {each * 1e9:.0f} ns per figure"
     )
-    return each, sent
+    return each, sent, packing / query.n
 
 
 def main():
     sizes = [int(text.replace(",", "")) for text in sys.argv[1:]] or SIZES
     cluster = session()
-    each, sent = [measure(cluster, blocks) for blocks in sizes][-1]
+    each, sent, packing = [measure(cluster, blocks) for blocks in sizes][-1]
     figures = CENSUS_CELLS * hf.Hierarchy.from_parents(nation(8_100_000)).n if 8_100_000 in sizes else None
     if figures:
         print(
             f"on paper, {figures:,} figures: {figures * each / CORES / 60:.0f} minutes of {CORES} cores in tasks, "
-            f"{figures * sent / 2**30:.0f} GiB to the tasks"
+            f"{figures * sent / 2**30:.0f} GiB to the tasks; but {figures * packing / 3600:.0f} hours of the driver, which "
+            "packs what the tasks get: a table of this size needs pieces that are packed where they are"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"the driver's peak: {peak:.2f} GiB")

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
     from holdfast.release.certificate.load import load
     from holdfast.release.ready import job
+    from holdfast.trees.normal.split import Split, best_shares
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
 #: once.
@@ -83,6 +84,7 @@ _ROOMS = {
     "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
     "release.certificate.load": ("load",),
     "release.ready": ("job",),
+    "trees.normal.split": ("Split", "best_shares"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -102,11 +104,13 @@ __all__ = [
     "Query",
     "Refused",
     "Release",
+    "Split",
     "Stream",
     "__version__",
     "at_least",
     "audit",
     "beliefs",
+    "best_shares",
     "between",
     "calibrate_refinement",
     "compose",
