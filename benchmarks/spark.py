@@ -94,8 +94,8 @@ def main():
     if figures:
         print(
             f"on paper, {figures:,} figures: {figures * each / CORES / 60:.0f} minutes of {CORES} cores in tasks, "
-            f"{figures * sent / 2**30:.0f} GiB to the tasks; but {figures * packing / 3600:.0f} hours of the driver, which "
-            "packs what the tasks get: a table of this size needs pieces that are packed where they are"
+            f"{figures * sent / 2**30:.0f} GiB to the tasks; but {figures * packing / 3600:.0f} hours of the driver, "
+            "which packs what the tasks get: a table of this size needs pieces that are packed where they are"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"the driver's peak: {peak:.2f} GiB")

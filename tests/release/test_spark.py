@@ -21,7 +21,8 @@ from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import release
 from jobs import cube, job, tree
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+# Starting a cluster takes a minute where other programs run.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 TOPDOWN = "hold: [consistent, nonnegative]\nmethod: topdown"
 
 
