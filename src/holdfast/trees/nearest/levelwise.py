@@ -91,12 +91,12 @@ class Levelwise:
         if low.dtype.kind == "i" and noisy.dtype.kind == "f":
             noisy = np.rint(noisy)
         noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
-        lowest, highest = self._bounded(low, high)
+        bounds = self._bounded(low, high)
         result = np.empty_like(noisy)
         placed = np.empty(0) if steps is None else steps[self.order]
         passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance, placed)
         whole = low.dtype.kind == "i"
-        _move_rows(*passes, lowest, highest, whole, noisy, coins_of(ties, len(noisy)), result)
+        _move_rows(*passes, bounds, whole, noisy, coins_of(ties, len(noisy)), result)
         return result
 
     def heads(self, noisy: Ints, low: Ints, high: Ints) -> tuple[Ints, Floats, Floats, Ints, Ints]:
@@ -321,8 +321,9 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _move_rows(order, numbers, first, exact, gain, variance, steps, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
+def _move_rows(order, numbers, first, exact, gain, variance, steps, bounds, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
     """All passes for each row of noisy values: estimates upwards, then final values downwards."""
+    low, high = bounds
     n, widest = order.size, 0
     for i in range(n):
         widest = max(widest, first[i + 1] - first[i])
