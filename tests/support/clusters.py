@@ -21,6 +21,10 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
+    # Compiling for speed takes longer than these tests.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
     "spark.io.encryption.enabled": "true",
     "spark.log.level": "OFF",
     "spark.ui.showConsoleProgress": "false",
