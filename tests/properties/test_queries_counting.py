@@ -54,6 +54,18 @@ def test_records_of_cubes_margins_histograms_and_workloads():
         hf.query(2, l1=1).count(data)
 
 
+def test_records_of_a_cube_in_every_area():
+    data = rows(7).with_columns(sex=pl.col("n") % 2)
+    query = hf.counts(TREE, by=hf.Cube((2, 3), names=["sex", "category"]), keep={"all": [()], "zone": [(0,)]})
+    expected = np.zeros((4, 2, 3), dtype=int)
+    for row in data.iter_rows(named=True):
+        expected[PLACES.index((row["borough"], row["zone"])), row["sex"], row["category"]] += 1
+    assert query.count(data).tolist() == query.answer(expected.ravel()).tolist()
+    assert query.count(data)[0] == 50
+    whole = hf.counts(TREE, by=hf.Cube((2, 3), names=["sex", "category"]))
+    assert whole.count(data).tolist() == whole.answer(expected.ravel()).tolist()
+
+
 def test_records_outside_are_refused_or_dropped_and_wrong_counts_are_refused_by_row():
     query = hf.counts(TREE)
     data = pl.DataFrame({"borough": ["North", "North", None], "zone": ["A", "C", "A"], "n": [1, 2, 3]})

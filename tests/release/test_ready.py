@@ -175,8 +175,8 @@ def test_no_name_is_near_where_several_are_as_near():
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
-def command(*words: str, terminal: bool) -> tuple[int, str, str]:
-    """Run the command; on a terminal, what it says on both outputs is returned as one text."""
+def command(*words: str, terminal: bool, answers: str = "") -> tuple[int, str, str]:
+    """Run the command; on a terminal, where answers are typed, all that it says is returned as one text."""
     words = (sys.executable, "-m", "holdfast.cli", *words)
     if not terminal:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -184,6 +184,7 @@ def command(*words: str, terminal: bool) -> tuple[int, str, str]:
     ours, theirs = pty.openpty()
     running = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
+    os.write(ours, answers.encode())
     told = b""
     while True:
         try:
@@ -214,3 +215,19 @@ def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_recor
     code, told, wrong = command("release", "spec.yaml", "--output", "again", terminal=False)
     assert code == 0
     assert "dropped" not in told + wrong
+
+
+def test_init_asks_on_a_terminal_for_what_a_public_file_does_not_tell(here):
+    answers = "postgresql://db/city\ntrips\nzone_id\nn\n0.5\nborough\n"
+    code, told, _ = command("init", "zones.csv", terminal=True, answers=answers)
+    assert code == 0, told
+    made = hf.job(here / "spec.yaml")
+    data = made.spec.data
+    assert (data.source, data.table, data.count, data.columns) == (
+        "postgresql://db/city",
+        "trips",
+        "n",
+        {"zone": "zone_id"},
+    )
+    assert made.guarantee.epsilon <= 0.5
+    assert made.spec.tables[0].hold[-1].exact == ("borough",)

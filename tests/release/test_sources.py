@@ -211,6 +211,18 @@ def test_addresses_come_from_the_environment_or_a_file_and_are_never_printed(tmp
     assert plain.dataset == "postgresql://db/trips"
 
 
+def test_a_record_that_stands_where_names_should_is_not_shown(tmp_path, monkeypatch):
+    (tmp_path / "headless.csv").write_text("N1,Mrs Secret\nN2,Mr Secret\n")
+    monkeypatch.setenv("TRIPS", "headless.csv")
+    for words, source in [("source: {env: TRIPS}, name: x", None), ("name: x", tmp_path / "headless.csv")]:
+        with pytest.raises(Refused, match="no column 'zone'; the first line of a CSV file") as caught:
+            counted(tmp_path, words, "", source)
+        assert "Secret" not in str(caught.value.as_mapping())
+    (tmp_path / "uneven.csv").write_text("zone,x\nN1\n")
+    with pytest.raises(Refused, match=r"uneven.csv' cannot be read: every row of a CSV file"):
+        counted(tmp_path, "source: other.parquet", "", tmp_path / "uneven.csv")
+
+
 def test_missing_packages_are_named(tmp_path, monkeypatch):
     written(tmp_path)
     for name, words in {
@@ -232,6 +244,7 @@ def test_wrong_names_of_tables_and_columns_are_one_sentence(tmp_path):
         (f"{database}, query: SELECT nothing", "data.query: the database cannot answer|went away, or refused"),
         ("nowhere://x/y", "no kind of database 'nowhere'"),
         ("'://x'", "address of a database is written"),
+        (f"'sqlite:///{tmp_path / 'no.db'}'", "names a SQLite file that is not there"),
         ("t.xlsx", "a workbook needs data.table"),
         ("t.xlsx, table: trp", "the workbook has no table 'trp'"),
         ("t.duckdb, query: SELECT 1", "make a view of the query there"),
@@ -240,6 +253,7 @@ def test_wrong_names_of_tables_and_columns_are_one_sentence(tmp_path):
     ]:
         with pytest.raises(Refused, match=sentence):
             counted(tmp_path, f"source: {words}")
+    assert not (tmp_path / "no.db").exists()
     (tmp_path / "two.csv").write_text("zone,zone,trips\nN1,N2,4\n")
     with pytest.raises(Refused, match="two columns of the records have the same name"):
         counted(tmp_path, "source: two.csv")

@@ -132,12 +132,15 @@ def schema(what: str) -> None:
 
 
 def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
-    """Write a spec to start from; never over an existing file."""
-    from holdfast.release.table.starting import starting_spec
+    """Write a spec to start from, with what is answered on a terminal; never over an existing file."""
+    from holdfast.release.table.starting import Answers, starting_spec, suggested
 
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
-    text = starting_spec(domain, source, spec.name, public)
+    found = suggested(domain)
+    asked = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
+    answers = showing.answers(found, source) if asked else Answers(source, count=found.count)
+    text = starting_spec(found, answers, public, spec.name)
     try:
         with spec.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -21,14 +21,16 @@ CELL = "cell"
 Key = tuple[tuple[str, ...], dict[tuple[str | None, ...], int], int]
 
 
-def count_cells(size: int | None, domain: Hierarchy | Cube | None, frame: Any, count: str | None, outside: str) -> Ints:
+def count_cells(
+    size: int | None, tree: Hierarchy | None, cube: Cube | None, frame: Any, count: str | None, outside: str
+) -> Ints:
     """Count the records of a frame into the cells of a domain; `count` names a column of counted rows."""
     if size is None:
         raise Refused("a query that is known by its sensitivities only has no cells to count records in")
     one_of("outside", outside, ("refuse", "drop"))
     records = _read(frame)
     available = records.collect_schema().names()
-    keys = _keys(size, domain, available)
+    keys = _keys(size, tree, cube, available)
     columns = list(dict.fromkeys(column for names, _, _ in keys for column in names))
     wanted = [*columns, *([] if count is None or count in columns else [count])]
     for column in wanted:
@@ -64,14 +66,14 @@ def _read(frame: Any) -> Any:
         ) from None
 
 
-def _keys(size: int, domain: Hierarchy | Cube | None, available: Sequence[str]) -> list[Key]:
+def _keys(size: int, tree: Hierarchy | None, cube: Cube | None, available: Sequence[str]) -> list[Key]:
     """How the columns of a frame address the cells of a domain; the last key runs fastest."""
-    if isinstance(domain, Hierarchy):
-        by = size // domain.n_leaves
-        return [_leaves(domain, available), *([] if by == 1 else [_numbers(CATEGORY, by)])]
-    if isinstance(domain, Cube):
-        return [_numbers(name, length) for name, length in zip(domain.names, domain.shape, strict=True)]
-    return [_numbers(CELL, size)]
+    keys = [] if tree is None else [_leaves(tree, available)]
+    if cube is not None:
+        return [*keys, *(_numbers(name, length) for name, length in zip(cube.names, cube.shape, strict=True))]
+    if tree is None:
+        return [_numbers(CELL, size)]
+    return keys if size == tree.n_leaves else [*keys, _numbers(CATEGORY, size // tree.n_leaves)]
 
 
 def _numbers(name: str, size: int) -> Key:

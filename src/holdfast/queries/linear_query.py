@@ -120,6 +120,11 @@ class Query(ABC):
         return None
 
     @property
+    def domain(self) -> tuple[Hierarchy | None, Cube | None]:
+        """What addresses a cell: a leaf of a hierarchy, a cell of a cube, or both, the leaf first."""
+        return self.tree, self.cube
+
+    @property
     def levels(self) -> Mapping[str, int] | None:
         """The names of the levels (or margins) of the outputs with their numbers."""
         return None
@@ -154,11 +159,11 @@ class Query(ABC):
         """Return the truth from records, one row each, in any data frame that narwhals reads.
 
         count: a column that says how many records a row stands for. Records name their place by the columns of a
-        hierarchy's levels (the lowest ones that tell places apart) and a number in `category` where there are several;
-        on a cube by a number per axis, in columns called like the axes; elsewhere by a number in `cell`. outside:
-        records that name no cell are refused, or left out ("drop").
+        hierarchy's levels (the lowest ones that tell places apart), on a cube by a number per axis, in columns called
+        like the axes; where categories or cells have no axes, by a number in `category` or `cell`. outside: records
+        that name no cell are refused, or left out ("drop").
         """
-        return self.in_units(self._answer(count_cells(self.cells, self.tree or self.cube, frame, count, outside)))
+        return self.in_units(self._answer(count_cells(self.cells, *self.domain, frame, count, outside)))
 
     def sensitivity(self, p: Any, neighbours: Any = "add-remove") -> float:
         """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double."""

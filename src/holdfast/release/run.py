@@ -144,7 +144,7 @@ def release(
     with run.workplace() as place:
         step("counting")
         with told("the records cannot be counted"):
-            cells = tabulate(job, source, aside=aside)
+            cells = tabulate(job, source, aside)
         answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
         earlier = run.ledger.figures(job.dataset)

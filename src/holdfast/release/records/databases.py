@@ -38,6 +38,10 @@ def opened_database(place: Place) -> Source:
     except (exc.ArgumentError, ValueError):
         sentence = "the address of a database is written KIND://HOST/DATABASE, as postgresql://db.example.org/trips"
         raise place.refuse(sentence) from None
+    if url.get_backend_name() == "sqlite" and url.database:  # which would make a file that is not there
+        if not Path(url.database).exists():
+            raise place.refuse("the address names a SQLite file that is not there")
+        return opened_sqlite(place, Path(url.database).absolute())
     driver, extra = DRIVERS.get(url.drivername, (url.drivername, None))
     return _connected(place, url.set(drivername=driver), extra)
 

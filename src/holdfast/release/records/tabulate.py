@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -32,7 +33,7 @@ from holdfast.release.records.cells import (
 )
 from holdfast.release.records.opening import opened
 from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Source
-from holdfast.release.spec.data import COUNTS
+from holdfast.release.spec.data import COUNTS, SECRET
 from holdfast.release.spec.places import At
 from holdfast.release.storage.engine import counting_session, watched
 from holdfast.release.storage.reading import CSV, Unreadable
@@ -54,7 +55,7 @@ _NUMBERS = (
 
 
 def tabulate(
-    job: Job, source: Any = None, *, aside: Callable[[str], None] = lambda _: None
+    job: Job, source: Any = None, aside: Callable[[str], None] = lambda _: None
 ) -> list[npt.NDArray[np.int64]]:
     """Return the true cell counts of every table.
 
@@ -85,7 +86,7 @@ def distinct_values(job: Job, source: Any, *, nobody: bool = False) -> Iterator[
     asked = asked_of(job, nobody)
     with counting_session() as engine, watched(engine):
         try:
-            with _readable(job), opened(engine, job.spec, source) as records:
+            with _readable(job, source), opened(engine, job.spec, source) as records:
                 _refuse_columns(job, asked, records.kinds())
                 engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
                 _refuse_uncounted(engine, job, records, asked)
@@ -104,19 +105,19 @@ def asked_of(job: Job, nobody: bool = False) -> Asked:
 
 
 @contextmanager
-def _readable(job: Job) -> Iterator[None]:
+def _readable(job: Job, source: Any) -> Iterator[None]:
     """Say in one sentence that a source cannot be read; the engine's own words may quote records."""
     try:
         yield
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, Unreadable):
-        raise _unreadable(job) from None
+        raise _unreadable(job, source) from None
 
 
-def _unreadable(job: Job) -> Refused:
-    name = job.spec.data.address
-    what = "the records" if name is None else f"the source {name!r}"
+def _unreadable(job: Job, source: Any) -> Refused:
+    name = job.spec.data.address if source is None else str(source) if isinstance(source, (str, Path)) else None
+    what = "the records" if name is None or SECRET.search(name) else f"the source {name!r}"
     reason = "the file is damaged or not of the kind its name says"
     if name is not None and name.endswith(CSV):
         reason = "every row of a CSV file has as many values as its header, in UTF-8"
@@ -143,14 +144,14 @@ def _refuse_columns(job: Job, asked: Asked, kinds: Mapping[str, str]) -> None:
     persons = [] if asked.persons is None else [asked.persons.column]
     for column in (*asked.columns, *persons):
         if column not in kinds:
-            raise _no_column(job, _asked_for(job, column), column, list(kinds))
+            raise _no_column(_asked_for(job, column), column, kinds)
         if kinds[column].startswith(_NO_NAMES) or kinds[column].endswith("]"):
             sentence = f"the column {column!r} has the type {kinds[column]}; texts, whole numbers or dates are needed"
             raise _asked_for(job, column).refuse(sentence, found=kinds[column])
     if asked.count is not None:
         at = job.spec.at["data"]["count"]
         if asked.count not in kinds:
-            raise _no_column(job, at, asked.count, list(kinds))
+            raise _no_column(at, asked.count, kinds)
         if not kinds[asked.count].startswith(_NUMBERS):
             sentence = f"the column {asked.count!r} has the type {kinds[asked.count]}; whole numbers are needed"
             raise at.refuse(sentence, found=kinds[asked.count])
@@ -179,11 +180,13 @@ def _asked_for(job: Job, column: str) -> At:
     return job.spec.at["privacy"]["unit"]["column"] if column == job.spec.person else job.spec.at["data"]["source"]
 
 
-def _no_column(job: Job, at: At, column: str, available: list[str]) -> Refused:
-    """Name the columns that there are; of a CSV file only similar ones, since a record can stand where names should."""
-    sentence = f"the records have no column {column!r}"
-    if (job.spec.data.address or "").endswith(CSV):
-        sentence += " in their first line, which names the columns"
+def _no_column(at: At, column: str, kinds: Mapping[str, str]) -> Refused:
+    """Name the columns that there are; where all are texts only similar ones, since a record can stand where the names
+    of a CSV file or a sheet should.
+    """
+    sentence, available = f"the records have no column {column!r}", list(kinds)
+    if set(kinds.values()) <= {"VARCHAR"}:
+        sentence += "; the first line of a CSV file or a sheet names the columns"
         available = difflib.get_close_matches(column, available, n=1)
     return at.refuse(sentence, column, available)
 

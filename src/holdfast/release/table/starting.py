@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
@@ -19,7 +21,7 @@ title: {title}
 
 data:
   source: {source}        # confidential records: files, a folder, or a database (with table: or query:)
-{count}
+{data}
   domain: {domain}        # public: the names of all places or values, never read from the records
   nulls: refuse           # records with a missing value: refuse, drop, or {{category: NAME}}
   outside: refuse         # records that are not in the domain: refuse, drop, or {{category: NAME}}
@@ -27,7 +29,7 @@ data:
 privacy:
   unit: record            # or {{column: person, max_records: 5}} where a person can have several records
   neighbours: add-remove  # or replace-one
-  epsilon: 1.0            # with delta, or rho instead
+  epsilon: {epsilon}            # with delta, or rho instead
 
 table:
 {table}
@@ -43,38 +45,75 @@ ledger: holdfast-ledger.sqlite
 """
 COUNTED = "  count: {}            # a row stands for that many records; without it, every row is one record"
 NOT_COUNTED = "  # count: trips          # a column that says how many records a row stands for, where rows are counted"
+EXACT = "- exact: [{}]    # published exactly, and so not protected"
+GUESS = "  # guess: 100            # a public guess of a typical count, for the errors in the plan"
 
 
-def starting_spec(
-    domain: str | Path, source: str = "records.parquet", file: str = "spec.yaml", written: str | Path | None = None
-) -> str:
-    """Return the text of a spec for the tables that a public file suggests; `written` is how the spec names it."""
-    if SECRET.search(source):
-        raise Refused("a password has no place in a spec: leave it to the environment, and name a source without it")
-    path = Path(domain)
-    names, count, rows, distinct, nested = _columns(path)
+@dataclass(frozen=True)
+class Suggested:
+    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts."""
+
+    kind: str
+    columns: tuple[str, ...]
+    count: str | None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that the records must have: of a hierarchy the lowest level."""
+        return self.columns[-1:] if self.kind == "hierarchy" else self.columns
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a curator says besides: where the records are and how they call a column, and what is promised."""
+
+    source: str = "records.parquet"
+    table: str | None = None
+    count: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    epsilon: str = "1.0"
+    exact: tuple[str, ...] = ()
+
+
+def suggested(domain: Path) -> Suggested:
+    """Look at a public file."""
+    names, count, rows, distinct, nested = _columns(domain)
     levels = [name for name in names if nested[name] and distinct[name] <= rows]
     levels = sorted(levels, key=lambda name: distinct[name])
     if levels and distinct[levels[-1]] == rows and rows > 1:
-        table = f"  hierarchy: [{', '.join(map(_plain, levels))}]   # levels, the top one first\n  root: all"
-        exact = f"  # - exact: [{_plain(levels[0])}]    # published exactly, and so not protected"
-    elif len(names) == 1:
-        table = f"  histogram: {_plain(names[0])}"
-        exact = "  # - exact: total          # published exactly, and so not protected"
-    else:
-        table = (
-            f"  cube: [{', '.join(map(_plain, names))}]   # axes; margins: [[a], [a, b], []] measures margins instead"
-        )
-        exact = f"  # - exact: [{_plain(names[0])}]    # published exactly, and so not protected"
-    table += "\n  # guess: 100            # a public guess of a typical count, for the errors in the plan"
-    title = path.stem.replace("_", " ").replace("-", " ").capitalize()
+        return Suggested("hierarchy", tuple(levels), count)
+    return Suggested("histogram" if len(names) == 1 else "cube", tuple(names), count)
+
+
+def starting_spec(found: Suggested, answers: Answers, domain: Path, file: str = "spec.yaml") -> str:
+    """Return the text of a spec; `domain` is how it names the public file."""
+    if SECRET.search(answers.source):
+        raise Refused("a password has no place in a spec: leave it to the environment, and name a source without it")
+    listed = ", ".join(map(_plain, found.columns))
+    words = {
+        "hierarchy": f"  hierarchy: [{listed}]   # levels, the top one first\n  root: all",
+        "histogram": f"  histogram: {listed}",
+        "cube": f"  cube: [{listed}]   # axes; margins: [[a], [a, b], []] measures margins instead",
+    }
+    first = "total" if found.kind == "histogram" else _plain(found.columns[0])
+    exact = (
+        f"  {EXACT.format(', '.join(map(_plain, answers.exact)))}" if answers.exact else f"  # {EXACT.format(first)}"
+    )
+    data = [COUNTED.format(_plain(answers.count)) if answers.count else NOT_COUNTED]
+    if answers.table:
+        data.append(f"  table: {_plain(answers.table)}")
+    if answers.columns:
+        pairs = ", ".join(f"{_plain(name)}: {_plain(called)}" for name, called in answers.columns.items())
+        data.append(f"  columns: {{{pairs}}}   # how the records call these columns")
     return SPEC.format(
         file=file,
-        title=_plain(title),
-        source=_plain(source),
-        count=COUNTED.format(_plain(count)) if count else NOT_COUNTED,
-        domain=_plain(str(written or domain)),
-        table=table,
+        title=_plain(domain.stem.replace("_", " ").replace("-", " ").capitalize()),
+        source=_plain(answers.source),
+        data="\n".join(data),
+        domain=_plain(str(domain)),
+        epsilon=answers.epsilon,
+        table=words[found.kind]
+        + "\n  # guess: 100            # a public guess of a typical count, for the errors in the plan",
         exact=exact,
     )
 
