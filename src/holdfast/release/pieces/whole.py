@@ -28,7 +28,8 @@ NOT_IN_PIECES = (
 )
 
 
-#: Memory of a task before it has a piece, and for every figure of the piece; bytes that travel for a figure.
+#: Memory of a task before it has a piece, and for every figure of the piece, estimated from its arrays; bytes that
+#: travel for a figure, somewhat more than were measured (benchmarks/README.md).
 TASK_BYTES, FIGURE_BYTES, FIGURE_SENT = 200 << 20, 300, 8
 
 
