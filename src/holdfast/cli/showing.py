@@ -125,6 +125,8 @@ def plan(found: Any) -> None:
         f"  Drawing takes {seconds} here for counts of the guessed size, and memory about "
         f"{found.bytes / 2**20:.0f} MiB; both beside counting the records."
     )
+    for share in found.shares:
+        console.print(f"  {escape(str(share)[0].upper() + str(share)[1:])}.")
     if found.bytes_per_record:
         more = found.bytes_per_record * 10**6 / 2**20
         console.print(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from holdfast.release.job.sizes import public_answer
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.pieces.whole import Pieces, Share
 
 #: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
 #: and of nations of 81,000 and 270,000 blocks (docs/reference/command.md).
@@ -62,6 +64,12 @@ class Plan:
     job: Job
     tables: tuple[TablePlan, ...]
     disclosed: tuple[str, ...] = ()
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """How a cluster shares the work of each table, where one draws."""
+        cluster = self.job.spec.engine == "spark"
+        return tuple(Pieces.of(table.mechanism).share for table in self.job.tables) if cluster else ()
 
     @property
     def seconds(self) -> float | None:
@@ -121,6 +129,7 @@ class Plan:
             "seconds_to_draw": self.seconds,
             "bytes_at_peak": self.bytes,
             "bytes_per_record": self.bytes_per_record,
+            "cluster": [asdict(share) for share in self.shares],
             "tables": [_as_mapping(table) for table in self.tables],
         }
 

@@ -55,13 +55,18 @@ class ReadyJob:
         return explain(self.made)
 
     def release(
-        self, source: Any = None, output: str | Path | None = None, ledger: str | Path | None = None
+        self,
+        source: Any = None,
+        output: str | Path | None = None,
+        ledger: str | Path | None = None,
+        engine: str | None = None,
     ) -> LoadedRelease:
         """Make the release and return it as `load` reads it; the ledger is charged before anything is drawn.
 
-        `source`, `output` and `ledger` take the place of what the spec says.
+        `source`, `output`, `ledger` and `engine` ("local" or "spark") take the place of what the spec says.
         """
-        return load(release(self.made, source=source, output=output, ledger=None if ledger is None else Ledger(ledger)))
+        book = None if ledger is None else Ledger(ledger)
+        return load(release(self.made, source=source, output=output, ledger=book, engine=engine))
 
     def __repr__(self) -> str:
         tables = ", ".join(table.name for table in self.made.tables)

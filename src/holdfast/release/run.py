@@ -33,6 +33,7 @@ from holdfast.release.explain import protected
 from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
+from holdfast.release.pieces.drawing import drawing
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
@@ -129,18 +130,21 @@ def release(
     source: Any = None,
     output: str | Path | None = None,
     ledger: Ledger | None = None,
+    engine: str | None = None,
     step: Callable[[str], None] = lambda _: None,
     aside: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
-    `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
-    words what happens next, `aside` what only the curator may know: that records were dropped. Refused before anything
-    is charged: an output folder that exists, one that cannot be written, a budget with too little left, data that do
-    not fit the spec, and exact figures that determine others where the spec does not accept it.
+    `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is
+    told in public words what happens next, `aside` what only the curator may know: that records were dropped. Refused
+    before anything is charged: an output folder that exists, one that cannot be written, a budget with too little left,
+    data that do not fit the spec, exact figures that determine others where the spec does not accept it, and what a
+    cluster cannot draw.
     """
     step("checking the ledger")
     run = Run.of(job, output, ledger)
+    draw = drawing(job, source, engine)
     with run.workplace() as place:
         step("counting")
         with told("the records cannot be counted"):
@@ -154,7 +158,7 @@ def release(
             step("charging the ledger")
             run.charge()
             step("drawing")
-            drawn = [table.mechanism.release(truth) for table, truth in zip(job.tables, answers, strict=True)]
+            drawn = [draw(*each) for each in zip(job.tables, cells, answers, strict=True)]
             step("writing")
             write_release(run, drawn, place, disclosed)
             step("verifying")

@@ -16,6 +16,7 @@ from holdfast.release.records.databases import opened_database
 from holdfast.release.records.files import opened_files
 from holdfast.release.records.frames import opened_frame
 from holdfast.release.records.source import Place, Source
+from holdfast.release.records.spark import Cluster, spark_frame
 from holdfast.release.spec.data import SECRET, Elsewhere
 from holdfast.release.spec.spec import Spec
 
@@ -25,7 +26,10 @@ def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any) -> Iterat
     """Open the records of a spec, or others instead; whatever was made for them goes when this ends."""
     with ExitStack() as ending:
         place = _place(engine, spec, source, ending)
-        if place is None:
+        frame = spark_frame(source)
+        if frame is not None:
+            yield Cluster(engine, frame)
+        elif place is None:
             yield opened_frame(engine, source, ending)
         elif "://" in place.text:
             yield opened_database(place)

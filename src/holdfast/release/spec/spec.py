@@ -54,6 +54,7 @@ METHODS = (
     "extend-k-norm",
     "noise",
 )
+ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")
@@ -164,6 +165,9 @@ class Spec(Part):
     ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
     accept_disclosure: Annotated[bool, yes_or_no] = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."
+    )
+    engine: Annotated[str, one_of(*ENGINES)] = Field(
+        "local", description="Who draws: this process, or (spark) the cluster of the Spark frame that is released."
     )
     distributed: AgentsSpec | None = Field(
         None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
