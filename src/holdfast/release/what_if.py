@@ -10,7 +10,8 @@ from typing import Any
 from holdfast.arguments import Refused
 from holdfast.release.job.job import Job
 from holdfast.release.job.levels import Level, levels_of
-from holdfast.release.spec.spec import MOST_ASKED, Spec
+from holdfast.release.spec.privacy import MOST_ASKED
+from holdfast.release.spec.spec import Spec
 
 
 @dataclass(frozen=True, eq=False)
