@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from holdfast.randomness import Keys, Stream, seeded
     from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
     from holdfast.release.certificate.load import load
+    from holdfast.release.compare import compare
     from holdfast.release.ready import job
     from holdfast.trees.normal.split import Split, best_shares
 
@@ -83,6 +84,7 @@ _ROOMS = {
     "randomness": ("Keys", "Stream", "seeded"),
     "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
     "release.certificate.load": ("load",),
+    "release.compare": ("compare",),
     "release.ready": ("job",),
     "trees.normal.split": ("Split", "best_shares"),
 }
@@ -113,6 +115,7 @@ __all__ = [
     "best_shares",
     "between",
     "calibrate_refinement",
+    "compare",
     "compose",
     "consistent",
     "counts",

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, probability, reals
+from holdfast.arguments import Refused, one_of, probability, reals, whole
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.synthetic import cells_of, named_cells
 from holdfast.noise.spread import Spread
+from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 
@@ -57,6 +58,26 @@ class Release:
         first = ", ".join(f"{name}: {value}" for name, value in zip(self.labels[:4], self.values[:4], strict=False))
         more = f", and {self.values.size - 4} more" if self.values.size > 4 else ""
         return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
+
+    def _repr_html_(self) -> str:
+        from holdfast.privacy.odds import FIRST, figures_card  # only notebooks need it
+
+        shown, told = self._shown(np.arange(min(FIRST, self.values.size))), {"drawn by": self.method}
+        return figures_card(f"{self.values.size:,} figures", shown, self.values.size, self.guarantee, told)
+
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level with their 95 % intervals, where those are known; None: of all levels."""
+        rows = np.arange(self.values.size)
+        if level is not None:
+            levels = self.query.levels or {}
+            rows = np.flatnonzero(self.query.level_of == levels[one_of("level", level, list(levels))])
+        return points(self._shown(rows[: whole("most", most, at_least=1)]), "value, with its 95 % interval")
+
+    def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
+        """Name, value and interval of some figures; an interval that depends on the data is not a number."""
+        ends = np.full((self.values.size, 2), np.nan) if self.spread is None else self.interval()
+        chosen = zip(self.labels[rows], self.values[rows].tolist(), ends[rows].tolist(), strict=True)
+        return [(str(name), float(value), low, high) for name, value, (low, high) in chosen]
 
     @property
     def labels(self) -> npt.NDArray[np.object_]:

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.pictures import Picture, bars, card, rows_of
 from holdfast.privacy import Guarantee
+from holdfast.privacy.odds import heading, promise_rows
 from holdfast.privacy.protection import Protection
 from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far
@@ -19,6 +21,7 @@ from holdfast.release.job.errors import SEED
 from holdfast.release.job.job import Job
 from holdfast.release.job.levels import Level, levels_of
 from holdfast.release.job.methods import evidence
+from holdfast.release.job.sizes import public_answer
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
@@ -80,6 +83,25 @@ class Plan:
     def unprotected(self) -> tuple[str, ...]:
         """What is published exactly or not protected."""
         return self.job.unprotected
+
+    def plot(self) -> Picture:
+        """Draw the expected absolute error of every level; the line ends at half the width of 95 in 100 errors."""
+        several = len(self.tables) > 1
+        rows = [
+            (f"{table.name}: {level.name}" if several else level.name, level.absolute_error, level.interval_width / 2)
+            for table in self.tables
+            for level in table.levels
+        ]
+        return bars(rows, "expected absolute error; line to half the 95 % range")
+
+    def _repr_html_(self) -> str:
+        promised = {
+            "promises": heading(self.job.guarantee),
+            **promise_rows(self.job.guarantee),
+            "methods": "; ".join(f"{table.name}: {table.method}" for table in self.tables),
+            "not protected": "; ".join(self.unprotected),
+        }
+        return card("Plan", self.job.title, rows_of(promised), str(self.plot()))
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -169,11 +191,5 @@ def _uneven(table: Table) -> npt.NDArray[np.int64]:
         return otherwise
     mean = TYPICAL if asked is None else float(asked)
     counts = np.random.default_rng(SEED).exponential(mean, cells).astype(np.int64)
-    if table.holding.impossible is not None:
-        counts[table.holding.impossible] = 0
-    try:
-        answer = np.asarray(table.layout.query.answer(counts), dtype=np.int64)
-    except Refused:  # a guess near the limit of whole numbers
-        return otherwise
-    held = table.holding.all
-    return answer if held is None or held.system(table.layout.query.n).violation(answer) is None else otherwise
+    found = public_answer(table, counts)
+    return otherwise if found is None else found

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +30,12 @@ from holdfast.release.certifying import TableFiles, certificate_of, statements_o
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.explain import protected
+from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.report import REPORT, report
+from holdfast.release.report.figures import SHOWN
+from holdfast.release.report.page import REPORT, report
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.writing import PACKAGE, data_package, write_table_files
 
@@ -41,8 +44,8 @@ if TYPE_CHECKING:
     from holdfast.release.job.table import Table
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
-#: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.
-SHEETS, FIGURES_OF_ROW = 1 << 20, 160
+#: Bytes set aside for the report and the ends of files, for the figures of one row in all files, and on the page.
+SHEETS, FIGURES_OF_ROW, ON_THE_PAGE = 1 << 20, 160, 120
 #: Rows whose names are measured to guess the size of the files.
 SAMPLE = 1000
 
@@ -71,6 +74,11 @@ class Run:
     def date(self) -> str:
         """The day on which it began."""
         return self.when[:10]
+
+    @cached_property
+    def sizes(self) -> tuple[Sizes | None, ...]:
+        """How errors depend on sizes, table by table: simulated from public things, once."""
+        return tuple(errors_by_size(table) for table in self.job.tables)
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
@@ -172,6 +180,7 @@ def _rehearse(run: Run, place: Path) -> None:
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
     tables = [table_certificate(table, "", interval, TableFiles("table", "table")) for table in run.job.tables]
     certificate = certificate_of(run.job, run.identity, run.date, tables, [])
+    _ = run.sizes
     wrong = next(budget_findings(certificate), None)
     if wrong is not None:
         raise Refused(f"what the release promises would not pass its own verification: {wrong}")
@@ -185,7 +194,8 @@ def _expected_bytes(table: Table) -> int:
     per_row = sum(
         np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in table.layout.columns.values()
     )
-    return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW))
+    page = min(table.layout.query.n, SHOWN) * (per_row + ON_THE_PAGE)
+    return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW) + page)
 
 
 @contextmanager
@@ -234,7 +244,8 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files, also)
-    page = report(draft, [columns for _, columns in written], protected(job), _spent(run))
+    told = _spent(run) if job.spec.ledger.in_report else ()
+    page = report(draft, [columns for _, columns in written], protected(job), told, run.sizes)
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
     write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())

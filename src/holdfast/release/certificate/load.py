@@ -20,6 +20,7 @@ from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.linear import sum_intervals
 from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
 from holdfast.noise.spread import study_size
+from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
@@ -49,6 +50,33 @@ class LoadedTable:
         table = self.certificate
         bars = "with" if table.interval.basis in ("law", "simulation") else "without"
         return f"<Table {table.name!r}: {table.kind}, {table.rows:,} figures {bars} error bars, made by {table.method}>"
+
+    def _repr_html_(self) -> str:
+        from holdfast.privacy.odds import FIRST, figures_card  # only notebooks need it
+
+        table = self.certificate
+        told = {"made by": table.method, "intervals": table.interval.sentence}
+        shown = self._shown(np.arange(min(FIRST, table.rows)))
+        return figures_card(f"{table.name}, {table.rows:,} figures", shown, table.rows, self.guarantee, told)
+
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level with their certified intervals; None: the first of several figures."""
+        levels = np.asarray(self.columns[self.certificate.columns[0]]).astype(str)
+        asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
+        rows = [np.flatnonzero(levels == name) for name in asked]
+        chosen = next((found for found in rows if found.size > 1), rows[-1])
+        words = f"value, with its {self.certificate.interval.confidence:.0%} interval"
+        return points(self._shown(chosen[: whole("most", most, at_least=1)]), words)
+
+    def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
+        """Name, value and interval of some figures."""
+        names = zip(*(_plain_texts(self.columns[name][rows]) for name in self.certificate.columns[1:]), strict=True)
+        ends = self.interval(self.certificate.interval.confidence)[rows].tolist()
+        listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
+        return [
+            (name, float(value), low, high)
+            for name, value, (low, high) in zip(listed, self.values[rows].tolist(), ends, strict=True)
+        ]
 
     @property
     def values(self) -> npt.NDArray[Any]:
@@ -263,6 +291,13 @@ class LoadedRelease:
         names = ", ".join(f"{name} ({table.certificate.rows:,} figures)" for name, table in self.tables.items())
         return f"<Release {self.certificate.title!r}: {names}; print .guarantee for what it promises>"
 
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables.values())
+
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level of the only table with their certified intervals."""
+        return self.table().plot(level, most)
+
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """What all tables promise together, the statement that the budget counts first."""
@@ -309,6 +344,10 @@ def load(folder: str | Path) -> LoadedRelease:
         noisy = None if table.measurements is None else read_parquet(place / table.measurements)
         tables[table.name] = LoadedTable(table, read_parquet(place / table.parquet), certificate.release, noisy)
     return LoadedRelease(place, certificate, tables)
+
+
+def _plain_texts(column: npt.NDArray[Any]) -> list[str]:
+    return ["" if name is None else str(name) for name in column.tolist()]
 
 
 def _plain(column: npt.NDArray[Any]) -> Any:

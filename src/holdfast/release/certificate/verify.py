@@ -29,6 +29,7 @@ from holdfast.release.certificate.certificate import (
     TableCertificate,
     read_certificate,
 )
+from holdfast.release.certificate.checks import OF_ALL, of_table
 from holdfast.release.certificate.counted_records import record_findings
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
@@ -92,11 +93,11 @@ def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
         certificate = read_certificate(place)
     except Refused as refusal:
         return Verdict((Check("certificate", False, str(refusal)),))
-    checks = [Check("certificate", True, "follows its schema and is as it was sealed")]
-    checks.append(_check("files", "every file is as certified, and there is no other", _files(place, certificate)))
-    checks.append(
-        _check("budget", "the tables together promise what is certified, as asked", budget_findings(certificate))
-    )
+    checks = [
+        Check("certificate", True, OF_ALL["certificate"]),
+        _check("files", OF_ALL["files"], _files(place, certificate)),
+        _check("budget", OF_ALL["budget"], budget_findings(certificate)),
+    ]
     if ledger is not None:
         checks.append(_check("ledger", "the release was charged as certified", _charge(ledger, certificate)))
     for table in certificate.tables:
@@ -175,9 +176,7 @@ def _covers(claim: Guarantee, total: Guarantee) -> bool:
 
 
 def _table(folder: Path, table: TableCertificate) -> list[Check]:
-    def check(name: str, holds: str, findings: Findings) -> Check:
-        return _check(f"{table.name}: {name}", holds, findings)
-
+    said = of_table(table)
     try:
         columns = read_parquet(folder / table.parquet)
         wrong = next(_shape(columns, table), None)
@@ -186,41 +185,28 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     if wrong is not None:
         return [Check(f"{table.name}: rows", False, wrong)]
     values: Values = np.asarray(columns["value"])
-    kind = "whole numbers" if table.holds.whole else "numbers"
-    checks = [
-        Check(f"{table.name}: rows", True, f"{table.rows} rows of {kind} with the certified columns"),
-        check("copies", f"{table.csv} holds the same rows", _copies(columns, read_csv, folder / table.csv)),
-    ]
     holds = table.holds
-    if holds.consistent:
-        checks.append(check("sums", "everything adds up", _sums(values, columns, table)))
-    if holds.nonnegative:
-        checks.append(check("signs", "no value is negative", _bound(values, np.arange(table.rows), Fraction(0), None)))
-    if holds.bounds:
-        checks.append(check("bounds", "every bounded value is within its bounds", _bounds(values, holds.bounds)))
-    if holds.orders:
-        checks.append(check("orders", "ordered values never fall", _orders(values, holds.orders)))
-    if holds.linear:
-        checks.append(check("linear rules", "every weighted sum is within its limits", _linear(values, holds.linear)))
-    if holds.either:
-        checks.append(check("either", "one side of every union holds", _either(values, holds.either)))
-    if holds.impossible:
-        checks.append(check("impossible", "every impossible cell is 0", _impossible(values, table)))
-    if holds.exact:
-        checks.append(
-            check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
-        )
-    if table.rows > table.outputs:
-        checks.append(check("further rows", "every one is a sum of others", derived_findings(values, columns, table)))
-    checks.append(check("intervals", table.interval.sentence, interval_findings(values, columns, table)))
-    if table.measurements is not None and table.measurements_csv is not None:
-        paths = folder / table.measurements, folder / table.measurements_csv
-        found = measurement_findings(*paths, columns, table)
-        checks.append(check("measurements", "every measurement belongs to a row", found))
-    if table.records is not None and table.records_csv is not None:
-        counted = record_findings(values, columns, table, folder / table.records, folder / table.records_csv)
-        checks.append(check("records", "they count to the table", counted))
-    return checks
+    findings: dict[str, Callable[[], Findings]] = {
+        "rows": lambda: iter(()),
+        "copies": lambda: _copies(columns, read_csv, folder / table.csv),
+        "sums": lambda: _sums(values, columns, table),
+        "signs": lambda: _bound(values, np.arange(table.rows), Fraction(0), None),
+        "bounds": lambda: _bounds(values, holds.bounds),
+        "orders": lambda: _orders(values, holds.orders),
+        "linear rules": lambda: _linear(values, holds.linear),
+        "either": lambda: _either(values, holds.either),
+        "impossible": lambda: _impossible(values, table),
+        "exact figures": lambda: _exact(values, columns, table),
+        "further rows": lambda: derived_findings(values, columns, table),
+        "intervals": lambda: interval_findings(values, columns, table),
+        "measurements": lambda: measurement_findings(
+            folder / str(table.measurements), folder / str(table.measurements_csv), columns, table
+        ),
+        "records": lambda: record_findings(
+            values, columns, table, folder / str(table.records), folder / str(table.records_csv)
+        ),
+    }
+    return [_check(f"{table.name}: {name}", words, findings[name]()) for name, words in said.items()]
 
 
 def _shape(columns: Columns, table: TableCertificate) -> Findings:

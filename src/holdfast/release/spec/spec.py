@@ -127,6 +127,9 @@ class LedgerSpec(Part):
 
     file: Text = LEDGER_FILE
     budget: BudgetSpec | None = None
+    in_report: Annotated[bool, yes_or_no, Field(description="Whether the report says what was spent and is left.")] = (
+        True
+    )
 
 
 class AgentsSpec(Part):
