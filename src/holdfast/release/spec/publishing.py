@@ -7,10 +7,13 @@ from typing import Any
 
 from holdfast.release.spec.spec import Spec, TableSpec
 
-#: What says where the records are and how they are called there, or how persons' records are chosen.
-KEPT_BACK: dict[str, Any] = {"data": {"source", "table", "name", "columns"}, "privacy": {"unit": {"key"}}}
-#: What is not about the tables: where things are written and charged.
-PLACES = {"ledger", "written", "table", "several", "hold", "method"}
+#: What is published of a spec besides its tables; whatever is not listed here stays inside.
+PUBLISHED: dict[str, Any] = {
+    **dict.fromkeys(("title", "privacy", "accept_disclosure", "distributed", "about"), True),
+    "data": {"domain", "values", "nulls", "outside"},
+}
+#: The key by which the records of a person are chosen is no one's business.
+KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}}
 
 
 def public_part(spec: Spec) -> dict[str, Any]:
@@ -18,9 +21,7 @@ def public_part(spec: Spec) -> dict[str, Any]:
 
     Public files are named by their last names alone; `public_files` of the certificate has their hashes.
     """
-    content = spec.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, exclude={**KEPT_BACK, **dict.fromkeys(PLACES, True)}
-    )
+    content = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=PUBLISHED, exclude=KEPT_BACK)
     data = content.get("data", {})
     if "domain" in data:
         data["domain"] = _name(data["domain"])
