@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.arguments import Refused, one_of, positive
 from holdfast.cli import showing
-from holdfast.release.job.job import Job
-from holdfast.release.spec.spec import read_spec
+from holdfast.progress import command
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Job
+    from holdfast.release.ledger.ledger import Ledger
 
 SCHEMAS = ("spec", "certificate")
 
 
 def job_of(spec: Path, quiet: bool) -> Job:
     """Read a spec and make it ready."""
-    with showing.working(quiet) as step:
+    with command(quiet=quiet) as step:
         step("reading the spec and comparing methods")
+        from holdfast.release.job.job import Job
+        from holdfast.release.spec.spec import read_spec
+
         return Job.from_spec(read_spec(spec))
 
 
 def plan(spec: Path, json: bool, quiet: bool) -> None:
     """Show the plan of a spec."""
-    from holdfast.release.plan import plan as planned
-
     job = job_of(spec, quiet or json)
-    with showing.working(quiet or json) as step:
+    with command(quiet=quiet or json) as step:
         step("timing one table")
+        from holdfast.release.plan import plan as planned
+
         found = planned(job)
     if json:
         showing.data(found.as_mapping())
@@ -40,15 +46,17 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
     job = job_of(spec, quiet or json)
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
-        from holdfast.release.run import could_release
+        with command(quiet=quiet or json) as step:
+            step("checking the ledger and the folder")
+            from holdfast.release.run import could_release
 
-        could_release(job, folder)
+            could_release(job, folder)
         told: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
         words = f"nothing stands in the way of {folder}; nothing was read, charged or drawn"
     else:
-        from holdfast.release.run import release as released
+        with command(quiet=quiet or json) as step:
+            from holdfast.release.run import release as released
 
-        with showing.working(quiet or json) as step:
             folder = released(job, output=output, step=step)
         told = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html")}
         words = f"released into {folder}; read {folder / 'report.html'}"
@@ -61,10 +69,11 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
 
 def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
     """Check a release, with its charge if a ledger is named; return whether everything is as certified."""
-    from holdfast.release.certificate.verify import verify as verified
-    from holdfast.release.ledger.ledger import Ledger
+    with command(quiet=quiet or json) as step:
+        step("verifying")
+        from holdfast.release.certificate.verify import verify as verified
 
-    verdict = verified(folder, None if ledger is None else Ledger(_there(ledger, "--ledger")))
+        verdict = verified(folder, None if ledger is None else _ledger(ledger, "--ledger"))
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -74,9 +83,12 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
 
 def explain(spec: Path, json: bool, quiet: bool) -> None:
     """Show a spec in words."""
-    from holdfast.release.explain import explain as explained
+    job = job_of(spec, quiet or json)
+    with command(quiet=quiet or json) as step:
+        step("putting it in words")
+        from holdfast.release.explain import explain as explained
 
-    found = explained(job_of(spec, quiet or json))
+        found = explained(job)
     if json:
         showing.data(found)
     elif not quiet:
@@ -85,11 +97,11 @@ def explain(spec: Path, json: bool, quiet: bool) -> None:
 
 def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
     """Try to refute what a spec promises; return whether nothing was refuted."""
-    from holdfast.release.audit import audit as audited
-
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
-    with showing.working(quiet or json) as step:
+    with command(quiet=quiet or json) as step:
+        from holdfast.release.audit import audit as audited
+
         found = audited(job, seconds, step)
     if json:
         showing.data(found.as_mapping())
@@ -131,9 +143,7 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
 
 def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
-    from holdfast.release.ledger.ledger import Ledger
-
-    entries = Ledger(_there(file)).entries(dataset)
+    entries = _ledger(file).entries(dataset)
     if json:
         showing.data([entry.as_mapping() for entry in entries])
     else:
@@ -142,9 +152,7 @@ def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
 
 def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
-    from holdfast.release.ledger.ledger import Ledger
-
-    ledger = Ledger(_there(file))
+    ledger = _ledger(file)
     rows = []
     for name, unit in ledger.datasets():
         if dataset in (None, name):
@@ -185,7 +193,9 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def _there(file: Path, option: str = "--file") -> Path:
+def _ledger(file: Path, option: str = "--file") -> Ledger:
     if not file.exists():
         raise Refused(f"there is no ledger {str(file)!r}: name one with {option}; the first release makes it")
-    return file
+    from holdfast.release.ledger.ledger import Ledger
+
+    return Ledger(file)
