@@ -170,9 +170,12 @@ class _Kept(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Read what was compiled for some types of arguments; None if there is nothing, or nothing whole."""
-        with suppress(Exception):
+        try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        return None
+        except Exception:  # files that were cut off, or that another program wrote
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled."""

@@ -47,13 +47,20 @@ PATIENCE = 40
 #: values of messages, whose windows are about so many standard deviations wide.
 MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 30_000, 10
 MOST_PRODUCTS, WIDTH = 4e9, 40.0
+#: Outputs of a hierarchy whose weighted sums have their errors from here.
+MOST_SUMMED = 10_000
 
 
 def serves(law: Independent, rows: int) -> bool:
     """Whether so many tables are drawn here; it depends on sizes alone, never on data or on what is compiled."""
+    return law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and serves_sums(law)
+
+
+def serves_sums(law: Independent) -> bool:
+    """Whether errors of weighted sums are computed here."""
     variances = law.variances[np.isfinite(law.variances)]
     wide = WIDTH**2 * float(variances.max(initial=0.0))
-    return law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and law.n * wide <= MOST_PRODUCTS
+    return law.n <= MOST_SUMMED and law.n * wide <= MOST_PRODUCTS
 
 
 @dataclass(frozen=True)
