@@ -1,4 +1,4 @@
-"""The variance of a weighted sum of outputs' noise on a small hierarchy, from the messages (docs/theory/plain-trees.md).
+"""The variance of a weighted sum of outputs' noise on a small hierarchy (docs/theory/plain-trees.md).
 
 Let the totals become known one after another from the roots down. The mean of the sum changes with each, by amounts
 that are uncorrelated, so their variances add up: for a root the variance of f(T), for a total that is divided the mean
