@@ -223,3 +223,17 @@ def test_no_table_is_drawn_for_the_error_of_a_weighted_sum(monkeypatch: pytest.M
     monkeypatch.setattr("holdfast.trees.Sampler.draw", None)
     weights = np.array([0, 1, 0, 0, 0, -2, 1.5])
     assert release.estimate(weights).standard_error == pytest.approx((noise @ weights).std(), rel=0.06)
+
+
+def test_a_draw_does_not_depend_on_where_messages_lie_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 12
+    low = np.array([-FAR, *range(-n + 1, 0)])  # every leaf has a message of its own, and all are alike in width
+
+    def draw() -> Any:
+        forest = Forest(np.array([-1] + [0] * (n - 1)), np.zeros(n, bool))
+        laws = Independent((IntegerLaplace(F(1, 3)),), None, n)
+        return PlainSampler(forest, laws, low, np.full(n, FAR)).draw(60, hf.seeded(2))
+
+    first = draw()
+    monkeypatch.setattr("holdfast.trees.plain.sampler.id", lambda value: -id(value), raising=False)
+    assert np.array_equal(draw(), first)

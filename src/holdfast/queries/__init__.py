@@ -6,6 +6,7 @@ from holdfast.queries.neighbours import Neighbours
 from holdfast.rooms import on_demand
 
 if TYPE_CHECKING:
+    from holdfast.queries.areas.counting import counts
     from holdfast.queries.bounded import query
     from holdfast.queries.identity import histogram
     from holdfast.queries.linear_query import Query
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
     from holdfast.queries.matrix_workload import workload
     from holdfast.queries.moves.moves import Moves
     from holdfast.queries.moves.search import shared_moves
-    from holdfast.queries.tree_counts import counts
     from holdfast.queries.weights import Bound
 
 # Guarantees speak of neighbours, and load nothing else of this room.
 __getattr__ = on_demand(
     __name__,
     {
+        "areas.counting": ("counts",),
         "bounded": ("query",),
         "identity": ("histogram",),
         "linear_query": ("Query",),
@@ -27,7 +28,6 @@ __getattr__ = on_demand(
         "matrix_workload": ("workload",),
         "moves.moves": ("Moves",),
         "moves.search": ("shared_moves",),
-        "tree_counts": ("counts",),
         "weights": ("Bound",),
     },
 )
