@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from holdfast.randomness import Keys, Stream, seeded
     from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
     from holdfast.release.certificate.load import load
+    from holdfast.release.ready import job
     from holdfast.trees.normal.split import Split, best_shares
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
@@ -83,6 +84,7 @@ _ROOMS = {
     "randomness": ("Keys", "Stream", "seeded"),
     "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
     "release.certificate.load": ("load",),
+    "release.ready": ("job",),
     "trees.normal.split": ("Split", "best_shares"),
 }
 __getattr__ = on_demand(__name__, _ROOMS)
@@ -123,6 +125,7 @@ __all__ = [
     "gaussian",
     "histogram",
     "invariant",
+    "job",
     "laplace",
     "load",
     "margins",

@@ -154,6 +154,13 @@ def test_init_writes_a_spec_that_can_be_planned(folder):
     assert called("init", "sexes.csv", "--spec", "cube.yaml").exit_code == 0
     assert "cube: [sex, 'yes']" in (folder / "cube.yaml").read_text()
     assert called("init", "missing.csv", "--spec", "x.yaml").exit_code == 3
+    (folder / "counted.csv").write_text("sex,age,Freq\nF,old,3\nF,young,4\nM,old,0\nM,young,1\n")
+    assert called("init", "counted.csv", "--spec", "counted.yaml", "--source", "counted.csv").exit_code == 0
+    written = (folder / "counted.yaml").read_text()
+    assert "count: Freq" in written
+    assert "cube: [sex, age]" in written
+    assert called("init", "counted.csv", "--spec", "y.yaml", "--source", "postgresql://me:s3cret@db/x").exit_code == 3
+    assert not (folder / "y.yaml").exists()
 
 
 def test_budgets_are_set_by_the_command(folder):

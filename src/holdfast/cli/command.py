@@ -71,6 +71,21 @@ def release(
 
 
 @app.command()
+def check(
+    spec: SpecFile,
+    even_to_a_file: Annotated[
+        bool, typer.Option("--even-to-a-file", help="Print although nobody watches: what is printed is confidential.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the curator, and nobody else, which records do not fit and why; charges and writes nothing."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.check(spec, even_to_a_file, json)
+
+
+@app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
     ledger: Annotated[Path | None, typer.Option(help="Check too that this ledger was charged as certified.")] = None,

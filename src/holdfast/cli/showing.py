@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from holdfast.release.table.starting import Answers, Suggested
 
 #: Width of what is printed where nobody watches, so that files do not depend on a terminal.
 PIPED_WIDTH = 120
@@ -27,6 +31,31 @@ def data(content: Any) -> None:
 def sentence(words: str) -> None:
     """Print one sentence."""
     print(words)
+
+
+def answers(found: Suggested, source: str) -> Answers:
+    """Ask on a terminal for what a public file does not tell; nothing is an answer too."""
+    from holdfast.release.table.starting import Answers
+
+    def asked(question: str, otherwise: str = "") -> str:
+        return str(typer.prompt(question, default=otherwise, show_default=bool(otherwise), prompt_suffix=" ")).strip()
+
+    where = asked("Where are the records (files, a folder, or a database, without its password)?", source)
+    table = asked("In which table?") if "://" in where else ""
+    called = {name: asked(f"How do the records call {name!r}?", name) for name in found.named}
+    count = asked("Which column says how many records a row stands for (none: a row is a record)?", found.count or "")
+    epsilon = asked("How much may be spent: epsilon?", "1.0")
+    exact = asked(f"Which of {', '.join(found.columns)} are published exactly (none: nothing is)?")
+    renamed = {name: own for name, own in called.items() if own and own != name}
+    names = tuple(part.strip() for part in exact.split(",") if part.strip())
+    return Answers(where, table or None, count or None, renamed, epsilon, names)
+
+
+def aside(words: list[str]) -> None:
+    """Print on a terminal what only the curator may know, and never anywhere else."""
+    for each in words:
+        if sys.stderr.isatty():
+            print(f"holdfast: {each} (only you are told)", file=sys.stderr)
 
 
 def sections(found: dict[str, list[str]]) -> None:

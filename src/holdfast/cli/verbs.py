@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +55,13 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
         told: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
         words = f"nothing stands in the way of {folder}; nothing was read, charged or drawn"
     else:
+        asides: list[str] = []
         with command(quiet=quiet or json) as step:
             from holdfast.release.run import release as released
 
-            folder = released(job, output=output, step=step)
+            folder = released(job, output=output, step=step, aside=asides.append)
+        if not quiet:
+            showing.aside(asides)
         told = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html")}
         words = f"released into {folder}; read {folder / 'report.html'}"
     told["statement"] = job.guarantee.as_mapping()
@@ -65,6 +69,22 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
         showing.data(told)
     elif not quiet:
         showing.sentence(words)
+
+
+def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
+    """Show how the records fit a spec, where somebody watches."""
+    if not (sys.stdout.isatty() or even_to_a_file):
+        raise Refused("check shows exact figures, for the curator's eyes: use a terminal, or write --even-to-a-file")
+    job = job_of(spec, json)
+    with command(quiet=json) as step:
+        step("counting")
+        from holdfast.release.records.check import check as checked
+
+        found = checked(job)
+    if json:
+        showing.data(found.as_mapping())
+    else:
+        showing.sections(found.sections())
 
 
 def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
@@ -124,12 +144,15 @@ def schema(what: str) -> None:
 
 
 def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
-    """Write a spec to start from; never over an existing file."""
-    from holdfast.release.table.starting import starting_spec
+    """Write a spec to start from, with what is answered on a terminal; never over an existing file."""
+    from holdfast.release.table.starting import Answers, starting_spec, suggested
 
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
-    text = starting_spec(domain, source, spec.name, public)
+    found = suggested(domain)
+    asked = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
+    answers = showing.answers(found, source) if asked else Answers(source, count=found.count)
+    text = starting_spec(found, answers, public, spec.name)
     try:
         with spec.open("x", encoding="utf-8") as file:
             file.write(text)

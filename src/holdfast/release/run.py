@@ -126,20 +126,21 @@ def release(
     output: str | Path | None = None,
     ledger: Ledger | None = None,
     step: Callable[[str], None] = lambda _: None,
+    aside: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
     `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
-    words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
-    written, a budget with too little left, data that do not fit the spec, and exact figures that determine others
-    where the spec does not accept it.
+    words what happens next, `aside` what only the curator may know: that records were dropped. Refused before anything
+    is charged: an output folder that exists, one that cannot be written, a budget with too little left, data that do
+    not fit the spec, and exact figures that determine others where the spec does not accept it.
     """
     step("checking the ledger")
     run = Run.of(job, output, ledger)
     with run.workplace() as place:
         step("counting")
         with told("the records cannot be counted"):
-            cells = tabulate(job, source)
+            cells = tabulate(job, source, aside)
         answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
         earlier = run.ledger.figures(job.dataset)

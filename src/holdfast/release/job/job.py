@@ -79,9 +79,10 @@ class Job:
         data = self.spec.data
         if data.name is not None:
             return data.name
-        if data.source is None:
-            raise self.spec.at["data"].refuse("a dataset without a source needs data.name, its name in the ledger")
-        return str(self.spec.resolve(data.source))
+        if data.address is None:
+            sentence = "a dataset whose source the spec does not name needs data.name, its name in the ledger"
+            raise self.spec.at["data"].refuse(sentence)
+        return data.address if "://" in data.address else str(self.spec.resolve(data.address))
 
     @cached_property
     def unit(self) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+from scipy import sparse
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.domains.breadth_first import breadth_first
 
 
@@ -59,79 +61,98 @@ class Classes:
         return total
 
     @cached_property
-    def inner(self) -> Ints:
+    def inner(self) -> Bools:
         """Whether each class has children."""
         found = np.zeros(self.parents.size, bool)
         found[self.parents[self.parents >= 0]] = True
         return found
 
-    def below(self, values: Floats) -> Floats:
-        """Return for each class the sum over the children of one of its nodes."""
-        result = np.zeros(self.parents.size)
-        on = self.parents >= 0
-        np.add.at(result, self.parents[on], (self.times * values)[on])
-        return result
+    @cached_property
+    def _above(self) -> list[sparse.csr_array]:
+        """For each depth but the last how the classes of the next are summed into its own, (next, own), with times."""
+        place = np.empty(self.parents.size, np.int64)
+        found = []
+        for own, following in pairwise(self.levels):
+            place[own] = np.arange(own.size)
+            entries = (
+                self.times[following].astype(np.float64),
+                (np.arange(following.size), place[self.parents[following]]),
+            )
+            found.append(sparse.csr_array(entries, shape=(following.size, own.size)))
+        return found
 
-    def error(self, precision: Floats, wanted: Floats) -> tuple[float, Floats]:
+    @cached_property
+    def _once(self) -> list[sparse.csr_array]:
+        """The same sums with every class counted once."""
+        return [
+            sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape) for rows in self._above
+        ]
+
+    @cached_property
+    def _free(self) -> Bools:
+        """Whether each class has a child without a law of its own: it then leaves its own law alone."""
+        found = np.zeros(self.parents.size, bool)
+        found[self.parents[(self.kind < 0) & (self.parents >= 0)]] = True
+        return found
+
+    def error(self, precision: Floats, wanted: Floats) -> tuple[Floats, Floats]:
         """Return Σ wanted·variance over all nodes given that parents are sums, and its derivatives by precision.
 
-        Both are given by kind. A node without a law of its own takes what its siblings leave, so that the law of its
-        parent is the parent's own.
+        Both are given by kind, (rows, kinds): several problems at once. A node without a law of its own takes what its
+        siblings leave, so that the law of its parent is the parent's own.
         """
-        own = np.where(self.kind < 0, 0.0, precision[self.kind])
-        asked = np.where(self.kind < 0, 0.0, wanted[self.kind]) * self.nodes
-        free = np.zeros(self.parents.size, bool)  # has a child without a law of its own
-        free[self.parents[(self.kind < 0) & (self.parents >= 0)]] = True
+        lawful = self.kind >= 0
+        own = np.where(lawful, precision[:, self.kind], 0.0)
+        asked = np.where(lawful, wanted[:, self.kind], 0.0) * self.nodes
         with np.errstate(divide="ignore", invalid="ignore"):
-            upward, sums = self._upwards(own, free)
-            ratio = np.where(self.kind < 0, 0.0, upward / sums[self.parents])  # V_c/S
-            loose = (self.parents < 0) | free[self.parents]
-            ratio = np.where(loose | ~np.isfinite(ratio), 0.0, ratio)
+            upward, sums = self._upwards(own)
+            loose = (self.parents < 0) | self._free[self.parents] | ~lawful
+            ratio = np.where(loose, 0.0, upward / sums[:, self.parents])  # V_c/S
+            ratio = np.where(np.isfinite(ratio), ratio, 0.0)
             spread = upward.copy()
             for here in self.levels[1:]:
-                tied = here[~loose[here]]
-                spread[tied] += ratio[tied] * (ratio[tied] * spread[self.parents[tied]] - upward[tied])
-            value = float((asked * np.where(asked > 0, spread, 0.0)).sum())
-            slope = self._slopes(asked, upward, sums, ratio, spread, free)
-        by_kind: Floats = np.bincount(
-            self.kind[self.kind >= 0], slope[self.kind >= 0], minlength=precision.size
-        ).astype(np.float64)
+                part, above = ratio[:, here], spread[:, self.parents[here]]
+                spread[:, here] += np.where(loose[here], 0.0, part * (part * above - upward[:, here]))
+            value = (asked * np.where(asked > 0, spread, 0.0)).sum(axis=1)
+            slope = self._slopes(asked, upward, sums, ratio, spread)
+        by_kind = np.zeros_like(precision)
+        for kind in np.unique(self.kind[lawful]).tolist():
+            by_kind[:, kind] = slope[:, self.kind == kind].sum(axis=1)
         return value, by_kind
 
-    def _upwards(self, own: Floats, free: Ints) -> tuple[Floats, Floats]:
+    def _upwards(self, own: Floats) -> tuple[Floats, Floats]:
         """Return V and S of a node of each class."""
-        upward, sums = np.zeros(self.parents.size), np.zeros(self.parents.size)
-        for here in reversed(self.levels):
-            tied = self.inner[here] & ~free[here]
-            upward[here] = np.where(tied, 1 / (own[here] + 1 / sums[here]), 1 / own[here])
-            upward[here[self.kind[here] < 0]] = 0.0
-            on = here[self.parents[here] >= 0]
-            np.add.at(sums, self.parents[on], self.times[on] * upward[on])
+        upward, sums = np.zeros_like(own), np.zeros_like(own)
+        for depth in range(len(self.levels) - 1, -1, -1):
+            here = self.levels[depth]
+            tied = self.inner[here] & ~self._free[here]
+            found = np.where(tied, 1 / (own[:, here] + 1 / sums[:, here]), 1 / own[:, here])
+            upward[:, here] = np.where(self.kind[here] < 0, 0.0, found)
+            if depth:
+                sums[:, self.levels[depth - 1]] = upward[:, here] @ self._above[depth - 1]
         return upward, sums
 
-    def _slopes(self, asked: Floats, upward: Floats, sums: Floats, ratio: Floats, spread: Floats, free: Ints) -> Floats:
+    def _slopes(self, asked: Floats, upward: Floats, sums: Floats, ratio: Floats, spread: Floats) -> Floats:
         """Return the derivative of the error by the precision of a class: the passes backwards.
 
         D_c = V_c − V_c²/S + (V_c/S)² D with D, S of the parent, V = 1/(w + 1/S); asked counts all nodes of a class.
         """
         down = asked.copy()  # by D
-        for here in reversed(self.levels[1:]):
-            np.add.at(down, self.parents[here], down[here] * ratio[here] ** 2)
-        above = np.where(self.parents >= 0, spread[self.parents], 0.0)
-        by_upward = down * (1 - 2 * ratio)
-        total = np.where(self.parents >= 0, sums[self.parents], 1.0)
-        by_upward += np.where(ratio > 0, down * 2 * ratio * above / total, 0.0)
-        by_sums = np.zeros(self.parents.size)
-        on = self.parents >= 0
-        part = np.where(ratio > 0, down * ratio**2 * (1 - 2 * above / total), 0.0)
-        np.add.at(by_sums, self.parents[on], part[on])
-        for here in self.levels:
-            tied = here[self.inner[here] & ~free[here]]
-            gain = np.where(sums[tied] > 0, upward[tied] / sums[tied], 1.0)
-            by_sums[tied] += by_upward[tied] * gain**2
-            below = np.flatnonzero(np.isin(self.parents, tied))
+        for depth in range(len(self.levels) - 1, 0, -1):
+            here = self.levels[depth]
+            down[:, self.levels[depth - 1]] += (down[:, here] * ratio[:, here] ** 2) @ self._once[depth - 1]
+        tied = ratio > 0
+        above = np.where(tied, spread[:, self.parents], 0.0)
+        total = np.where(tied, sums[:, self.parents], 1.0)
+        by_upward = down * (1 - 2 * ratio + 2 * ratio * above / total)
+        part = down * ratio**2 * (1 - 2 * above / total)
+        for depth, here in enumerate(self.levels[:-1]):
+            below = self.levels[depth + 1]
+            by_sums = part[:, below] @ self._once[depth]
+            gain = np.where(sums[:, here] > 0, upward[:, here] / sums[:, here], 1.0)
+            by_sums = np.where(self.inner[here] & ~self._free[here], by_sums + by_upward[:, here] * gain**2, 0.0)
             # by_sums counts all nodes of the parent's class; each node of a child's class adds once to its parent's S
-            by_upward[below] += by_sums[self.parents[below]] * self.times[below]
+            by_upward[:, below] += by_sums @ self._above[depth].T
         return np.where(np.isfinite(upward), -by_upward * upward**2, -np.inf)
 
 

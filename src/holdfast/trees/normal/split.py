@@ -19,10 +19,10 @@ import numpy as np
 from scipy import optimize as _optimize
 
 from holdfast.arguments import Refused, rational
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, Query
-from holdfast.queries.areas.area_equalities import known_sets, knows
+from holdfast.queries.areas.area_equalities import Axes, known_sets, knows
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.identity import CellCounts
@@ -75,7 +75,7 @@ def best_shares(query: Query, weights: Mapping[Any, Any] | None = None, neighbou
     if isinstance(query, AreaMargins):
         keys = [(asked.hierarchy.levels[depth], axes) for depth, axes in asked.groups]  # type: ignore[misc]
     shares = {key: Fraction(FREE) if c == 0 else Fraction(p) for key, p, c in zip(keys, precision, cost, strict=True)}
-    lower = least_error(asked, problem.by_depth(wanted), relation)
+    lower = least_error(asked, problem.wanted_by_set(), relation)
     return Split(shares, error, gap, min(lower, error))
 
 
@@ -87,44 +87,61 @@ class Problem:
     wanted: Floats
 
     @cached_property
-    def _forests(self) -> list[tuple[tuple[int, ...], int, Classes]]:
-        """Each set of axes with its number of coordinates and the classes of its hierarchy of scalars."""
-        query, made, found = self.query, {}, []
-        for axes in known_sets(query.table.shape, query.keep):
-            known = tuple(knows(query.keep, axes))
-            if known not in made:
-                _, parents, depths = scalar_forest(query.hierarchy, list(known))
-                made[known] = Classes.of(parents, depths)
-            found.append((axes, math.prod(query.table.shape[a] - 1 for a in axes), made[known]))
+    def _sets(self) -> list[Axes]:
+        return known_sets(self.query.table.shape, self.query.keep)
+
+    @cached_property
+    def _forests(self) -> list[tuple[Ints, Classes]]:
+        """The sets of axes that are known at the same depths, with the classes of their common hierarchy of scalars."""
+        query = self.query
+        rows: dict[tuple[bool, ...], list[int]] = {}
+        for row, axes in enumerate(self._sets):
+            rows.setdefault(tuple(knows(query.keep, axes)), []).append(row)
+        found = []
+        for known, mine in rows.items():
+            _, parents, depths = scalar_forest(query.hierarchy, list(known))
+            found.append((np.array(mine), Classes.of(parents, depths)))
         return found
 
     @cached_property
-    def summed(self) -> Floats:
-        """How many cells are summed into one entry of each group's margin."""
-        return self.query.table.cells / self.query.sizes
+    def _holds(self) -> Floats:
+        """How many cells are summed into one entry of each group's margin, for the sets it keeps: (sets, groups)."""
+        kept = [[set(axes) <= set(kept) for _, kept in self.query.groups] for axes in self._sets]
+        return np.array(kept) * (self.query.table.cells / self.query.sizes)
 
-    def by_depth(self, values: Floats) -> dict[tuple[int, ...], Floats]:
+    @cached_property
+    def _count(self) -> Floats:
+        """How many coordinates each set of axes has."""
+        shape = self.query.table.shape
+        return np.array([float(math.prod(shape[a] - 1 for a in axes)) for axes in self._sets])
+
+    @cached_property
+    def _depth(self) -> Floats:
+        """Whether each group stands at each depth, (groups, depths)."""
+        depth = np.array([depth for depth, _ in self.query.groups])
+        return (depth[:, None] == np.arange(len(self.query.keep))).astype(np.float64)
+
+    def by_depth(self, values: Floats) -> Floats:
         """Return for every set of axes and depth the sum of cells × value over the margins that keep it."""
-        found = {}
-        for axes, _, _ in self._forests:
-            total = np.zeros(len(self.query.keep))
-            for g, (depth, kept) in enumerate(self.query.groups):
-                if set(axes) <= set(kept):
-                    total[depth] += self.summed[g] * values[g]
-            found[axes] = total
-        return found
+        with np.errstate(invalid="ignore"):
+            parts = np.where(self._holds > 0, self._holds * values, 0.0)
+        infinite = np.isinf(parts)
+        total = np.where(infinite, 0.0, parts) @ self._depth
+        return np.where(infinite @ self._depth > 0, np.inf, total)
+
+    def wanted_by_set(self) -> dict[Axes, Floats]:
+        """Return for every set of axes the weight that is wanted at each depth."""
+        return dict(zip(self._sets, self.by_depth(self.wanted), strict=True))
 
     def error(self, precision: Floats) -> tuple[float, Floats]:
         """Return the weighted squared error and its derivatives."""
         measured, asked = self.by_depth(precision), self.by_depth(self.wanted)
-        value, slope = 0.0, np.zeros(precision.size)
-        for axes, count, classes in self._forests:
-            part, by_depth = classes.error(measured[axes], asked[axes])
-            value += count * part
-            for g, (depth, kept) in enumerate(self.query.groups):
-                if set(axes) <= set(kept):
-                    slope[g] += count * self.summed[g] * by_depth[depth]
-        return value, slope
+        value, slopes = 0.0, np.zeros_like(measured)
+        for rows, classes in self._forests:
+            part, by_depth = classes.error(measured[rows], asked[rows])
+            value += float(self._count[rows] @ part)
+            slopes[rows] = self._count[rows][:, None] * by_depth
+        return value, (self._holds * (slopes @ self._depth.T)).sum(axis=0)
 
     def solved(self, cost: Floats) -> tuple[Floats, float, float]:
         """Return precisions that cost 1 in all, their error, and how much less there could be at most."""
@@ -177,7 +194,7 @@ class Problem:
             method="SLSQP",
             bounds=[(LEAST, 1.0)] * at.size,
             constraints=[{"type": "eq", "fun": lambda part: part.sum() - 1, "jac": np.ones_like}],
-            options={"ftol": 1e-16, "maxiter": 500},
+            options={"ftol": 1e-13, "maxiter": 80},
         )
         return np.asarray(np.maximum(found.x, LEAST) / cost[paid])
 
