@@ -1,8 +1,8 @@
 """Differentially private tables in which everything that must hold, holds exactly."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from holdfast.rooms import on_demand
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         nonnegative,
         ordered,
     )
-    from holdfast.disclosure import Disclosure, pinned
+    from holdfast.disclosure.pinned import Disclosure, pinned
     from holdfast.domains import Cube, Hierarchy
     from holdfast.mechanism import (
         Mechanism,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "arguments": ("Refused",),
     "auditing": ("Audit", "audit"),
+    "beliefs": ("beliefs",),
     "constraints": (
         "Constraint",
         "at_least",
@@ -88,7 +89,7 @@ _ROOMS = {
     "release.ready": ("job",),
     "trees.normal.split": ("Split", "best_shares"),
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+__getattr__ = on_demand(__name__, _ROOMS)
 
 __all__ = [
     "Audit",
@@ -143,16 +144,6 @@ __all__ = [
     "within",
     "workload",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "beliefs":
-        return import_module("holdfast.beliefs")
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
-    value = getattr(import_module(f"holdfast.{_ROOM_OF[name]}"), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:

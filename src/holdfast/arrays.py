@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -35,7 +34,9 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     Plain, or with options of numba: `@compiled(inline="always")`.
     """
-    return numba.njit(function, cache=True, nogil=True, error_model="numpy", **options)
+    from holdfast import compiler  # numba is loaded by what is compiled, and by nothing else
+
+    return partial(compiler.compiled, options=options) if function is None else compiler.compiled(function, options)
 
 
 class Owner:

@@ -1,7 +1,8 @@
-"""Telling how far long work has come: one line on the terminal, and only where somebody watches.
+"""Telling how far long work has come: on a terminal one line that is rewritten, elsewhere a line now and then.
 
-Nothing is shown when standard error is not a terminal, nor before the work has taken a second and a half. What is shown
-never depends on confidential values: it counts pieces of work, which follow from the public shape and the noise.
+Nothing is said before work has taken two seconds. Elsewhere than on a terminal only the command speaks; a library keeps
+quiet there, but for the one sentence that code is being compiled. What is said never depends on confidential values: it
+names steps and counts pieces of work, which follow from the public shape and the noise.
 """
 
 from __future__ import annotations
@@ -9,41 +10,183 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 
-#: Seconds before anything is shown, and between two updates.
-PATIENCE = 1.5
-PAUSE = 0.2
+#: Seconds before anything is said, between two updates of a terminal's line, and between two lines elsewhere.
+PATIENCE, PAUSE, SELDOM = 2.0, 0.2, 10.0
+
+
+class _Voice:
+    """The one that writes on standard error while others work; threads share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._under_way: list[Progress] = []
+        self._width, self._next = 0, 0.0
+        self.commanded, self.quiet = False, False
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody is told how far work has come."""
+        return not self.quiet and (self.commanded or _terminal())
+
+    def begin(self, work: Progress, *, at_once: bool = False) -> None:
+        """Some work begins, inside what is under way."""
+        with self._lock:
+            if at_once or not self._under_way:
+                self._next = time.monotonic() + (0.0 if at_once and _terminal() else PATIENCE)
+            self._under_way.append(work)
+        if at_once:
+            self.tick()
+
+    def end(self, work: Progress) -> None:
+        """Some work is done."""
+        with self._lock:
+            self._under_way.remove(work)
+            if not self._under_way:
+                self._wipe()
+
+    def tick(self) -> None:
+        """Say how far the innermost work has come, if it is time to."""
+        with self._lock:
+            now = time.monotonic()
+            if not self._under_way or now < self._next or not self.heard:
+                return
+            text = f"holdfast: {self._under_way[-1].words(now)}"
+            if _terminal():
+                self._next = now + PAUSE
+                self._width = max(self._width, len(text))
+                _write("\r" + text.ljust(self._width))
+            else:
+                self._next = now + SELDOM
+                _write(text + "\n")
+
+    def say(self, sentence: str) -> None:
+        """Say one sentence on a line of its own."""
+        with self._lock:
+            if not self.quiet:
+                self._wipe()
+                _write(f"holdfast: {sentence}\n")
+
+    def _wipe(self) -> None:
+        if self._width:
+            _write("\r" + " " * self._width + "\r")
+            self._width = 0
+
+
+def _terminal() -> bool:
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+
+
+def _write(text: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # nobody listens any more, and the work goes on
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+_VOICE = _Voice()
+
+
+def heard() -> bool:
+    """Whether somebody is told how far work has come."""
+    return _VOICE.heard
 
 
 class Progress:
-    """Counts done pieces of work; threads may share it. Use as a context manager."""
+    """Work under way, of which pieces may be counted; threads may share it. Use as a context manager."""
 
-    def __init__(self, title: str, total: int) -> None:
+    def __init__(self, title: str, total: int = 0) -> None:
         self._title, self._total, self._done = title, total, 0
-        self._lock = threading.Lock()
-        self._next = time.monotonic() + PATIENCE
-        self._width = 0
+        self._lock, self._begun = threading.Lock(), time.monotonic()
 
     def __enter__(self) -> Progress:
+        _VOICE.begin(self)
         return self
 
     def advance(self, count: int) -> None:
-        """Count some pieces of work as done, and show it now and then."""
+        """Count some pieces of work as done, and say so now and then."""
         with self._lock:
             self._done += count
-            now = time.monotonic()
-            if now < self._next or not sys.stderr.isatty():
-                return
-            self._next = now + PAUSE
-            text = f"holdfast: {self._title}, {min(100, 100 * self._done // max(self._total, 1))} %"
-            self._width = max(self._width, len(text))
-            sys.stderr.write("\r" + text.ljust(self._width))
-            sys.stderr.flush()
+        _VOICE.tick()
+
+    def words(self, now: float) -> str:
+        """What is done and how far it has come: the share of pieces, or else the seconds that it has taken."""
+        if self._total:
+            return f"{self._title}, {min(100, 100 * self._done // self._total)} %"
+        taken = now - self._begun
+        return self._title if taken < PATIENCE else f"{self._title}, {taken:.0f} s"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
+        _VOICE.end(self)
+
+
+@contextmanager
+def command(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """The steps of a command: give the function that is told, in public words, which step begins.
+
+    A quiet command says nothing until it ends.
+    """
+    before = _VOICE.commanded, _VOICE.quiet
+    _VOICE.commanded, _VOICE.quiet = True, quiet
+    steps: list[Progress] = []
+    done = threading.Event()
+
+    def end() -> None:
+        while steps:
+            _VOICE.end(steps.pop())
+
+    def step(words: str) -> None:
+        end()
+        steps.append(Progress(words))
+        _VOICE.begin(steps[0], at_once=True)
+
+    def watch() -> None:
+        while not done.wait(PAUSE):
+            _VOICE.tick()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield step
+    finally:
+        done.set()
+        watcher.join()
+        end()
+        _VOICE.commanded, _VOICE.quiet = before
+
+
+class Delay:
+    """Waits that add up: once they have taken PATIENCE in all, a sentence is said, and then never again."""
+
+    def __init__(self, sentence: Callable[[], str]) -> None:
+        self._sentence, self._lock = sentence, threading.Lock()
+        self._depth, self._spent, self._since, self._said = 0, 0.0, 0.0, False
+        self._timer: threading.Timer | None = None
+
+    def begin(self) -> None:
+        """A wait begins, perhaps inside another."""
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1 and not self._said:
+                self._since = time.monotonic()
+                self._timer = threading.Timer(max(PATIENCE - self._spent, 0.0), self._say)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def end(self) -> None:
+        """The innermost wait is over."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._timer is not None:
+                self._timer.cancel()
+                self._spent += time.monotonic() - self._since
+
+    def _say(self) -> None:
+        with self._lock:
+            said, self._said = self._said, True
+        if not said:
+            _VOICE.say(self._sentence())

@@ -6,7 +6,6 @@ import pytest
 from holdfast.arguments import Refused
 from holdfast.trees.spread import marginals as module
 from holdfast.trees.spread.marginals import Marginals
-from holdfast.trees.spread.weighted_sums import variance_of_sum
 from samplers import sampler
 
 NONE = 2**62
@@ -169,7 +168,7 @@ def test_weighted_sums():
     variances = found.variances
 
     def of(**weights):
-        return variance_of_sum(found, np.array([float(weights.get(f"u{v}", 0)) for v in range(9)]))
+        return found.variance_of_sum(np.array([float(weights.get(f"u{v}", 0)) for v in range(9)]))
 
     assert of() == 0
     assert of(u6=3) == pytest.approx(9 * variances[6], rel=1e-12)

@@ -175,3 +175,65 @@ def test_rows_follow_from_the_key_alone() -> None:
     law = sampler("three levels")
     three, five = law.draw(3, hf.seeded(5)), sampler("three levels").draw(5, hf.seeded(5))
     assert np.array_equal(three, five[:3])
+
+
+def weighings(n: int) -> list[Any]:
+    """Weights that are equal, that differ, that nearly cancel, and large ones that nearly agree."""
+    rng = np.random.default_rng(n)
+    alone = np.eye(n)
+    return [np.ones(n), rng.normal(size=n), alone[n - 1] - alone[n - 2], 1e6 + rng.integers(-2, 3, n)]
+
+
+@pytest.mark.parametrize("laws", [LAPLACE, GAUSSIAN], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("name", CASES)
+def test_weighted_sums_have_the_variance_of_the_listed_tables(name: str, laws: tuple[Any, ...]) -> None:
+    law = sampler(name, {}, laws)
+    listed = tables(law, 10 if law.forest.n > 3 else 40)
+    noise, chances = np.array(list(listed)), np.array(list(listed.values()))
+    found = PlainMarginals(law)
+    for weights in weighings(law.forest.n):
+        sums = noise @ weights
+        expected = float(chances @ (sums - chances @ sums) ** 2)
+        assert found.variance_of_sum(weights) == pytest.approx(expected, rel=1e-5, abs=1e-12)
+
+
+def test_one_output_and_all_leaves_of_a_deep_tree_have_the_variance_of_their_law() -> None:
+    """Where one output says it all, weights on the leaves give what its own law gives."""
+    parents = np.array([-1, 0, 0, *[1] * 5, *[2] * 6])
+    n = parents.size
+    which = np.array([0, 1, 0, *[1] * 11])
+    law = PlainSampler(
+        Forest(parents, np.zeros(n, bool)), Independent(LAPLACE, which, n), np.full(n, -FAR), np.full(n, FAR)
+    )
+    found = PlainMarginals(law)
+    for output, leaves in ((0, parents > 0), (1, parents == 1), (2, parents == 2), (7, np.arange(n) == 7)):
+        assert found.variance_of_sum(2.0 * leaves) == pytest.approx(4 * found.variances[output], rel=1e-10)
+    split = np.where(parents == 1, 2.0, 0.0) + np.where(parents == 2, -1.0, 0.0)
+    same = 2 * np.eye(n)[1] - np.eye(n)[2]
+    assert found.variance_of_sum(split) == pytest.approx(found.variance_of_sum(same), rel=1e-10)
+
+
+def test_no_table_is_drawn_for_the_error_of_a_weighted_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    query = hf.counts(tree)
+    made = hf.laplace(query, epsilon=1).given(hf.consistent(tree))
+    noise = made.noise(4000, rng=hf.seeded(3))
+    release = made.release(query.answer([5, 0, 7, 1]), rng=hf.seeded(1))
+    monkeypatch.setattr(PlainSampler, "draw", None)
+    monkeypatch.setattr("holdfast.trees.Sampler.draw", None)
+    weights = np.array([0, 1, 0, 0, 0, -2, 1.5])
+    assert release.estimate(weights).standard_error == pytest.approx((noise @ weights).std(), rel=0.06)
+
+
+def test_a_draw_does_not_depend_on_where_messages_lie_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 12
+    low = np.array([-FAR, *range(-n + 1, 0)])  # every leaf has a message of its own, and all are alike in width
+
+    def draw() -> Any:
+        forest = Forest(np.array([-1] + [0] * (n - 1)), np.zeros(n, bool))
+        laws = Independent((IntegerLaplace(F(1, 3)),), None, n)
+        return PlainSampler(forest, laws, low, np.full(n, FAR)).draw(60, hf.seeded(2))
+
+    first = draw()
+    monkeypatch.setattr("holdfast.trees.plain.sampler.id", lambda value: -id(value), raising=False)
+    assert np.array_equal(draw(), first)

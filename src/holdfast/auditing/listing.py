@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import sparse, special
 from scipy.sparse.csgraph import connected_components
 
 from holdfast.arguments import LARGEST, Refused
@@ -166,7 +166,7 @@ def _tails(law: Independent, distance: Ints) -> Floats:
     if law.kind == "laplace":
         found = np.exp(-distance / scale) / (1 + np.exp(-1 / scale))
     else:
-        found = stats.norm.sf((distance - 1) / np.sqrt(scale))
+        found = special.ndtr((1 - distance) / np.sqrt(scale))
     return np.asarray(found * (1 + 1e-9), dtype=np.float64)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from holdfast.cli import showing
 from holdfast.cli.verbs import job_of
+from holdfast.progress import command
 
 
 def secret(file: Path, quiet: bool) -> None:
@@ -26,7 +27,7 @@ def agent(
 
     keys = read_secret(secret_file)
     job = job_of(spec, quiet or json)
-    with showing.working(quiet or json) as step:
+    with command(quiet=quiet or json) as step:
         folder = published(job, name, keys, source=source, output=output, step=step)
     if json:
         showing.data({"agent": name, "folder": str(folder), "statement": job.guarantee.as_mapping()})
@@ -39,7 +40,7 @@ def gather(spec: Path, folders: list[Path] | None, output: Path | None, json: bo
     from holdfast.release.agents.distributed import gather as gathered
 
     job = job_of(spec, quiet or json)
-    with showing.working(quiet or json) as step:
+    with command(quiet=quiet or json) as step:
         folder = gathered(job, folders or None, output=output, step=step)
     if json:
         showing.data({"folder": str(folder), "report": str(folder / "report.html")})

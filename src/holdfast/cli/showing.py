@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,31 +21,6 @@ PIPED_WIDTH = 120
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, emoji=False)
-
-
-@contextmanager
-def working(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal what is being done, in one line; nothing elsewhere. The words are public.
-
-    Long steps overwrite the line with how far they have come (`holdfast.progress`).
-    """
-    if quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    width = 0
-
-    def step(words: str) -> None:
-        nonlocal width
-        text = f"holdfast: {words}"
-        width = max(width, len(text))
-        sys.stderr.write("\r" + text.ljust(width))
-        sys.stderr.flush()
-
-    try:
-        yield step
-    finally:
-        sys.stderr.write("\r" + " " * width + "\r")
-        sys.stderr.flush()
 
 
 def data(content: Any) -> None:

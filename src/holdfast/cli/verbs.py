@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.arguments import Refused, one_of, positive
 from holdfast.cli import showing
-from holdfast.release.job.job import Job
-from holdfast.release.spec.spec import read_spec
+from holdfast.progress import command
+
+if TYPE_CHECKING:
+    from holdfast.release.job.job import Job
+    from holdfast.release.ledger.ledger import Ledger
 
 SCHEMAS = ("spec", "certificate")
 
 
 def job_of(spec: Path, quiet: bool) -> Job:
     """Read a spec and make it ready."""
-    with showing.working(quiet) as step:
+    with command(quiet=quiet) as step:
         step("reading the spec and comparing methods")
+        from holdfast.release.job.job import Job
+        from holdfast.release.spec.spec import read_spec
+
         return Job.from_spec(read_spec(spec))
 
 
@@ -27,11 +33,11 @@ def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bo
     if epsilon is not None or rho is not None:
         _what_if(spec, epsilon, rho, json, quiet)
         return
-    from holdfast.release.plan import plan as planned
-
     job = job_of(spec, quiet or json)
-    with showing.working(quiet or json) as step:
+    with command(quiet=quiet or json) as step:
         step("timing one table")
+        from holdfast.release.plan import plan as planned
+
         found = planned(job)
     if json:
         showing.data(found.as_mapping())
@@ -40,13 +46,14 @@ def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bo
 
 
 def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
+    from holdfast.release.spec.spec import read_spec
     from holdfast.release.what_if import amounts, what_if
 
     if epsilon is not None and rho is not None:
         raise Refused("say which budgets to compare by one of --epsilon and --rho, found both")
     parameter, text = ("epsilon", epsilon) if epsilon is not None else ("rho", rho)
     numbers = amounts(parameter, text or "")
-    with showing.working(quiet or json) as step:
+    with command(quiet=quiet or json) as step:
         step("comparing budgets")
         found = what_if(read_spec(spec), parameter, numbers)
     if json:
@@ -60,16 +67,18 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
     job = job_of(spec, quiet or json)
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
-        from holdfast.release.run import could_release
+        with command(quiet=quiet or json) as step:
+            step("checking the ledger and the folder")
+            from holdfast.release.run import could_release
 
-        could_release(job, folder)
+            could_release(job, folder)
         told: dict[str, Any] = {"dry_run": True, "folder": str(folder), "spec_hash": job.spec.hash}
         words = f"nothing stands in the way of {folder}; nothing was read, charged or drawn"
     else:
-        from holdfast.release.run import release as released
-
         asides: list[str] = []
-        with showing.working(quiet or json) as step:
+        with command(quiet=quiet or json) as step:
+            from holdfast.release.run import release as released
+
             folder = released(job, output=output, step=step, aside=asides.append)
         if not quiet:
             showing.aside(asides)
@@ -86,11 +95,11 @@ def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
     """Show how the records fit a spec, where somebody watches."""
     if not (sys.stdout.isatty() or even_to_a_file):
         raise Refused("check shows exact figures, for the curator's eyes: use a terminal, or write --even-to-a-file")
-    from holdfast.release.records.check import check as checked
-
     job = job_of(spec, json)
-    with showing.working(json) as step:
+    with command(quiet=json) as step:
         step("counting")
+        from holdfast.release.records.check import check as checked
+
         found = checked(job)
     if json:
         showing.data(found.as_mapping())
@@ -100,10 +109,11 @@ def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
 
 def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
     """Check a release, with its charge if a ledger is named; return whether everything is as certified."""
-    from holdfast.release.certificate.verify import verify as verified
-    from holdfast.release.ledger.ledger import Ledger
+    with command(quiet=quiet or json) as step:
+        step("verifying")
+        from holdfast.release.certificate.verify import verify as verified
 
-    verdict = verified(folder, None if ledger is None else Ledger(_there(ledger, "--ledger")))
+        verdict = verified(folder, None if ledger is None else _ledger(ledger, "--ledger"))
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -113,14 +123,17 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
 
 def explain(spec: Path, json: bool, quiet: bool) -> None:
     """Show a spec, or the folder of a release, in words."""
-    if spec.is_dir():
-        from holdfast.release.explain_folder import explain_folder
+    with command(quiet=quiet or json) as step:
+        if spec.is_dir():
+            from holdfast.release.explain_folder import explain_folder
 
-        found = explain_folder(spec)
-    else:
-        from holdfast.release.explain import explain as explained
+            found = explain_folder(spec)
+        else:
+            job = job_of(spec, quiet or json)
+            step("putting it in words")
+            from holdfast.release.explain import explain as explained
 
-        found = explained(job_of(spec, quiet or json))
+            found = explained(job)
     if json:
         showing.data(found)
     elif not quiet:
@@ -129,11 +142,11 @@ def explain(spec: Path, json: bool, quiet: bool) -> None:
 
 def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
     """Try to refute what a spec promises; return whether nothing was refuted."""
-    from holdfast.release.audit import audit as audited
-
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
-    with showing.working(quiet or json) as step:
+    with command(quiet=quiet or json) as step:
+        from holdfast.release.audit import audit as audited
+
         found = audited(job, seconds, step)
     if json:
         showing.data(found.as_mapping())
@@ -178,9 +191,7 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
 
 def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
-    from holdfast.release.ledger.ledger import Ledger
-
-    entries = Ledger(_there(file)).entries(dataset)
+    entries = _ledger(file).entries(dataset)
     if json:
         showing.data([entry.as_mapping() for entry in entries])
     else:
@@ -189,9 +200,7 @@ def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
 
 def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
-    from holdfast.release.ledger.ledger import Ledger
-
-    ledger = Ledger(_there(file))
+    ledger = _ledger(file)
     rows = []
     for name, unit in ledger.datasets():
         if dataset in (None, name):
@@ -232,7 +241,9 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def _there(file: Path, option: str = "--file") -> Path:
+def _ledger(file: Path, option: str = "--file") -> Ledger:
     if not file.exists():
         raise Refused(f"there is no ledger {str(file)!r}: name one with {option}; the first release makes it")
-    return file
+    from holdfast.release.ledger.ledger import Ledger
+
+    return Ledger(file)

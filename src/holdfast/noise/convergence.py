@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Ints
@@ -111,9 +111,11 @@ def needed_steps(times: Ints, lag: int, tau: float) -> int:
         fewest = min(times.size, max(FEWEST, math.ceil(share * times.size)))
         threshold = int(ordered[-fewest]) - 1
         late = ordered[ordered > threshold] - threshold
-        most = float(stats.beta.isf(miss, late.size + 1, times.size - late.size)) if late.size < times.size else 1.0
+        most = (
+            float(special.betainccinv(late.size + 1, times.size - late.size, miss)) if late.size < times.size else 1.0
+        )
         # The k-th success came at trial Σe: the rate is at least this, at this confidence (Clopper and Pearson).
-        log_rest = math.log1p(-float(stats.beta.ppf(miss, late.size, int(late.sum()) - late.size + 1)))
+        log_rest = math.log1p(-float(special.betaincinv(late.size, int(late.sum()) - late.size + 1, miss)))
         log_sum = math.log(-math.expm1(lag * log_rest))
         found = threshold - lag + math.ceil((math.log(tau) + log_sum - math.log(most)) / log_rest)
         steps = max(steps, found, threshold - lag)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats, Ints
@@ -114,7 +115,7 @@ def _rank(
     size, n = ordered.shape
     if groups is None:
         # One more than the largest count of draws below the quantile, MISSED apart.
-        rank = int(stats.binom.isf(MISSED, size, p)) + 1
+        rank = bisect_left(range(size), True, key=lambda k: bool(special.bdtrc(k, size, p) <= MISSED)) + 1
         _refuse_beyond(rank <= size, size)
         return np.full(n, rank - 1)
     place = min(math.ceil(p * size), size) - 1

@@ -1,6 +1,7 @@
 """Guarantees: their words and numbers, calibration, composition."""
 
-from holdfast.privacy.additive import Additive, AllDifferences, Differences, Target
+from typing import TYPE_CHECKING
+
 from holdfast.privacy.composition import compose, for_records
 from holdfast.privacy.guarantee import Guarantee, best_first
 from holdfast.privacy.losses.conversion import pure_rho, rho_for, rho_to_delta, rho_to_epsilon
@@ -20,6 +21,13 @@ from holdfast.privacy.losses.integer_gaussian import (
 from holdfast.privacy.losses.renyi import RenyiCurve
 from holdfast.privacy.promise import Promise
 from holdfast.privacy.rounding import inward, outward
+from holdfast.rooms import on_demand
+
+if TYPE_CHECKING:
+    from holdfast.privacy.additive import Additive, AllDifferences, Differences, Target
+
+# What is computed from a query loads queries and noise, and a reader of guarantees needs neither.
+__getattr__ = on_demand(__name__, {"additive": ("Additive", "AllDifferences", "Differences", "Target")})
 
 __all__ = [
     "Additive",

@@ -6,7 +6,7 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Protocol
 
-from holdfast.queries import Neighbours
+from holdfast.queries.neighbours import Neighbours
 
 
 class Statement(Protocol):

@@ -1,15 +1,36 @@
 """What is asked of the data, and how much one record can change the answer."""
 
-from holdfast.queries.areas.counting import counts
-from holdfast.queries.bounded import query
-from holdfast.queries.identity import histogram
-from holdfast.queries.linear_query import Query
-from holdfast.queries.margin_counts import margins
-from holdfast.queries.matrix_workload import workload
-from holdfast.queries.moves.moves import Moves
-from holdfast.queries.moves.search import shared_moves
+from typing import TYPE_CHECKING
+
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.weights import Bound
+from holdfast.rooms import on_demand
+
+if TYPE_CHECKING:
+    from holdfast.queries.areas.counting import counts
+    from holdfast.queries.bounded import query
+    from holdfast.queries.identity import histogram
+    from holdfast.queries.linear_query import Query
+    from holdfast.queries.margin_counts import margins
+    from holdfast.queries.matrix_workload import workload
+    from holdfast.queries.moves.moves import Moves
+    from holdfast.queries.moves.search import shared_moves
+    from holdfast.queries.weights import Bound
+
+# Guarantees speak of neighbours, and load nothing else of this room.
+__getattr__ = on_demand(
+    __name__,
+    {
+        "areas.counting": ("counts",),
+        "bounded": ("query",),
+        "identity": ("histogram",),
+        "linear_query": ("Query",),
+        "margin_counts": ("margins",),
+        "matrix_workload": ("workload",),
+        "moves.moves": ("Moves",),
+        "moves.search": ("shared_moves",),
+        "weights": ("Bound",),
+    },
+)
 
 __all__ = [
     "Bound",

@@ -10,7 +10,7 @@ from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Sampler
 from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.sampler import PlainSampler, serves
+from holdfast.trees.plain.sampler import PlainSampler, serves, serves_sums
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
 
@@ -99,14 +99,13 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
 
 
 def spread(problem: Problem) -> Spread | None:
-    """Errors from the messages where the law does not depend on the data; most weighted sums by simulated draws."""
+    """Errors from the messages where the law does not depend on the data; of weighted sums too, up to some size."""
     if problem.depends_on_data:
         return None
     leaves = _free_leaves(problem)
     assert leaves is not None
     sampler = _sampler(problem, None, leaves, leaves.kept)
-    found = FilledMarginals(leaves, Marginals(sampler))
-    if leaves.free.size or not serves(problem.law, 1):
-        return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)
-    plain = PlainMarginals(_plain(sampler))
-    return Spread(np.sqrt(plain.variances), found.variance_of_sum, plain.quantiles)
+    plain = FilledMarginals(leaves, PlainMarginals(_plain(sampler)))
+    found = plain if serves(problem.law, 1) else FilledMarginals(leaves, Marginals(sampler))
+    sums = plain if serves_sums(problem.law) else found
+    return Spread(np.sqrt(found.variances), sums.variance_of_sum, found.quantiles)

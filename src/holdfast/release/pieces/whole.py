@@ -111,7 +111,7 @@ class Pieces:
         assert held is not None  # it was moved
         checking.last_look(held, drawn.values, truth, mechanism.base.unit, evidence)
         free = all(each.scope != "subspace" for each in statements)
-        shown = (drawn.values, statements, mechanism.query, mechanism.method, mechanism.unit_spread)
+        shown = (drawn.values, statements, mechanism.query, mechanism.method, mechanism.error_bars)
         return Release(*shown, drawn.noisy if free else None, evidence if free else None, drawn.coin)
 
 

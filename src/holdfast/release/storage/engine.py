@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from holdfast.progress import PAUSE, Progress
+from holdfast.progress import PAUSE, Progress, heard
 from holdfast.release.storage.reading import lasting
 from holdfast.release.storage.scratch import scratch_folder
 
@@ -39,7 +38,7 @@ def _started(process: int) -> tuple[duckdb.DuckDBPyConnection, Path]:
 @contextmanager
 def watched(engine: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Show how far counting has come, where somebody watches."""
-    if not sys.stderr.isatty():
+    if not heard():
         yield
         return
     engine.execute("SET enable_progress_bar_print = false")  # the engine only tells, and we show

@@ -5,25 +5,25 @@ Used for standard errors and quantiles, so doubles are enough; draws do not use 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from holdfast.arrays import Floats, Ints
-from holdfast.trees.plain.message import NOTHING, Message, TooNarrow
+from holdfast.trees.plain.laws import NONE, Law, divided, law_of_root, mean
+from holdfast.trees.plain.message import TooNarrow
 from holdfast.trees.plain.sampler import PlainSampler, Trees
+from holdfast.trees.plain.sums import variance_of_sum
 
 #: Windows hold all but about e^−NEED of every law.
 NEED = 40.0
-#: Most of a law that may lie beyond its window; otherwise windows are made wider.
-LEFT_OUT = 1e-12
 #: Cumulative probabilities that miss a level by less have reached it.
 TIE = 1e-12
 
-#: The first place and the probabilities of one noise.
-Law = tuple[int, Floats]
-NONE: Law = (0, np.ones(1))
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +35,38 @@ class PlainMarginals:
     @cached_property
     def laws(self) -> list[Law]:
         """The law of every output; alike outputs share theirs."""
-        wide, wider = replace(self.sampler, need=NEED), 0
+        return self._found(_laws)
+
+    @cached_property
+    def _wide(self) -> PlainSampler:
+        return replace(self.sampler, need=NEED)
+
+    def _found(self, search: Callable[[Trees], Result]) -> Result:
+        """What is found in messages whose windows are wide enough."""
+        wider = 0
         while True:
             try:
-                return _laws(wide._trees(wider))
+                return search(self._wide._trees(wider))
             except TooNarrow:
                 wider += 1
 
     @cached_property
     def variances(self) -> Floats:
         """The variance of every output's noise."""
-        return np.array([float(law @ (np.arange(lo, lo + law.size) - _mean(lo, law)) ** 2) for lo, law in self.laws])
+        return np.array([float(law @ (np.arange(lo, lo + law.size) - mean((lo, law))) ** 2) for lo, law in self.laws])
+
+    def variance_of_sum(self, weights: Floats) -> float:
+        """The variance of Σ weights·noise."""
+        return self._found(lambda trees: variance_of_sum(trees, weights))
+
+    def law(self, output: int) -> Law:
+        """The first place and the probabilities of one output's noise."""
+        return self.laws[output]
+
+    @cached_property
+    def kind_of(self) -> Ints:
+        """A number for every output, the same for outputs that share a law."""
+        return np.unique([id(law) for law in self.laws], return_inverse=True)[1].astype(np.int64)
 
     def quantiles(self, p: float) -> Ints:
         """For every output, the smallest place whose cumulative probability reaches p."""
@@ -58,7 +79,7 @@ def _laws(trees: Trees) -> list[Law]:
     known: dict[tuple[int, int], tuple[Law, Law]] = {}
     for i in trees.roots:
         message = trees.pieces[i].message
-        known.setdefault((0, id(message)), (_normal(message.lo, message.values, _whole(message)), NONE))
+        known.setdefault((0, id(message)), (law_of_root(message), NONE))
         totals[i] = known[0, id(message)][0]
     result = [NONE] * trees.n
     for i in range(len(trees.pieces) - 1, -1, -1):
@@ -68,44 +89,6 @@ def _laws(trees: Trees) -> list[Law]:
         if piece.parts is not None:
             key = id(totals[i]), id(piece.message)
             if key not in known:
-                known[key] = _divided(totals[i], piece.message)
+                known[key] = divided(totals[i], piece.message)
             totals[piece.parts[0]], totals[piece.parts[1]] = known[key]
     return result
-
-
-def _whole(message: Message) -> float:
-    tails = sum(end.height * end.ratio / (1 - end.ratio) for end in (message.below, message.above))
-    return float(message.values.sum()) + tails
-
-
-def _mean(lo: int, law: Floats) -> float:
-    return float(law @ np.arange(lo, lo + law.size))
-
-
-def _normal(lo: int, weights: Floats, whole: float) -> Law:
-    """The law with these weights; their window must hold nearly the whole."""
-    total = float(weights.sum())
-    if whole - total > LEFT_OUT * whole:
-        raise TooNarrow
-    return lo, weights / total
-
-
-def _divided(total: Law, message: Message) -> tuple[Law, Law]:
-    """The laws of the two parts of a total: p(x) = a(x)·Σ_t p(t)·b(t − x)/(a * b)(t)."""
-    assert message.parts is not None
-    assert message.whole is not None
-    a, b = message.parts
-    if a is NOTHING or b is NOTHING:
-        return (NONE, total) if a is NOTHING else (total, NONE)
-    lo, law = total
-    if not (message.lo <= lo and lo + law.size - 1 <= message.hi):
-        raise TooNarrow
-    shares = law / message.whole[lo - message.lo : lo - message.lo + law.size]
-    return _part(lo, shares, a, b), _part(lo, shares, b, a)
-
-
-def _part(lo: int, shares: Floats, own: Message, other: Message) -> Law:
-    met = np.convolve(shares, other.values[::-1])  # from lo − other.hi on
-    first = lo - other.hi
-    start, end = max(own.lo, first), min(own.hi, first + met.size - 1)
-    return _normal(start, own.values[start - own.lo : end - own.lo + 1] * met[start - first : end - first + 1], 1.0)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from flint import arb
-from scipy.signal import lfilter
+from scipy.linalg.blas import dtbsv
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats
@@ -210,7 +210,8 @@ def _sums(a: Message, b: Message) -> tuple[Floats, float]:
 
 def _followed(end: End, values: Floats) -> Floats:
     """u(k) = Σ_{i ≤ k} height·ratio^{k−i+1}·values(i): values met by a series that begins one place behind them."""
-    return np.asarray(lfilter([end.ratio * end.height], [1.0, -end.ratio], values))
+    band = np.full((2, values.size), -end.ratio, order="F")  # u(k) − ratio·u(k−1) = height·ratio·values(k)
+    return np.asarray(dtbsv(1, band, end.ratio * end.height * values, lower=1, diag=1))
 
 
 def _slope(values: Floats) -> float:

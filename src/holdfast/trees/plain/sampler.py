@@ -8,33 +8,23 @@ attempt alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import chain, count
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb
 
-from holdfast.arrays import Ints
+from holdfast.arrays import Bools, Ints, Words
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
-from holdfast.noise.draws.decisions import FIRST_BITS, Digits, Open, Restart, chosen, decided
+from holdfast.noise.draws.decisions import FIRST_BITS, Digits, Open, decided
 from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys, Stream
-from holdfast.trees.plain.message import (
-    ANY,
-    NOTHING,
-    UNIT,
-    Alone,
-    Division,
-    Message,
-    TooNarrow,
-    Weight,
-    leaf,
-    merged,
-)
+from holdfast.trees.plain import choices
+from holdfast.trees.plain.message import ANY, NOTHING, Message, TooNarrow, Weight, leaf, merged
 from holdfast.trees.plain.outlook import Outlook, Weights, levels, outlook
 from holdfast.trees.shape.forest import Forest
 
@@ -45,15 +35,31 @@ NEED, WIDER, FARTHEST, SHORT = 21.0, 1.5, 18.0, 30.0
 PATIENCE = 40
 #: Outputs of a hierarchy that is drawn here; draws of outputs, a table counting as some more; and products of the
 #: values of messages, whose windows are about so many standard deviations wide.
-MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 30_000, 10
+MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 1_000_000, 10
 MOST_PRODUCTS, WIDTH = 4e9, 40.0
+#: Places that are looked at when totals are divided, where each that differs from others counts as some more; most
+#: totals lie in so small a part of their window.
+MOST_PLACES, DIVISION, SPREAD = 6e8, 5_000.0, 4.0
+#: Outputs of a hierarchy whose weighted sums have their errors from here.
+MOST_SUMMED = 10_000
+
+
+def _width(law: Independent) -> float:
+    variances = law.variances[np.isfinite(law.variances)]
+    return WIDTH * float(variances.max(initial=0.0)) ** 0.5
 
 
 def serves(law: Independent, rows: int) -> bool:
     """Whether so many tables are drawn here; it depends on sizes alone, never on data or on what is compiled."""
-    variances = law.variances[np.isfinite(law.variances)]
-    wide = WIDTH**2 * float(variances.max(initial=0.0))
-    return law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and law.n * wide <= MOST_PRODUCTS
+    wide = _width(law)
+    places = law.n * min(rows, wide / SPREAD + 1) * (wide + DIVISION)
+    few = law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and places <= MOST_PLACES
+    return few and law.n * wide**2 <= MOST_PRODUCTS
+
+
+def serves_sums(law: Independent) -> bool:
+    """Whether errors of weighted sums are computed here."""
+    return law.n <= MOST_SUMMED and law.n * _width(law) ** 2 <= MOST_PRODUCTS
 
 
 @dataclass(frozen=True)
@@ -84,17 +90,14 @@ class PlainSampler:
         """Draw the noise of all outputs, (size, n)."""
         keys = Keys.drawn_from(stream)
         noise = np.empty((size, self.forest.n), dtype=np.int64)
-        for row in range(size):
-            noise[row] = self._row(keys, row)
+        left, attempt = np.arange(size), 0
+        while left.size:
+            drawn, accepted = self._trees(attempt // PATIENCE).draw(
+                [partial(_stream, keys, row, attempt) for row in left.tolist()]
+            )
+            noise[left[accepted]] = drawn[accepted]
+            left, attempt = left[~accepted], attempt + 1
         return noise
-
-    def _row(self, keys: Keys, row: int) -> Ints:
-        attempt = 0
-        while True:
-            try:
-                return self._trees(attempt // PATIENCE).draw(partial(_stream, keys, row, attempt))
-            except Restart:
-                attempt += 1
 
     @cached_property
     def _made(self) -> dict[int, Trees]:
@@ -161,30 +164,42 @@ class Trees:
         """A bound on 1 − ∏c over all totals inside their windows."""
         return 1.01 * sum(piece.message.excess for i, piece in enumerate(self.pieces) if i not in self.fixed)
 
-    def draw(self, stream: Callable[..., Stream]) -> Ints:
-        """Draw one table, or raise Restart if it was not accepted."""
-        totals = [0] * len(self.pieces)
-        words: list[int] = stream("words").words(len(self.pieces) + len(self.roots) + 1).tolist()
+    def draw(self, streams: list[Callable[..., Stream]]) -> tuple[Ints, Bools]:
+        """Draw one table from each stream, (rows, n), and say which are accepted."""
+        totals = np.zeros((len(self.pieces), len(streams)), dtype=np.int64)
+        size = len(self.pieces) + len(self.roots) + 1
+        words = np.array([stream("words").words(size) for stream in streams]).T
+
+        def more(place: int) -> Callable[[int], Stream]:
+            return lambda row: streams[row]("digits", place)
+
         for place, i in enumerate(self.roots, len(self.pieces)):
-            totals[i] = _choice(self.pieces[i].message, None, words[place], partial(stream, "digits", place))
-        noise = np.zeros(self.n, dtype=np.int64)
+            totals[i] = choices.drawn(self.pieces[i].message, words[place], more(place))
+        noise = np.zeros((len(streams), self.n), dtype=np.int64)
         for i in range(len(self.pieces) - 1, -1, -1):
             piece = self.pieces[i]
             if piece.output >= 0:
-                noise[piece.output] = totals[i]
+                noise[:, piece.output] = totals[i]
             if piece.parts is not None:
                 left, right = piece.parts
-                part = _choice(piece.message, totals[i], words[i], partial(stream, "digits", i))
-                totals[left], totals[right] = part, totals[i] - part
-        self._accept(totals, words[-1], stream)
-        return noise
+                totals[left] = choices.divided(piece.message, totals[i], words[i], more(i))
+                totals[right] = totals[i] - totals[left]
+        return noise, self._accepted(totals, words[-1], streams)
 
-    def _accept(self, totals: list[int], word: int, stream: Callable[..., Stream]) -> None:
-        """Accept the table with probability ∏ c, or raise Restart."""
+    def _accepted(self, totals: Ints, words: Words, streams: list[Callable[..., Stream]]) -> Bools:
+        """Accept every table with probability ∏ c."""
+        tested = np.array([i for i in range(len(self.pieces)) if i not in self.fixed])
+        low, high = np.array([(self.pieces[i].message.lo, self.pieces[i].message.hi) for i in tested]).T[:, :, None]
+        inside = ((low <= totals[tested]) & (totals[tested] <= high)).all(axis=0)
+        accepted = inside & (words * 2.0**-64 < 1 - self.slack - 1e-15)
+        for row in np.flatnonzero(~accepted).tolist():
+            accepted[row] = self._accept(totals[:, row].tolist(), int(words[row]), streams[row])
+        return accepted
+
+    def _accept(self, totals: list[int], word: int, stream: Callable[..., Stream]) -> bool:
+        """Accept one table with probability ∏ c."""
         tested = [(piece.message, totals[i]) for i, piece in enumerate(self.pieces) if i not in self.fixed]
         beyond = [(message, t) for message, t in tested if not message.lo <= t <= message.hi]
-        if not beyond and word * 2.0**-64 < 1 - self.slack - 1e-15:
-            return
         digits = Digits(word, 64, lambda: stream("test"))
 
         def attempt(shares: tuple[arb, arb], number: Digits) -> int:
@@ -205,11 +220,9 @@ class Trees:
 
         try:
             with working_precision(FIRST_BITS):
-                accepted = attempt(bounds(FIRST_BITS), digits)
+                return bool(attempt(bounds(FIRST_BITS), digits))
         except Open:
-            accepted = decided(both, digits, attempt)
-        if not accepted:
-            raise Restart
+            return bool(decided(both, digits, attempt))
 
 
 def _shares(totals: list[tuple[Message, int]]) -> arb:
@@ -221,47 +234,6 @@ def _shares(totals: list[tuple[Message, int]]) -> arb:
             raise ArithmeticError("a message is below what it stands for")
         result = result * share
     return result
-
-
-def _choice(message: Message, total: int | None, word: int, more: Callable[[], Stream]) -> int:
-    """Divide a total between the parts of its message, or draw it (None), exactly by the doubles that messages are.
-
-    Places inside the windows come first, in their order, then those beyond, nearest first; the first is taken at which
-    the sum of their weights passes the random number's share of the whole.
-    """
-    if total is None:
-        low, terms = message.lo, message.values
-        whole = float(terms.sum()) + sum(e.height * e.ratio / (1 - e.ratio) for e in (message.below, message.above))
-    else:
-        assert message.parts is not None
-        assert message.whole is not None
-        a, b = message.parts
-        if a is NOTHING or b is NOTHING:
-            return 0 if a is NOTHING else total
-        low, high = max(a.lo, total - b.hi), min(a.hi, total - b.lo)
-        terms, whole = a.values[:0], 1.0
-        if low <= high and message.lo <= total <= message.hi:
-            start = total - high - b.lo
-            terms = a.values[low - a.lo : high - a.lo + 1] * b.values[start : start + high - low + 1][::-1]
-            whole = float(message.whole[total - message.lo])
-    sums = terms.cumsum()
-    goal = word * 2.0**-64 * whole
-    k = int(sums.searchsorted(goal, "right"))
-    margin = whole * (UNIT * (2 * terms.size + 16) + message.excess)
-    if k < terms.size and sums[k] - goal > margin and (k == 0 or goal - sums[k - 1] > margin):
-        return low + k
-    ways = Alone(message) if total is None or message.parts is None else Division(*message.parts, total)
-    return decided(
-        lambda _: ways.total(),
-        Digits(word, 64, more),
-        lambda all_, number: chosen(ways.term, all_, _order(ways.low, ways.high), number),
-    )
-
-
-def _order(low: int, high: int) -> Iterator[int]:
-    """Places inside the windows in their order, then those beyond, nearest first."""
-    down = low - 1 if low <= high else high
-    return chain(range(low, high + 1), (high + 1 + d // 2 if d % 2 == 0 else down - d // 2 for d in count()))
 
 
 class Guess(NamedTuple):
@@ -290,6 +262,7 @@ class _Making:
         self.pieces: list[Piece] = []
         self.guesses: list[Guess] = []
         self.known: dict[object, Message] = {}
+        self.number = {id(NOTHING): 0}  # of every message, in the order in which they are made
         self.parents: list[int] = law.forest.parents.tolist()
         self.exact: list[bool] = law.forest.exact.tolist()
         self.children: list[list[int]] = [[] for _ in self.parents]
@@ -318,8 +291,9 @@ class _Making:
                 roots.append(at[v])
         return Trees(self.pieces, roots, set(fixed), law.forest.n)
 
-    def _worsened(self, message: Message) -> Message:
-        return message if self.law.worsened is None else self.law.worsened(message)
+    def _keep(self, key: object, message: Message) -> None:
+        self.known[key] = message if self.law.worsened is None else self.law.worsened(message)
+        self.number[id(self.known[key])] = len(self.number)
 
     def _add(self, message: Message, output: int, parts: tuple[int, int] | None, guess: Guess) -> int:
         self.pieces.append(Piece(message, output, parts))
@@ -346,14 +320,14 @@ class _Making:
         lo, hi = self._window(Guess(mean, 0.0 if left else variance, left, right))
         key = (weight, lo, hi)
         if key not in self.known:
-            self.known[key] = self._worsened(leaf(weight, lo, hi))
+            self._keep(key, leaf(weight, lo, hi))
         return self._add(self.known[key], v, None, Guess(mean, variance, left, right))
 
     def _joined(self, v: int, kids: list[int], weight: Weight) -> int:
         """Join totals two by two, narrow ones first, and give the last one the weight of the output."""
         if len(kids) == 1:
             kids = [*kids, self._nothing()]
-        ranked = sorted(kids, key=lambda i: (self.guesses[i].variance, id(self.pieces[i].message)))
+        ranked = sorted(kids, key=lambda i: (self.guesses[i].variance, self.number[id(self.pieces[i].message)]))
         while len(ranked) > 2:
             pairs = zip(ranked[::2], ranked[1::2], strict=False)
             joined = [self._pair(i, j, ANY, self.guesses[i].with_(self.guesses[j]), -1) for i, j in pairs]
@@ -369,5 +343,5 @@ class _Making:
         window = self._window(guess)
         key = (id(a), id(b), weight, window)
         if key not in self.known:
-            self.known[key] = self._worsened(merged(a, b, weight, *window))
+            self._keep(key, merged(a, b, weight, *window))
         return self._add(self.known[key], output, (i, j), guess)

@@ -17,10 +17,9 @@ import numpy.typing as npt
 from scipy import fft
 
 from holdfast.arrays import Bools, Floats, Ints, compiled
-from holdfast.trees.plain.marginals import TIE
+from holdfast.trees.plain.marginals import TIE, PlainMarginals
 from holdfast.trees.shape.forest import Forest
 from holdfast.trees.spread.marginals import Marginals
-from holdfast.trees.spread.weighted_sums import variance_of_sum
 
 #: How many standard errors of a sum its law reaches on either side: log-concave, it has at most e^(1−40) beyond them.
 REACH = 40
@@ -120,7 +119,7 @@ class FilledMarginals:
     """Errors of all outputs from the laws of those kept, without bounds: the parts of a free one are independent."""
 
     leaves: FreeLeaves
-    found: Marginals
+    found: Marginals | PlainMarginals
 
     @cached_property
     def variances(self) -> Floats:
@@ -129,7 +128,7 @@ class FilledMarginals:
 
     def variance_of_sum(self, weights: Floats) -> float:
         """The variance of Σ weights·noise."""
-        return variance_of_sum(self.found, self.leaves.moved(weights))
+        return self.found.variance_of_sum(self.leaves.moved(weights))
 
     def quantiles(self, p: float) -> Ints:
         """For every output, the smallest place whose cumulative probability reaches p."""

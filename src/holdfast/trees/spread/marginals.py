@@ -22,6 +22,7 @@ from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.sampler import Sampler
 from holdfast.trees.spread.contexts import Contexts, find_contexts
 from holdfast.trees.spread.outside import Found, Ways, visit, walk
+from holdfast.trees.spread.weighted_sums import variance_of_sum
 
 #: Totals are looked for where all but about e^−need of the law lies; the next one is tried where that was too little.
 NEEDS = (40.0, 54.0, 72.0)
@@ -52,6 +53,10 @@ class Marginals:
             for level, q in enumerate((p, 1 - p)):
                 self._known[q] = found.quantile[self._outputs, level]
         return self._known[p]
+
+    def variance_of_sum(self, weights: Floats) -> float:
+        """The variance of Σ weights·noise, measured on simulated draws where one output does not say it all."""
+        return variance_of_sum(self.sampler, lambda: self.variances, weights)
 
     def law(self, output: int) -> tuple[int, Floats]:
         """The first place and the probabilities of one output's noise."""

@@ -2,42 +2,40 @@
 
 A parent is the sum of its children, so weights are moved to the leaves and gathered again where all leaves below an
 output have one weight. Trees, and what lies below different exact outputs, are independent. Where a tree's share comes
-down to one output, its variance is known; two outputs of one tree have no covariance in closed form, so the rest is
-measured on simulated draws: STUDY of them, fewer on large hierarchies, but at least 100 (then a standard error is known
-to about 7 %).
+down to one output, its variance is known. Hierarchies that are small enough go another way, which is exact
+(plain/sums.py); on larger ones the rest is measured on simulated draws: STUDY of them, fewer on very large ones, but at
+least 100 (then a standard error is known to about 7 %).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from holdfast.arrays import compiled
+from holdfast.arrays import Floats, compiled
 from holdfast.noise.spread import STUDY
 from holdfast.randomness import seeded
-from holdfast.trees.spread.marginals import Marginals
+from holdfast.trees.messages.sampler import Sampler
 
 #: Values drawn in all and at a time, about; and the least number of draws.
 MOST_DRAWN, CHUNK = 1 << 26, 1 << 24
 FEWEST = 100
 
 
-def variance_of_sum(marginals: Marginals, weights: npt.NDArray[np.float64]) -> float:
-    """The variance of Σ weights·noise."""
-    forest = marginals.sampler.forest
+def variance_of_sum(sampler: Sampler, variances: Callable[[], Floats], weights: Floats) -> float:
+    """The variance of Σ weights·noise; `variances` gives those of all outputs."""
+    forest = sampler.forest
     value, count, tree = _gathered(forest.parents, *forest.children, forest.order, forest.exact, weights)
     alone = (value != 0) & (count[tree] == 1)
-    known = float((value[alone] ** 2 * marginals.variances[alone]).sum())
+    known = float((value[alone] ** 2 * variances()[alone]).sum()) if alone.any() else 0.0
     rest = np.flatnonzero((value != 0) & (count[tree] > 1))
     if rest.size == 0:
         return known
     size = int(np.clip(MOST_DRAWN // forest.n, FEWEST, STUDY))
     rows, stream = max(1, CHUNK // forest.n), seeded(0)
-    sums = [
-        marginals.sampler.draw(min(rows, size - start), stream)[:, rest] @ value[rest] for start in range(0, size, rows)
-    ]
+    sums = [sampler.draw(min(rows, size - start), stream)[:, rest] @ value[rest] for start in range(0, size, rows)]
     return known + float(np.concatenate(sums).var())
 
 
