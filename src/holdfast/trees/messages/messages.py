@@ -2,7 +2,7 @@
 
 Sum-product messages (THEORY §4). First the forest is cut into pieces and it is guessed where totals will lie; then the
 messages are made from the leaves up, on windows that are widened where they turn out too narrow. Windows, tails and
-rounding do not reach the law of a draw: see steps.py and exact_draws.py, and for the proofs docs/theory/exact-trees.md.
+rounding do not reach the law of a draw: see steps.py and exact.py, and for the proofs docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,18 @@ SELDOM = 1e-4
 HARD = 5.0
 #: Most bytes of messages.
 MOST_BYTES = 5 << 29
+
+
+#: Pieces whose totals are tested together.
+TOGETHER = 32
+
+
+class Tests(NamedTuple):
+    """Pieces in groups, each of one tree; where each group begins; and a bound on 1 − ∏c over a group."""
+
+    pieces: Ints
+    start: Ints
+    slack: Floats
 
 
 class TooNarrow(Exception):
@@ -283,6 +295,17 @@ class Messages(Owner):
         """The root of every piece, and of every output; what lies below different roots is independent."""
         return self.pieces.trees(self.forest.n)
 
+    @cached_property
+    def tests(self) -> Tests:
+        """The groups of pieces that are tested together."""
+        tree = self.trees[0]
+        pieces = np.argsort(tree, kind="stable")
+        _, first = np.unique(tree[pieces], return_index=True)
+        sizes = np.diff(np.append(first, pieces.size))
+        start = np.concatenate([np.arange(0, size, TOGETHER) + at for at, size in zip(first, sizes, strict=True)])
+        slack = np.add.reduceat(self.shelf.slack[self.pieces.kind[pieces]], start)
+        return Tests(pieces, np.append(start, pieces.size), 1.01 * slack)
+
     # --- inside parcels ------------------------------------------------------------------------------------------
 
     @kept
@@ -295,15 +318,6 @@ class Messages(Owner):
         lo, hi = asked(k, p, g)
         _, base, _ = prefixes(inside, kinds, g.below[k], g.rest[k], g.hold[k], lo, hi)
         return inside.scratch, kinds, int(base)
-
-    def rest_window(self, k: int, j: int, q: int, base: int) -> tuple[int, int]:
-        """The window of a parcel's first j leaves."""
-        if j >= base:
-            scratch, _, _ = self.prefixes_of(k)
-            return int(scratch.lo[j - base]), int(scratch.hi[j - base])
-        shelf, slots, _ = self.blocks
-        i = int(slots[q, j])
-        return int(shelf.lo[i]), int(shelf.hi[i])
 
 
 def _gives_way(up: Messages, found: Prospect) -> Bools | None:
