@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.noise.precision import working_precision
 from holdfast.randomness import Keys
-from holdfast.trees.messages import ball_messages
-from holdfast.trees.messages import exact_draws as undecided
 from samplers import NONE, narrowed, sampler, sums_up
 
 CITY = [-1] + [0] * 6 + [1 + g for g, size in enumerate((43, 61, 1, 69, 69, 20)) for _ in range(size)]
@@ -192,29 +189,3 @@ def test_no_coin_serves_twice(monkeypatch):
     made.draw(600, hf.seeded(13))
     assert len(tossed) > 100
     assert len(set(tossed)) == len(tossed)
-
-
-@pytest.mark.parametrize("parents", [[-1, 0], [-1, 0, 1, 2], [-1, 0, 1, 2, 3, 4]])
-def test_coins_of_a_chain_make_up_its_weight(parents, monkeypatch):
-    """Where one leaf decides all, what is proposed times all coins is the product of the weights, at every total."""
-    made = narrowed(sampler(parents, "gaussian", 4.0, need=0.05, need_inside=0.05), 3)
-    up = made.messages
-    root = int(np.flatnonzero(up.pieces.root)[0])
-    k, shelf = int(up.pieces.kind[root]), up.shelf
-    chances = []
-
-    def recorded(law, stream, stated, true):
-        exact = law(128)
-        chances.append(float(true(exact) / stated(exact)))
-
-    monkeypatch.setattr(undecided, "accept", recorded)
-    kept = []
-    for s in range(-15, 16):
-        chances.clear()
-        with working_precision(128):
-            undecided.Hand(up, lambda *path: None, lambda slot: 0).accept_piece(root, s)
-            assert all(chance <= 1 + 1e-12 for chance in chances)
-            assert bool(chances) == (not shelf.lo[k] <= s <= shelf.hi[k])
-            stated = float(ball_messages.undecided(up, 128).message(k).at(s)) * np.exp(-shelf.tilt[k] * s)
-        kept.append(stated * np.prod(chances) / np.exp(-len(parents) * s * s / 32))
-    assert kept == pytest.approx([kept[0]] * len(kept), rel=1e-9)

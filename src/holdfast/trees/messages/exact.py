@@ -44,13 +44,12 @@ class LaplaceLeaf(Message):
 
 
 class Node(NamedTuple):
-    """A total that is tested: its message, what this stands for, where both are measured, and the total."""
+    """A total that is tested: its message, what this stands for, and the total."""
 
     purpose: str
     slot: int
     message: Message
     stands: Callable[[int], arb]
-    core: int
     total: int
 
     @property
@@ -63,7 +62,8 @@ class Node(NamedTuple):
         stands = self.stands(self.total)
         if stands.is_zero():
             return stands
-        message, core = self.message, self.core
+        message = self.message
+        core = min(max(0, message.lo), message.hi)
         share = stands / message.ball(self.total) * message.ball(core) / self.stands(core) * (1 - arb(message.excess))
         if share > 1:
             raise ArithmeticError("a message is below what it stands for")
@@ -104,14 +104,13 @@ class Exact:
         """The message of a kind of pieces."""
         return _on(self.up.shelf, k)
 
-    def prefix(self, k: int, j: int) -> tuple[Message, int]:
-        """The message of a parcel's leaves from 0 to j, and its core."""
+    def prefix(self, k: int, j: int) -> Message:
+        """The message of a parcel's leaves from 0 to j."""
         scratch, kinds, base = self.up.prefixes_of(k)
         if j >= base:
-            return _on(scratch, j - base + 1), int(scratch.core[j - base + 1])
+            return _on(scratch, j - base + 1)
         shelf, slots, _ = self.up.blocks
-        i = int(slots[int(kinds[0]), j + 1])
-        return _on(shelf, i), int(shelf.core[i])
+        return _on(shelf, int(slots[int(kinds[0]), j + 1]))
 
     def leaf(self, q: int) -> Message:
         """The message of one leaf of a kind: the weights as they are tabled."""
@@ -178,7 +177,7 @@ class Exact:
         k, first, size = int(pieces.kind[p]), int(pieces.first[p]), int(pieces.members[p])
         noise = [0] * size
         for j in range(size - 1, 0, -1):
-            leaf, (rest, _) = self.leaf(int(pieces.leaf_kind[first + j])), self.prefix(k, j - 1)
+            leaf, rest = self.leaf(int(pieces.leaf_kind[first + j])), self.prefix(k, j - 1)
             ways = Division(leaf, rest, s)
             start = int(passes.leaf_start(kit.laplace, s, 1.0 / (j + 1), ways.low, ways.high))
             noise[j] = self._choose(pieces.size + first + j, ways, start, (ways.low, ways.high), _support(leaf))
@@ -201,10 +200,10 @@ class Exact:
             if own.is_zero():
                 return own
             if a < 0:
-                return own * self.prefix(k, int(pieces.members[p]) - 1)[0].ball(t)
+                return own * self.prefix(k, int(pieces.members[p]) - 1).ball(t)
             return own * (self.piece(int(pieces.kind[a])).ball(t) if b < 0 else self._divided(k, t).total())
 
-        return Node("coin", p, self.piece(k), stands, int(shelf.core[k]), total)
+        return Node("coin", p, self.piece(k), stands, total)
 
     def inside_parcel(self, p: int, noise: Ints) -> Iterator[Node]:
         """The totals of a parcel's first leaves, and its leaves but the first."""
@@ -213,18 +212,18 @@ class Exact:
         totals = np.cumsum(noise).tolist()
         for j, total in enumerate(totals):
             q, slot = int(pieces.leaf_kind[first + j]), pieces.size + first + j
-            message, core = self.prefix(k, j)
+            message = self.prefix(k, j)
             weight = self.weight(int(kit.leaf_law[q]), 0.0, int(kit.leaf_low[q]), int(kit.leaf_high[q]))
             if j == 0:
-                yield Node("coin", slot, message, weight.ball, core, total)
+                yield Node("coin", slot, message, weight.ball, total)
                 continue
-            leaf, (rest, _) = self.leaf(q), self.prefix(k, j - 1)
+            leaf, rest = self.leaf(q), self.prefix(k, j - 1)
 
             def stands(t: int, leaf: Message = leaf, rest: Message = rest) -> arb:
                 return Division(leaf, rest, t).total()
 
-            yield Node("coin", slot, message, stands, core, total)
-            yield Node("leaf", slot, leaf, weight.ball, 0, int(noise[j]))
+            yield Node("coin", slot, message, stands, total)
+            yield Node("leaf", slot, leaf, weight.ball, int(noise[j]))
 
     def accept(self, purpose: str, slot: int, nodes: list[Node]) -> None:
         """Keep some totals with the probability ∏c, or raise Restart."""

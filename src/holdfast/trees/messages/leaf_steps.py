@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import compiled
-from holdfast.trees.messages.steps import HIGH, LOW, ROUNDING, SMALLEST, add_piece, extended
+from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extended
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
 CUT_OFF = 0.9
@@ -265,6 +265,38 @@ def add_leaf(
 
 
 @compiled
+def leaf_leans(
+    f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
+) -> Any:
+    """As `_leans` of passes.py, for the upper or lower tail of f and one leaf; a bound."""
+    longest = powers.size - 1
+    far, previous = 0.0, 0.0
+    term = f[hi - lo] if up else f[0]
+    away = s - hi if up else lo - s  # noise that leads to the end of the window, counted outwards
+    least, most = (b_lo, b_hi) if up else (-b_hi, -b_lo)
+    d = 0
+    while True:
+        d += 1
+        term *= r
+        b = away - d
+        if b < least or (b < -longest and not laplace):
+            return 1.01 * far
+        if b > most or (b > longest and not laplace):
+            continue
+        more = d * term * (powers[abs(b)] if abs(b) <= longest else powers[1] ** np.float64(abs(b)))
+        far += more
+        if not far < np.inf or d > 1 << 22:
+            return np.inf
+        # terms are log-concave in d: beyond, they fall at least as fast as here
+        ratio = more / previous if previous > 0.0 else 1.0
+        if ratio < 1.0 and more * ratio < 1e-2 * far * (1 - ratio):
+            return 1.05 * far
+        if more == 0.0 and far > 0.0:
+            return 1.05 * far
+        previous = more
+
+
+@compiled
 def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:
     """Convolve a message with one leaf's weights; return where this is right, and the relative error that it adds.
 
@@ -293,3 +325,29 @@ def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo
     for s in range(good_lo, good_hi + 1):
         out[s - good_lo] = out[s - out_lo]
     return good_lo, good_hi, error
+
+
+@compiled
+def kept(kit: Any, q: Any, message: Any, leaning: Any, out: Any, first: Any, final: Any) -> Any:
+    """Keep to sums that hardly use a tail without room; return them and the mean distance."""
+    f, lo, hi, r_lo, r_hi = message
+    powers = kit.weights[kit.leaf_law[q]]
+    b_lo, b_hi = kit.leaf_low[q], kit.leaf_high[q]
+    start = first
+    error = 0.0
+    for side in range(2):
+        if not leaning & (HIGH if side else LOW):
+            continue
+        added = 0.0
+        for _ in range(TRIMS):
+            s = final if side else first
+            far = leaf_leans(f, lo, hi, r_hi if side else r_lo, side == 1, powers, kit.laplace, b_lo, b_hi, s)
+            added = 1.1 * far / out[s - start]
+            if added <= LEANING or final - first < 16:
+                break
+            if side:
+                final -= max(4, (final - first) // 32)
+            else:
+                first += max(4, (final - first) // 32)
+        error += added
+    return first, final, error

@@ -15,7 +15,18 @@ from holdfast.arguments import LARGEST
 from holdfast.arrays import compiled
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part, choose_total
 from holdfast.trees.messages.parcels import TESTED, asked, plus, prefixes, put
-from holdfast.trees.messages.steps import ROUNDING, add_piece, extended, finish, retilted, weigh
+from holdfast.trees.messages.steps import (
+    HIGH,
+    LEANING,
+    LOW,
+    ROUNDING,
+    TRIMS,
+    add_piece,
+    extended,
+    finish,
+    retilted,
+    weigh,
+)
 
 
 @compiled(inline="always")
@@ -42,7 +53,8 @@ def parcel_messages(parcels: Any, pieces: Any, outlook: Any, inside: Any, to: An
         values = scratch.values[head : head + span[1] - span[0] + 1]
         ends = (pieces.lowest[k], pieces.highest[k])
         tilts = (outlook.tilt[k], outlook.tilt[k])
-        if not _own(k, pieces, inside.kit, values, span, (scratch.error[last], 0.0), ends, spare, tilts, to):
+        errors = (scratch.error[last], 0.0, scratch.swerve[last])
+        if not _own(k, pieces, inside.kit, values, span, errors, ends, spare, tilts, to):
             failed += 1
         to.slack[k] += TESTED * _inner(inside, kinds, last)
     return failed
@@ -66,8 +78,8 @@ def _own(
 ) -> Any:
     """Give a message its own weight and bounds and put it on the shelf.
 
-    `errors` are that of all steps so far and that of the last one; `ends` are those that the totals cannot exceed,
-    `spare` is the window that is asked for; `tilts` are the tilt that is added now, and all of it.
+    `errors` are that of all steps so far, that of the last one, and the swerve of what is below; `ends` are those
+    that the totals cannot exceed, `spare` is the window that is asked for; `tilts` are the tilt that is added now, and all of it.
     """
     first, final = max(span[0], pieces.low[k], spare[0]), min(span[1], pieces.high[k], spare[1])
     if first > final:
@@ -76,11 +88,50 @@ def _own(
     own = values[first - span[0] : final - span[0] + 1].copy()
     law = pieces.law[k]
     added = weigh(own, first, final, law, kit.laplace, kit.rate[law] if law >= 0 else 0.0, tilts[0])
-    chosen = finish(own, first, final, ends[0], ends[1], errors[0] + added)
+    chosen = finish(own, first, final, ends[0], ends[1], errors[0] + added, errors[2])
     if chosen[-1] == 0.0:
         return False
     put(to, k, own, first, chosen, tilts[1], errors[0] + added, errors[1] + added)
     return True
+
+
+@compiled
+def _leans(one: Any, other: Any, s: Any) -> Any:
+    """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
+
+    The mean of that distance above (below) a window grows (falls) with s, so it is largest at an end of the result.
+    """
+    f, f_lo, f_hi, f_first, f_last = one
+    g, g_lo, g_hi, g_first, g_last = other
+    far_f, far_g = 0.0, 0.0
+    for a in range(max(f_lo, s - g_hi), min(f_hi, s - g_lo) + 1):
+        term = f[a - f_lo] * g[s - a - g_lo]
+        far_f += term * max(f_first - a, a - f_last, 0)
+        far_g += term * max(g_first - (s - a), (s - a) - g_last, 0)
+    return far_f, far_g
+
+
+@compiled
+def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any, swerves: Any) -> Any:
+    """Keep to totals that hardly use tails without room; return these and an error.
+
+    `one` and `other` are values, window, and the window without such tails.
+    """
+    error = 0.0
+    for side in range(2):
+        added = 0.0
+        for _ in range(TRIMS):
+            s = final if side else first
+            far_f, far_g = _leans(one, other, s)
+            added = 1.1 * (swerves[0] * far_f + swerves[1] * far_g) / out[s - start]
+            if added <= LEANING * (swerves[0] + swerves[1]) or final - first < 16:
+                break
+            if side:
+                final -= max(4, (final - first) // 32)
+            else:
+                first += max(4, (final - first) // 32)
+        error += added
+    return first, final, error
 
 
 @compiled
@@ -107,7 +158,7 @@ def _only_child(k: Any, a: Any, pieces: Any, outlook: Any, kit: Any, to: Any) ->
     wide, lo, hi = extended(f, to.lo[a], to.hi[a], to.r_lo[a], to.r_hi[a], 1)
     ends = (lowest if lowest >= to.lo[a] else -LARGEST, highest if highest <= to.hi[a] else LARGEST)
     tilts = (outlook.tilt[k] - to.tilt[a], outlook.tilt[k])
-    errors = (to.error[a], 0.0)
+    errors = (to.error[a], 0.0, to.swerve[a])
     return _own(k, pieces, kit, wide, (lo, hi), errors, ends, asked(k, pieces, outlook), tilts, to)
 
 
@@ -131,10 +182,21 @@ def _two_children(k: Any, a: Any, b: Any, pieces: Any, outlook: Any, kit: Any, t
     if first > final:
         return False
     fresh += added
-    errors = (to.error[a] + to.error[b] + fresh, fresh)
+    error = to.error[a] + to.error[b] + fresh
+    if to.leaning[a] or to.leaning[b]:
+        one = (wide, lo, hi, to.lo[a] if to.leaning[a] & LOW else lo, to.hi[a] if to.leaning[a] & HIGH else hi)
+        b_lo = to.lo[b] if to.leaning[b] & LOW else other_lo
+        b_hi = to.hi[b] if to.leaning[b] & HIGH else other_hi
+        swerves = (to.swerve[a], to.swerve[b])
+        first, final, added = _trusted(first, final, start, out, one, (other, other_lo, other_hi, b_lo, b_hi), swerves)
+        error += added
+    # such tails, as far as they were written out, are log-concave to a few percent
+    if not to.swerve[a] * extra_a + to.swerve[b] * extra_b < 0.2:
+        return False
     out = out[first - start : final - start + 1]
     span, ends = (first, final), (pieces.lowest[k], pieces.highest[k])
     tilts = (outlook.tilt[k] - to.tilt[a], outlook.tilt[k])
+    errors = (error, fresh, to.swerve[a] + to.swerve[b])
     return _own(k, pieces, kit, out, span, errors, ends, span, tilts, to)
 
 

@@ -24,15 +24,19 @@ NEGLIGIBLE = 1e-13
 LEFT_OUT = 1e-12
 #: Values below this, relative to the largest, are cut off a message.
 FAINT = 1e-140
-#: A window ends where a series that begins inside would raise a value by more than this share.
-MOST_RAISED = 1e-6
+#: Most places that are given up so that a tail ratio can be chosen freely.
+GIVE_UP = 24
+#: How often some places are cut off an end of a message that would lean on a tail without room.
+TRIMS = 12
+#: Sums are kept where the mean distance beyond an end without room is at most this.
+LEANING = 1e-3
 #: Messages that are further from log-concave ones are refused: bounds hold room for the square of such an error.
 MOST_ERROR = 1e-4
 #: Numbers below this are not told from 0, since the smallest doubles have few digits.
 SMALLEST = 1e-290
 #: Weights that reach further above that in the middle of a window are refused.
 LARGEST_FACTOR = 1e280
-#: Codes of hard ends.
+#: Codes of hard ends, and of ends without room.
 LOW, HIGH = 1, 2
 
 #: Terms of one sum in a convolution.
@@ -92,6 +96,26 @@ def put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> No
         out[i + 2] = c
     if count > 3:
         out[i + 3] = d
+
+
+@compiled(inline="always")
+def tail_ratio(following: Any, edge: Any, before: Any, error: Any, swerve: Any) -> Any:
+    """The ratio beyond an end, and whether there was no room for the errors between the next ratio and the last one.
+
+    `swerve` is that of the messages below.
+    """
+    last, upcoming = edge / before, following / edge
+    room = 2.25 * error + 2e-15
+    lift = 1 + 2.1 * room + swerve
+    if upcoming * lift < last * (1 - room):
+        return upcoming * lift, False
+    return last * lift, True
+
+
+@compiled(inline="always")
+def swerve_of(leaning: Any, error: Any, swerve: Any) -> Any:
+    """How far, for each place beyond an end without room, a message may be from a log-concave one."""
+    return 7.5 * error + 7e-15 + swerve if leaning else 0.0
 
 
 @compiled
@@ -292,76 +316,87 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
 
 
 @compiled
-def _soft_end(values: Any, end: Any, inwards: Any, edge: Any, error: Any) -> Any:
-    """Choose the geometric series beyond an end; places that are geometric already become part of it.
-
-    The series begins at the first place, from the end inwards, whose next ratio and last ratio leave room for the
-    errors of both (docs/theory/exact-trees.md). `edge` is the other end of the array. Return the end, the place where
-    the series begins, its ratio (negative: there is none), and the largest share by which it raised a value.
-    """
-    room = 2.25 * error + 2e-15
-    at = end
-    while True:
-        ratio = values[at - inwards] / values[at] * (1 + 2.1 * room)
-        if at == edge or ratio < values[at] / values[at + inwards] * (1 - room):
-            break
-        if not values[at + inwards] > values[at]:
-            return end, at, -1.0, 0.0
-        at += inwards
-    gap, value = 0.0, values[at]
-    for i in range(at - inwards, end - inwards, -inwards):
-        value *= ratio * (1 + 4e-16)  # never below the series
-        raised = 1 - values[i] / value
-        if raised > MOST_RAISED:
-            return i + inwards, at, ratio, gap
-        gap = max(gap, raised)
-        values[i] = value
-    return end, at, ratio, gap
+def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, error: Any, swerve: Any) -> Any:
+    """The nearest place to an end with room for a tail ratio, that ratio, and False; else the end itself, and True."""
+    for at in range(end - start, end - start + inwards * (give_up + 1), inwards):
+        ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error, swerve)
+        if not plain:
+            return at + start, ratio, plain
+    at = end - start
+    ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error, swerve)
+    return end, ratio, plain
 
 
 @compiled
-def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
-    """Choose the stored window inside a computed one, with a place to spare at each soft end, and what lies beyond.
+def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any, swerve: Any) -> Any:
+    """Choose the stored window inside a computed one, with a place to spare at each soft end, and the tail ratios.
 
-    Return lo, hi, the two ratios, hard ends, a place that is no part of a series, how much series raised values, and
-    1, or 0 for failure.
-    """
-    hard = (LOW if lo == lowest else 0) | (HIGH if hi == highest else 0)
-    first, last = lo + (0 if hard & LOW else 1), hi - (0 if hard & HIGH else 1)
-    if last < first or (last == first and hard != LOW | HIGH) or not error < MOST_ERROR:
-        return first, last, 0.0, 0.0, hard, first, 0.0, 0.0
-    start, size = lo, hi - lo + 1
-    core, other, gap, r_lo, r_hi = first, last, 0.0, 0.0, 0.0
-    if not hard & LOW:
-        found, at, r_lo, gap = _soft_end(values, first - start, 1, size - 1, error)
-        first, core = found + start, at + start
-    if not hard & HIGH:
-        found, at, r_hi, more = _soft_end(values, last - start, -1, 0, error)
-        last, other, gap = found + start, at + start, max(gap, more)
-    if r_lo < 0.0 or r_hi < 0.0 or core > other or (core == other and not r_lo * r_hi < 1 - 1e-12):
-        return first, last, 0.0, 0.0, hard, core, gap, 0.0
-    return first, last, r_lo, r_hi, hard, core, gap, 1.0
-
-
-@compiled
-def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
-    """As `ends`, after faint values were cut off and the others scaled by a power of two to a largest one near 1.
-
-    The last result is that power of two, or 0 for failure.
+    The values are scaled by a power of two to a largest value near 1. Return lo, hi, the two ratios, hard ends, ends
+    without room and their swerve, and that power of two; 0 if there is no such window. `swerve` is that of the messages
+    below.
     """
     start = lo
     largest = 0.0
     for s in range(lo, hi + 1):
         largest = max(largest, values[s - start])
-    if not (largest > SMALLEST and largest < np.inf):
-        return lo, hi, 0.0, 0.0, 0, lo, 0.0, 0.0
+    if not (largest > SMALLEST and largest < np.inf and error < MOST_ERROR):
+        return lo, hi, 0.0, 0.0, 0, 0, 0.0, 0.0
     faint = max(FAINT * largest, SMALLEST)
-    while values[lo - start] < faint:
-        lo += 1
-    while values[hi - start] < faint:
-        hi -= 1
+    first, last = lo, hi
+    while values[first - start] < faint:
+        first += 1
+    while values[last - start] < faint:
+        last -= 1
     scale = 2.0 ** -np.floor(np.log2(largest))
-    for s in range(lo, hi + 1):
+    for s in range(first, last + 1):
         values[s - start] *= scale
-    chosen = ends(values[lo - start : hi - start + 1], lo, hi, lowest, highest, error)
-    return (*chosen[:-1], chosen[-1] * scale)
+    hard, leaning = 0, 0
+    r_lo, r_hi = 0.0, 0.0
+    if first == lowest:
+        hard |= LOW
+        lo = first
+    else:
+        lo = first + 1
+    if last == highest:
+        hard |= HIGH
+        hi = last
+    else:
+        hi = last - 1
+    if hi < lo or (hi == lo and hard != LOW | HIGH):
+        return lo, hi, 0.0, 0.0, hard, 0, 0.0, 0.0
+    # an end that leaves room for a ratio is worth a few places
+    give_up = min(GIVE_UP, (hi - lo) // 8)
+    if not hard & LOW:
+        lo, r_lo, plain = _free_end(values, start, lo, 1, give_up, error, swerve)
+        leaning |= LOW if plain else 0
+    if not hard & HIGH:
+        hi, r_hi, plain = _free_end(values, start, hi, -1, give_up, error, swerve)
+        leaning |= HIGH if plain else 0
+    return lo, hi, r_lo, r_hi, hard, leaning, swerve_of(leaning, error, swerve), scale
+
+
+@compiled(inline="always")
+def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any, swerve: Any) -> Any:
+    """As `finish`, for a message that needs neither scaling nor shortening; the last result is 1, or 0 for failure."""
+    hard, leaning = 0, 0
+    r_lo, r_hi = 0.0, 0.0
+    first, last = lo, hi
+    if first == lowest:
+        hard |= LOW
+    else:
+        first += 1
+    if last == highest:
+        hard |= HIGH
+    else:
+        last -= 1
+    if last < first or (last == first and hard != LOW | HIGH) or not error < MOST_ERROR:
+        return first, last, 0.0, 0.0, hard, 0, 0.0, 0.0
+    if not (values[0] > 1e-200 and values[hi - lo] > 1e-200 and values[(hi - lo) // 2] < 1e250):
+        return first, last, 0.0, 0.0, hard, 0, 0.0, 0.0
+    if not hard & LOW:
+        r_lo, plain = tail_ratio(values[0], values[1], values[2], error, swerve)
+        leaning |= LOW if plain else 0
+    if not hard & HIGH:
+        r_hi, plain = tail_ratio(values[hi - lo], values[hi - lo - 1], values[hi - lo - 2], error, swerve)
+        leaning |= HIGH if plain else 0
+    return first, last, r_lo, r_hi, hard, leaning, swerve_of(leaning, error, swerve), 1.0
