@@ -80,7 +80,7 @@ def test_what_is_drawn_times_what_is_accepted_is_the_weight(kind, low, how):
     rng = np.random.default_rng(5)
     made = sampler(TREE, kind, SCALES, low)
     if how.startswith("narrow"):
-        made = narrowed(sampler(TREE, kind, SCALES, low, need=0.05, need_inside=0.05), 2)
+        made = narrowed(sampler(TREE, kind, SCALES, low, need=1.0, need_inside=1.0), 3)
     up = made.messages.ready
     _ = up.shelf
     if "wrong" in how:
@@ -102,7 +102,7 @@ def test_what_is_drawn_times_what_is_accepted_is_the_weight(kind, low, how):
 @pytest.mark.parametrize("where", ["at the root", "at a first leaf"])
 def test_messages_twice_too_large_at_odd_totals_draw_the_exact_law(kind, where, monkeypatch):
     """Half of the odd totals are rejected; without the test they would come twice as often."""
-    rows, parents = 400, np.array([-1, 0, 0])
+    rows, parents = 250, np.array([-1, 0, 0])
 
     def share_of_odd():
         made = sampler(parents, kind, 3.0, exact=() if where == "at the root" else (0,))
@@ -115,13 +115,13 @@ def test_messages_twice_too_large_at_odd_totals_draw_the_exact_law(kind, where, 
         size = int(on.hi[i] - on.lo[i] + 1)
         odd = (np.arange(size) + on.lo[i]) % 2 == 1
         on.values[int(on.offset[i]) : int(on.offset[i]) + size][odd] *= 2
-        shelf.excess[:] = blocks.excess[:] = 0.5
+        shelf.excess[k] = on.excess[i] = 0.5
         shelf.slack[:] = 1.0
         draws = made._draw(rows, hf.seeded(7))
         assert sums_up(parents, draws)
         return float((draws[:, 0 if where == "at the root" else 1] % 2 == 1).mean())
 
-    assert abs(share_of_odd() - 0.5) < 0.11
+    assert abs(share_of_odd() - 0.5) < 0.12
     monkeypatch.setattr(Exact, "accept", lambda *arguments: None)
     assert share_of_odd() > 0.58
 

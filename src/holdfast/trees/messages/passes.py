@@ -78,8 +78,9 @@ def _own(
 ) -> Any:
     """Give a message its own weight and bounds and put it on the shelf.
 
-    `errors` are that of all steps so far, that of the last one, and the swerve of what is below; `ends` are those
-    that the totals cannot exceed, `spare` is the window that is asked for; `tilts` are the tilt that is added now, and all of it.
+    `errors` are that of all steps so far, that of the last one, and the swerve of what is below; `ends` are those that
+    the totals cannot exceed, `spare` is the window that is asked for; `tilts` are the tilt that is added now, and all
+    of it.
     """
     first, final = max(span[0], pieces.low[k], spare[0]), min(span[1], pieces.high[k], spare[1])
     if first > final:

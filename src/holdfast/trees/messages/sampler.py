@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.arguments import Refused
 from holdfast.arrays import Ints, Owner, Words, compiled
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.draws.decisions import Restart
@@ -24,6 +25,7 @@ from holdfast.randomness import Keys, Stream
 from holdfast.trees.messages import passes
 from holdfast.trees.messages.exact import Exact, Node
 from holdfast.trees.messages.messages import NEED, NEED_INSIDE, Messages
+from holdfast.trees.plain.sampler import PlainSampler, reaches
 from holdfast.trees.shape.forest import Forest
 from holdfast.trees.tickets import many
 from holdfast.trees.tickets.halves import cut as cut_in_halves
@@ -92,7 +94,23 @@ class Sampler(Owner):
 
     # --- the down-pass -------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _plain(self) -> PlainSampler | None:
+        """The same law in plain numpy, where compiled messages cannot be made; None where they can.
+
+        Counts decide this, as they decide the time that a draw takes; its law is the same.
+        """
+        try:
+            _ = self.messages.ready
+        except Refused:
+            if self.at_roots is not None or not reaches(self.law):
+                raise
+            return PlainSampler(self.forest, self.law, self.low, self.high)
+        return None
+
     def _draw(self, size: int, stream: Stream) -> Ints:
+        if self._plain is not None:
+            return self._plain.draw(size, stream)
         up = self.messages.ready
         noise = np.zeros((size, self.forest.n), dtype=np.int64)
         rows = max(1, CHUNK // _slots(up))

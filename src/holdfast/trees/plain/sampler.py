@@ -47,13 +47,23 @@ PATIENCE = 40
 #: values of messages, whose windows are about so many standard deviations wide.
 MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 30_000, 10
 MOST_PRODUCTS, WIDTH = 4e9, 40.0
+#: The same where nothing else serves, and it may take minutes.
+UTMOST_OUTPUTS, UTMOST_PRODUCTS = 300_000, 4e10
+
+
+def _products(law: Independent) -> float:
+    variances = law.variances[np.isfinite(law.variances)]
+    return law.n * WIDTH**2 * float(variances.max(initial=0.0))
 
 
 def serves(law: Independent, rows: int) -> bool:
     """Whether so many tables are drawn here; it depends on sizes alone, never on data or on what is compiled."""
-    variances = law.variances[np.isfinite(law.variances)]
-    wide = WIDTH**2 * float(variances.max(initial=0.0))
-    return law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and law.n * wide <= MOST_PRODUCTS
+    return law.n <= MOST_OUTPUTS and rows * (law.n + TABLE) <= MOST_DRAWS and _products(law) <= MOST_PRODUCTS
+
+
+def reaches(law: Independent) -> bool:
+    """Whether tables can be drawn here at all, in time and memory; it depends on sizes alone."""
+    return law.n <= UTMOST_OUTPUTS and _products(law) <= UTMOST_PRODUCTS
 
 
 @dataclass(frozen=True)
