@@ -1,5 +1,8 @@
 """What every table drawn on a hierarchy keeps: its sums, its bounds, and its independence of workers and rounding."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -171,6 +174,19 @@ def test_single_children_share_their_noise():
     alpha = np.exp(-1.0)
     variance = 2 * alpha / (1 - alpha) ** 2
     assert draws[:, 0].var() == pytest.approx(variance, rel=0.12)
+
+
+def test_messages_go_with_their_sampler():
+    """No circle of references keeps a nation's messages alive until the collector comes by."""
+    made = sampler(CITY, "laplace", 3)
+    made.draw(1, hf.seeded(14))
+    kept = weakref.ref(made.ready)
+    gc.disable()
+    try:
+        del made
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_no_coin_serves_twice(monkeypatch):

@@ -81,7 +81,7 @@ def test_what_is_drawn_times_what_is_accepted_is_the_weight(kind, low, how):
     made = sampler(TREE, kind, SCALES, low)
     if how.startswith("narrow"):
         made = narrowed(sampler(TREE, kind, SCALES, low, need=1.0, need_inside=1.0), 3)
-    up = made.messages.ready
+    up = made.ready
     _ = up.shelf
     if "wrong" in how:
         wider(up, rng)
@@ -106,7 +106,7 @@ def test_messages_twice_too_large_at_odd_totals_draw_the_exact_law(kind, where, 
 
     def share_of_odd():
         made = sampler(parents, kind, 3.0, exact=() if where == "at the root" else (0,))
-        up = made.messages.ready
+        up = made.ready
         shelf, p = up.shelf, up.pieces
         k = int(p.kind[np.flatnonzero(p.root)[0]])
         blocks, slots, _ = up.blocks
@@ -129,7 +129,7 @@ def test_messages_twice_too_large_at_odd_totals_draw_the_exact_law(kind, where, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_that_is_not_from_above_is_caught(kind):
     made = sampler([-1, 0, 0], kind, 3.0)
-    up = made.messages.ready
+    up = made.ready
     k = int(up.pieces.kind[np.flatnonzero(up.pieces.root)[0]])
     up.shelf.values[int(up.shelf.offset[k] + 1 - up.shelf.lo[k])] *= 0.9
     up.shelf.slack[:] = 1.0
@@ -140,7 +140,7 @@ def test_a_message_that_is_not_from_above_is_caught(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_leaves_are_part_of_the_test(kind):
     """A leaf's table is above its true weights, by a share that is tested."""
-    up = sampler([-1, 0, 0, 0], kind, 3.0).messages.ready
+    up = sampler([-1, 0, 0, 0], kind, 3.0).ready
     _ = up.shelf
     exact = Exact(up, lambda *path: None, lambda slot: 0)
     with working_precision(128):

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,9 +145,7 @@ class Messages(Owner):
         """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self.kinds_of_leaves
 
-        def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
-            self.over(task, kinds, 1 << 14, None)
-
+        over = partial(_in_slices, self.workers, share=1 << 14)  # without self: what is kept must not keep its keeper
         found = Prospect(self.pieces, leaves, self.laws, self.need, over, self.slopes)
         pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
@@ -183,20 +181,7 @@ class Messages(Owner):
         self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress | None, heavy: bool = False
     ) -> list[Any]:
         """Run a task over slices of items on all workers, smaller ones where each item is much work."""
-
-        def counted(part: Ints) -> Any:
-            result = task(part)
-            if progress:
-                progress.advance(part.size)
-            return result
-
-        workers = self.workers or os.cpu_count() or 1
-        share = max(1, min(share, -(-items.size // (2 * workers)))) if heavy else share
-        slices = [items[i : i + share] for i in range(0, items.size, share)]
-        if len(slices) < 2:
-            return [counted(part) for part in slices]
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(counted, slices))
+        return _in_slices(self.workers, task, items, share, progress, heavy)
 
     @cached_property
     def blocks(self) -> tuple[Shelf, Ints, int]:
@@ -269,7 +254,6 @@ class Messages(Owner):
                 raise TooNarrow
         return shelf
 
-    @cached_property
     def ready(self) -> Messages:
         """The messages with windows so wide that they can be summed; chosen before any random bit is drawn."""
         wide = self
@@ -318,6 +302,31 @@ class Messages(Owner):
         lo, hi = asked(k, p, g)
         _, base, _ = prefixes(inside, kinds, g.below[k], g.rest[k], g.hold[k], lo, hi)
         return inside.scratch, kinds, int(base)
+
+
+def _in_slices(
+    workers: int | None,
+    task: Callable[[Ints], Any],
+    items: Ints,
+    share: int,
+    progress: Progress | None = None,
+    heavy: bool = False,
+) -> list[Any]:
+    """Run a task over slices of items on all workers, smaller ones where each item is much work."""
+
+    def counted(part: Ints) -> Any:
+        result = task(part)
+        if progress:
+            progress.advance(part.size)
+        return result
+
+    workers = workers or os.cpu_count() or 1
+    share = max(1, min(share, -(-items.size // (2 * workers)))) if heavy else share
+    slices = [items[i : i + share] for i in range(0, items.size, share)]
+    if len(slices) < 2:
+        return [counted(part) for part in slices]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(counted, slices))
 
 
 def _gives_way(up: Messages, found: Prospect) -> Bools | None:

@@ -52,10 +52,15 @@ class Sampler(Owner):
 
     @cached_property
     def messages(self) -> Messages:
-        """The messages as first guessed; `messages.ready` are those that draws are made from."""
+        """The messages as first guessed; `ready` are those that draws are made from."""
         return Messages(
             self.forest, self.law, self.low, self.high, self.need, self.need_inside, self.workers, self.learn
         )
+
+    @cached_property
+    def ready(self) -> Messages:
+        """The messages with windows that are wide enough."""
+        return self.messages.ready()
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
@@ -101,7 +106,7 @@ class Sampler(Owner):
         Counts decide this, as they decide the time that a draw takes; its law is the same.
         """
         try:
-            _ = self.messages.ready
+            _ = self.ready
         except Refused:
             if self.at_roots is not None or not reaches(self.law):
                 raise
@@ -111,7 +116,7 @@ class Sampler(Owner):
     def _draw(self, size: int, stream: Stream) -> Ints:
         if self._plain is not None:
             return self._plain.draw(size, stream)
-        up = self.messages.ready
+        up = self.ready
         noise = np.zeros((size, self.forest.n), dtype=np.int64)
         rows = max(1, CHUNK // _slots(up))
         keys = Keys.drawn_from(stream)
@@ -132,13 +137,13 @@ class Sampler(Owner):
             attempt += 1
             again = np.zeros((self.forest.n, 1), dtype=np.int64)
             once_more = self._draw_rows(again, keys, row, attempt).get(0, set()) & rejected
-            done = np.isin(self.messages.ready.trees[1], list(rejected - once_more))
+            done = np.isin(self.ready.trees[1], list(rejected - once_more))
             noise[done] = again[done, 0]
             rejected = once_more
 
     def _draw_rows(self, noise: Ints, keys: Keys, start: int, attempt: int) -> dict[int, set[int]]:
         """Draw some tables, (n, rows); return the rows with trees, by their roots, that are to be drawn again."""
-        up = self.messages.ready
+        up = self.ready
         rows = noise.shape[1]
         words = keys.at("words", start, attempt).words(rows * _slots(up)).reshape(-1, rows)
         drawing = _Drawing(up, noise, words, keys, start, attempt, self.inflation)
