@@ -23,7 +23,7 @@ from holdfast.randomness import Stream
 from holdfast.trees.messages import passes
 from holdfast.trees.messages.messages import Messages
 from holdfast.trees.messages.parcels import Shelf
-from holdfast.trees.messages.steps import HIGH, LOW
+from holdfast.trees.messages.steps import HIGH, LOW, SMALLEST
 from holdfast.trees.plain.message import ANY, HARD, Alone, Division, End, Message, Weight
 
 #: Beyond its table a Gaussian weight falls as at its last place, or a little faster.
@@ -116,6 +116,7 @@ class Exact:
         """The message of one leaf of a kind: the weights as they are tabled."""
         kit = self.up.kit
         low, high, powers = int(kit.leaf_low[q]), int(kit.leaf_high[q]), kit.weights[int(kit.leaf_law[q])]
+        powers = powers[powers > SMALLEST]  # tables are as long as the widest law's
         longest, excess = powers.size - 1, float(passes.leaf_excess(kit.weights))
         lo, hi = max(low, -longest), min(high, longest)
         values: Floats = powers[np.abs(np.arange(lo, hi + 1))]
@@ -178,9 +179,12 @@ class Exact:
         noise = [0] * size
         for j in range(size - 1, 0, -1):
             leaf, rest = self.leaf(int(pieces.leaf_kind[first + j])), self.prefix(k, j - 1)
-            ways = Division(leaf, rest, s)
-            start = int(passes.leaf_start(kit.laplace, s, 1.0 / (j + 1), ways.low, ways.high))
-            noise[j] = self._choose(pieces.size + first + j, ways, start, (ways.low, ways.high), _support(leaf))
+            q, longest = int(pieces.leaf_kind[first + j]), kit.weights.shape[1] - 1
+            low = max(int(kit.leaf_low[q]), -longest, s - rest.hi)
+            high = min(int(kit.leaf_high[q]), longest, s - rest.lo)
+            start = int(passes.leaf_start(kit.laplace, s, 1.0 / (j + 1), low, high))
+            slot = pieces.size + first + j
+            noise[j] = self._choose(slot, Division(leaf, rest, s), start, (low, high), _support(leaf))
             s -= noise[j]
         noise[0] = s
         return noise

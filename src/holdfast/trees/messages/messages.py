@@ -266,7 +266,7 @@ class Messages(Owner):
             try:
                 _ = wide.shelf
             except TooNarrow:
-                if wide.need >= WIDEST * self.need:
+                if wide.need >= WIDEST * max(self.need, NEED):
                     raise Refused(TOO_WIDE) from None
                 wide.prospect.forget()
                 wider = 1.5 if wide.learn or wide.prospect.is_rough else 1.0
