@@ -23,6 +23,8 @@ STAR = FLAT.sum_up([3, 5, 1])
 CELLS = np.array([5, 0, 9, 3])
 WIDE = np.array([3, 8, 1, 6, 2, 0, 7, 4, 9, 5, 1, 2, 6, 3, 8, 0, 4, 2, 7, 1])
 CUBE = np.array([5, 4, 6, 3, 4, 6, 2, 7])
+AREAS = hf.counts(FLAT, by=(2, 2), keep=[(), (0,), (0, 1)])
+TOWNS = AREAS.answer(np.array([5, 0, 9, 3, 1, 2, 0, 4, 6, 6, 1, 0]))
 ROW = np.ones((1, 4), dtype=int)
 CROSSED = hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
 PAIRS = hf.invariant(hf.exact_margins((2, 2, 2), [(0, 1), (0, 2), (1, 2)]))
@@ -72,6 +74,7 @@ GIVEN = {
     ],
     "solved": [Example(laplace(hf.counts(TREE), integer=False), hf.consistent(TREE), COUNTS)],
     "gaussian": [Example(gaussian(hf.histogram(4), integer=False), hf.invariant(ROW), CELLS)],
+    "areas": [Example(gaussian(AREAS, integer=False), hf.consistent(AREAS), TOWNS)],
     "gaussian_tree": [Example(gaussian(hf.counts(TREE), integer=False), hf.consistent(TREE), COUNTS)],
     "hierarchy": [
         Example(law(hf.counts(TREE)), held, COUNTS)
@@ -106,6 +109,7 @@ ONTO = {
         Example(law(hf.counts(TREE)), hf.consistent(TREE) & hf.nonnegative(), COUNTS) for law in (laplace, gaussian)
     ],
     "boxes": [Example(laplace(hf.histogram(4)), hf.between(0, 9), CELLS)],
+    "areas": [Example(law(AREAS, integer=False), hf.consistent(AREAS), TOWNS) for law in (laplace, gaussian)],
     "projection": [Example(laplace(hf.histogram(4), integer=False), hf.invariant(ROW), CELLS)],
     "orders": [
         Example(laplace(hf.histogram(4), integer=integer), hf.ordered([1, 3, 0, 2]), CELLS) for integer in (True, False)

@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 
 import holdfast as hf
-from holdfast.given.exact import gaussian_tree
+from holdfast.given.exact.normal import gaussian_tree
 
 INF = np.inf
 
@@ -67,7 +67,7 @@ def test_the_covariance_is_that_of_the_conditional_law(seed):
     n = mechanism.query.n
     # The draw is a linear map of standard normal numbers: its columns are what unit vectors become.
     units = np.eye(n)
-    gaussian_tree._downwards(passes.first, passes.exact, passes.upward, passes.below, units)
+    passes.noise(units)
     mapped = np.empty_like(units)
     mapped[:, passes.order] = units
     size = max(1.0, np.abs(covariance).max())

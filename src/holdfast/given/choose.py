@@ -21,8 +21,6 @@ from holdfast.given.exact import (
     boxes,
     enumeration,
     free,
-    gaussian,
-    gaussian_tree,
     hierarchy,
     line,
     rejection,
@@ -31,6 +29,7 @@ from holdfast.given.exact import (
     two_rows,
 )
 from holdfast.given.exact.improper import refuse_improper
+from holdfast.given.exact.normal import areas, gaussian, gaussian_tree
 from holdfast.given.near.gibbs import gibbs
 from holdfast.given.near.in_turn import in_turn
 from holdfast.given.near.lines import lines
@@ -70,6 +69,7 @@ class Near(Way, Protocol):
 
 WAYS: tuple[ModuleType, ...] = (
     gaussian_tree,
+    areas,
     free,
     boxes,
     line,

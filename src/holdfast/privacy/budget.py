@@ -55,10 +55,7 @@ def by_level(
     values: list[Any] = [missing] * len(levels)
     seen: set[int] = set()
     for key, value in given.items():
-        if isinstance(key, str):
-            place = levels[one_of(f"a level of {name}", key, list(levels))]
-        else:
-            place = one_of(f"a level of {name}", int(key) if isinstance(key, np.integer) else key, range(len(levels)))
+        place = query.level_number(name, key)
         if place in seen:
             raise Refused(f"{name} names the level {key!r} twice")
         seen.add(place)

@@ -20,9 +20,12 @@ from holdfast.constraints import System
 from holdfast.constraints.system.null_space import TreeShape
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import stacked
+from holdfast.domains import Cube, Hierarchy
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.words import figure
 from holdfast.queries import Neighbours, Query
+from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.neighbours import ADD_REMOVE
 from holdfast.queries.together.records import records_together
 from holdfast.queries.together.together import Column, Together
@@ -188,8 +191,10 @@ def columns_of(query: Query) -> tuple[Column, ...]:
     """Return the columns of a query: levels and categories, axes, cells, or else its first outputs."""
     if query.cells is None:
         return ()
-    if query.tree is not None:
-        return _of_tree(query)
+    if isinstance(query, AreaMargins):
+        return _of_areas(query.hierarchy, query.table)
+    if isinstance(query, TreeCounts):
+        return _of_areas(query.hierarchy, query.table or Cube(query.by, ["category"]))
     if query.cube is not None and query.cube.shape != (query.cells,):
         points = query.cube.coordinates(np.arange(query.cells))
         return tuple(
@@ -202,18 +207,17 @@ def columns_of(query: Query) -> tuple[Column, ...]:
     return tuple(_of_output(query, i) for i in range(min(query.n, MOST_OUTPUTS)))
 
 
-def _of_tree(query: Query) -> tuple[Column, ...]:
-    tree = query.tree
-    assert tree is not None
-    by = (query.cells or 0) // tree.n_leaves
+def _of_areas(tree: Hierarchy, table: Cube) -> tuple[Column, ...]:
+    """The levels of a hierarchy that tell leaves apart, and the axes of the cube that tell cells apart."""
     node, found = tree.leaves.copy(), []
     for depth in range(len(tree.levels) - 1, -1, -1):  # leaves above a level stand for themselves there
         node = np.where(tree.depth[node] > depth, tree.parents[node], node)
         if (node != node[0]).any():
-            found.append(Column(tree.levels[depth], np.repeat(node, by), tree.names))
-    if by > 1:
-        found.insert(0, Column.of("category", np.tile(np.arange(by), tree.n_leaves), range(by)))
-    return tuple(reversed(found))
+            found.append(Column(tree.levels[depth], np.repeat(node, table.cells), tree.names))
+    points = np.tile(table.coordinates(np.arange(table.cells)), (tree.n_leaves, 1)) if table.cells > 1 else None
+    axes = [a for a, size in enumerate(table.shape) if size > 1]
+    named = [] if points is None else [Column.of(table.names[a], points[:, a], range(table.shape[a])) for a in axes]
+    return (*reversed(found), *named)
 
 
 def _of_output(query: Query, i: int) -> Column:

@@ -1,5 +1,6 @@
 """What is asked of the data, and how much one record can change the answer."""
 
+from holdfast.queries.areas.counting import counts
 from holdfast.queries.bounded import query
 from holdfast.queries.identity import histogram
 from holdfast.queries.linear_query import Query
@@ -8,7 +9,6 @@ from holdfast.queries.matrix_workload import workload
 from holdfast.queries.moves.moves import Moves
 from holdfast.queries.moves.search import shared_moves
 from holdfast.queries.neighbours import Neighbours
-from holdfast.queries.tree_counts import counts
 from holdfast.queries.weights import Bound
 
 __all__ = [

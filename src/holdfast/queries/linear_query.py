@@ -128,6 +128,14 @@ class Query(ABC):
         """The depth (or margin number) of each output."""
         return None
 
+    def level_number(self, name: str, key: Any) -> int:
+        """Return the number of a level, by its name or number; `name` says for what it was given."""
+        if self.levels is None:
+            raise Refused(f"{name} per level needs a query with levels (counts of a hierarchy, or margins)")
+        if isinstance(key, str):
+            return self.levels[one_of(f"a level of {name}", key, list(self.levels))]
+        return one_of(f"a level of {name}", int(key) if isinstance(key, np.integer) else key, range(len(self.levels)))
+
     # What all share ---------------------------------------------------------------------------------------
 
     def answer(self, cells: Any) -> Array:

@@ -51,6 +51,12 @@ class MarginCounts(Query):
         """Each margin's name with its number."""
         return {self.table.margin_name(axes): m for m, axes in enumerate(self.keep)}
 
+    def level_number(self, name: str, key: Any) -> int:
+        """Return the margin meant by its name, its number, or its axes."""
+        if isinstance(key, tuple):
+            key = self.table.margin_name(key)
+        return super().level_number(name, key)
+
     @cached_property
     def sizes(self) -> Ints:
         """The number of outputs of each margin."""

@@ -32,12 +32,12 @@ def margin_equalities(shape: tuple[int, ...], keep: tuple[tuple[int, ...], ...])
     for chosen, members in sorted(holders.items(), key=lambda item: (len(item[0]), item[0])):
         if len(members) < 2:
             continue
-        first = _summed(shape, keep, offsets, members[0], chosen)
-        blocks.extend(first - _summed(shape, keep, offsets, m, chosen) for m in members[1:])
+        first = summed(shape, keep, offsets, members[0], chosen)
+        blocks.extend(first - summed(shape, keep, offsets, m, chosen) for m in members[1:])
     return csr_array(vstack(blocks, format="csr", dtype=np.int64))
 
 
-def _summed(
+def summed(
     shape: tuple[int, ...], keep: tuple[tuple[int, ...], ...], offsets: Any, m: int, chosen: tuple[int, ...]
 ) -> csr_array[Any]:
     """Return the rows that sum margin m to the axes `chosen`, at the cells with no coordinate 0."""

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
-from holdfast.arguments import Refused, whole
+from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
-from holdfast.domains import Hierarchy
+from holdfast.domains import Cube, Hierarchy
 from holdfast.domains.hierarchy import sums_of_children
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
+from holdfast.queries.margin_counts import margins
 from holdfast.queries.moves.tree_pairs import meeting_paths, path_sums
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
@@ -34,6 +35,7 @@ class TreeCounts(Query):
 
     hierarchy: Hierarchy
     by: int
+    table: Cube | None = None  # whose cells the categories are
 
     @property
     def cells(self) -> int:
@@ -64,7 +66,8 @@ class TreeCounts(Query):
             above = int(tree.parents[v])
             paths[v] = str(tree.names[v]) if above < 0 else f"{paths[above]} / {tree.names[v]}"
         if self.by > 1:
-            paths = [f"{path} [{c}]" for path in paths for c in range(self.by)]
+            cells: Iterable[Any] = range(self.by) if self.table is None else margins(self.table).labels
+            paths = [f"{path} [{cell}]" for path in paths for cell in cells]
         return np.array(paths, dtype=object)
 
     @cached_property
@@ -95,7 +98,8 @@ class TreeCounts(Query):
 
     def _cell_shapes(self) -> list[tuple[int, ...]]:
         shapes: list[tuple[int, ...]] = [(self.cells,)]
-        return [*shapes, (self.hierarchy.n_leaves, self.by)]
+        leaves = self.hierarchy.n_leaves
+        return [*shapes, (leaves, self.by), *([] if self.table is None else [(leaves, *self.table.shape)])]
 
     def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
         """Return the heaviest path to an allowed cell."""
@@ -150,11 +154,3 @@ class TreeCounts(Query):
 def _levels_kind(group: Ints, parts: Iterable[range]) -> frozenset[tuple[tuple[int, int], int]]:
     times: Kind = Counter((1, int(group[d])) for part in parts for d in part)
     return frozenset(times.items())
-
-
-def counts(tree: Hierarchy, by: int = 1) -> Query:
-    """Ask the count at every node of a hierarchy; by=k: of k categories at every node, node-major."""
-    if not isinstance(tree, Hierarchy):
-        raise Refused(f"tree must be a Hierarchy, found an object of type {type(tree).__name__}")
-    categories = whole("by", by, at_least=1)
-    return TreeCounts(tree.n * categories, tree, categories)

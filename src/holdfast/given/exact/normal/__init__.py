@@ -1,0 +1,1 @@
+"""Gaussian noise given equalities alone: normal laws stay normal."""

@@ -1,0 +1,119 @@
+"""Share out the cells of one area among its parts, as near as can be to the estimated margins of each part.
+
+Least Σ_A q_A‖M_A x_c − y_cA‖² over parts c and margins A, with x ≥ 0 and Σ_c x_c = the cells above. The quadratic
+part is diagonal in the coordinates of sets of axes (docs/theory/areas-and-margins.md), the rest are simplices, one
+per cell: the alternating direction method of multipliers takes them in turn, O(parts × cells) each time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from holdfast.arrays import Floats, Ints
+from holdfast.queries.areas.area_equalities import Axes
+from holdfast.trees.normal.residuals import along, contrasts
+
+#: Rounds of the method, and the distance (root mean square, in records per cell) at which it has settled: far below 1,
+#: since the cells are rounded next.
+ROUNDS, SETTLED = 300, 2e-3
+#: How far each round goes beyond its own answer.
+OVER = 1.6
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """The margins that are told about every area of one level, with the weight of each."""
+
+    shape: tuple[int, ...]
+    margins: tuple[Axes, ...]
+    weights: tuple[float, ...]
+
+    @cached_property
+    def _matrices(self) -> list[Floats]:
+        return [contrasts(size) for size in self.shape]
+
+    @cached_property
+    def _strength(self) -> Floats:
+        """The weight of every coordinate: Σ κ·q over the margins that hold it."""
+        total = np.zeros(self.shape)
+        for kept, weight in zip(self.margins, self.weights, strict=True):
+            total[self._held(kept)[1:]] += weight * self._summed(kept)
+        return total
+
+    def _summed(self, kept: Axes) -> int:
+        return math.prod(size for a, size in enumerate(self.shape) if a not in kept)
+
+    def _held(self, kept: Axes) -> tuple[slice, ...]:
+        """Return where a margin's coordinates stand among those of the cells."""
+        return (slice(None), *(slice(None) if a in kept else slice(0, 1) for a in range(len(self.shape))))
+
+    def _pull(self, told: list[Floats], parts: int) -> Floats:
+        """Return Σ q·√κ × the coordinates of the told margins, (parts, *shape)."""
+        total = np.zeros((parts, *self.shape))
+        for kept, weight, values in zip(self.margins, self.weights, told, strict=True):
+            shape = [size if a in kept else 1 for a, size in enumerate(self.shape)]
+            turned = along(values.reshape(parts, *(self.shape[a] for a in kept)), [self._matrices[a] for a in kept])
+            total[self._held(kept)] += weight * math.sqrt(self._summed(kept)) * turned.reshape(parts, *shape)
+        return total
+
+    def shared(self, above: Ints | None, told: list[Floats], parts: int) -> Floats:
+        """Return cells ≥ 0 of every part, (parts, cells), that add up to those above, where there are any."""
+        if above is not None and parts == 1:
+            return above[None].astype(np.float64)
+        back = [matrix.T for matrix in self._matrices]
+        pull, strength = self._pull(told, parts), self._strength
+        known = strength[strength > 0]
+        step = float(np.sqrt(known.min() * known.max())) if known.size else 1.0
+        fitting = np.zeros((parts, *self.shape)) if above is None else np.repeat(above[None] / parts, parts, 0)
+        fitting = fitting.reshape(parts, *self.shape)
+        price = np.zeros_like(fitting)
+        for _ in range(ROUNDS):
+            turned = along(fitting - price, self._matrices)
+            free = along((pull + step * turned) / (strength + step), back)
+            reached = OVER * free + (1 - OVER) * fitting
+            before, fitting = fitting, _allowed(reached + price, above)
+            price = price + reached - fitting
+            apart, moved = _size(free - fitting), _size(fitting - before)
+            if max(apart, moved) <= SETTLED:
+                break
+            if apart > 10 * moved or moved > 10 * apart:  # keep both in step
+                factor = 2.0 if apart > moved else 0.5
+                step, price = step * factor, price / factor
+        return fitting.reshape(parts, -1)
+
+    def distance(self, cells: Floats, told: list[Floats]) -> float:
+        """Return Σ q·‖margin of the cells − what was told‖²."""
+        total, block = 0.0, cells.reshape(len(cells), *self.shape)
+        for kept, weight, values in zip(self.margins, self.weights, told, strict=True):
+            others = tuple(1 + a for a in range(len(self.shape)) if a not in kept)
+            total += weight * float(((block.sum(axis=others).reshape(len(cells), -1) - values) ** 2).sum())
+        return total
+
+
+def _size(values: Floats) -> float:
+    return float(np.sqrt((values**2).mean()))
+
+
+def _allowed(values: Floats, above: Ints | None) -> Floats:
+    """Return the nearest cells ≥ 0 that add up to those above."""
+    if above is None:
+        return np.maximum(values, 0)
+    flat = values.reshape(len(values), -1)
+    result = np.zeros_like(flat)
+    active = np.flatnonzero(above)
+    result[:, active] = on_simplices(flat[:, active], above[active])
+    return result.reshape(values.shape)
+
+
+def on_simplices(values: Floats, totals: Ints) -> Floats:
+    """Return for each column the nearest vector ≥ 0 with this sum."""
+    falling = -np.sort(-values, axis=0)
+    excess = np.cumsum(falling, axis=0) - totals
+    count = np.arange(1, len(values) + 1)[:, None]
+    last = (falling * count > excess).sum(axis=0) - 1
+    shift = excess[last, np.arange(values.shape[1])] / (last + 1)
+    return np.maximum(values - shift, 0)

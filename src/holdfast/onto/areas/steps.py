@@ -1,0 +1,75 @@
+"""A whole, non-negative table of margins in every area, in three steps, each with its evidence.
+
+1. The best linear estimate of all outputs (docs/theory/areas-and-margins.md). 2. From the roots down, the cells of an
+area are shared out among its parts in numbers ≥ 0 that add up and come nearest to the estimated margins of the parts.
+3. They are rounded to whole numbers that add up and keep the parts' totals, before the next level is shared out.
+Everything holds exactly, since all outputs are counted from the cells of the leaves. It is not the nearest such
+table: the gap is how much further it lies from the noisy values than the best linear estimate, which nothing that
+adds up comes below.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from holdfast.arrays import Array, Floats, Ints
+from holdfast.onto.areas.rounded import rounded
+from holdfast.onto.areas.shared_out import Sharing
+from holdfast.trees.normal.residuals import Residuals
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """A query with Gaussian measurements, ready to share out cells; `whole`: in whole numbers."""
+
+    residuals: Residuals
+    whole: bool
+
+    @cached_property
+    def _levels(self) -> list[Sharing]:
+        """What is told about the areas of each depth, margins weighted by their precision after estimation."""
+        query = self.residuals.query
+        by_group = [1 / max(float(at_nodes.mean()), 1e-12) for at_nodes in self.residuals.variances_by_group()]
+        found = []
+        for depth, kept in enumerate(query.keep):
+            mine = [by_group[g] for g, (at, _) in enumerate(query.groups) if at == depth]
+            found.append(Sharing(query.table.shape, kept, tuple(mine)))
+        return found
+
+    def cells(self, estimate: Floats, coin: int) -> Array:
+        """Return the cells of all leaves, (leaves, cells), from estimates of all outputs."""
+        query, tree = self.residuals.query, self.residuals.query.hierarchy
+        table = np.zeros((tree.n, query.table.cells), np.int64 if self.whole else np.float64)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            for depth in range(len(tree.levels)):
+                parents = [-1] if depth == 0 else np.unique(tree.parents[tree.nodes_at(depth)]).tolist()
+
+                def one(parent: int, depth: int = depth) -> None:
+                    parts = tree.roots if parent < 0 else tree.children_of(parent)
+                    above = None if parent < 0 else table[parent]
+                    if above is None:
+                        for root in parts:
+                            table[root] = self._shared(depth, np.array([root]), None, estimate, coin)[0]
+                    else:
+                        table[parts] = self._shared(depth, parts, above, estimate, coin)
+
+                list(pool.map(one, parents))
+        return np.asarray(table[tree.leaves])
+
+    def _shared(self, depth: int, parts: Ints, above: Array | None, estimate: Floats, coin: int) -> Array:
+        query, sharing = self.residuals.query, self._levels[depth]
+        told = []
+        for g, (at, _) in enumerate(query.groups):
+            if at == depth:
+                begin = query.starts[parts] + query.places[g][1]
+                told.append(estimate[begin[:, None] + np.arange(query.sizes[g])])
+        found = sharing.shared(above, told, parts.size)
+        if not self.whole:
+            return found
+        coins = np.random.default_rng([coin, int(parts[0])]).random(found.shape)
+        return rounded(found, above, coins)

@@ -1,0 +1,86 @@
+"""Onto the consistency of margins in every area of a hierarchy: one hierarchy of scalars per set of axes.
+
+Weighted by the noise, least squares is the best linear estimate, in O(nodes × cells) (THEORY §10, H7;
+docs/theory/areas-and-margins.md); its equalities hold up to the rounding of sums of doubles. Whole or non-negative
+values follow it down the hierarchy in steps (onto/areas), and hold exactly where they are whole.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from scipy import special
+
+from holdfast.arrays import Array, Floats, kept
+from holdfast.evidence import Evidence
+from holdfast.noise import Independent
+from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
+from holdfast.onto.areas.steps import Steps
+from holdfast.onto.plan import Answer
+from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
+from holdfast.trees.normal.residuals import Residuals
+
+#: Outputs up to which a program looks for the nearest whole or non-negative table.
+MOST_EXACT = 300
+
+
+def accepts(problem: Problem) -> bool:
+    """Whether the system is such a query's consistency, with bounds at 0 or none, and entries of a group are alike.
+
+    Whole or non-negative values are moved in three steps, to a table near the nearest one, where there are too many for
+    a program that finds the nearest.
+    """
+    if problem.norm != "l2" or _residuals(problem) is None:
+        return False
+    return _formula(problem) or problem.n > MOST_EXACT
+
+
+def _formula(problem: Problem) -> bool:
+    return not (problem.integer or problem.depends_on_data)
+
+
+@kept
+def _residuals(problem: Problem) -> Residuals | None:
+    found = Residuals.of_system(problem.system, problem.spreads)
+    return found if found is not None and problem.unit == 1 else None
+
+
+def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
+    """Move noisy values, (size, n), to values that agree and add up: the nearest, or in steps."""
+    coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
+    return np.stack([certified(problem, row, right, int(coin)).values for row, coin in zip(noisy, coins, strict=True)])
+
+
+def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
+    """Move one table, (n,), with its evidence."""
+    del right  # all sides are 0
+    residuals = _residuals(problem)
+    assert residuals is not None
+    estimate = residuals.estimated(noisy.astype(np.float64))
+    if _formula(problem):
+        return Answer(estimate, Evidence(gap=0.0))
+    values = residuals.query.totals(Steps(residuals, problem.integer).cells(estimate, coin))
+    weight = 1 / problem.spreads
+    reached, least = (float((weight * (found - noisy) ** 2).sum()) for found in (values, estimate))
+    gap = max(reached - least, 0.0)
+    grid = Fraction(1) if problem.integer else None
+    return Answer(values, Evidence(objective=reached, gap=gap, grid=grid, exact=problem.integer, nearest=False))
+
+
+def spread(problem: Problem, law: Independent) -> Spread | None:
+    """Errors in closed form where the weights are the noise's own; otherwise simulated, where that is not too much."""
+    residuals = _residuals(problem)
+    assert residuals is not None
+    if problem.depends_on_data:
+        return None
+    small = STUDY * problem.n <= MOST_SIMULATED
+    if problem.integer or not np.allclose(problem.spreads, law.variances, rtol=1e-12, atol=0.0):
+        return simulated_spread(simulated_errors(problem, law, image)) if small else None
+    errors: Floats = np.sqrt(residuals.variances())
+    if law.kind == "gaussian" and not law.integer:
+        return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p))
+    if not small:
+        return None
+    quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
+    return Spread(errors, residuals.variance_of, quantiles, measured=True)

@@ -1,0 +1,264 @@
+"""Margins of a cube in every area of a hierarchy: a record adds 1 to each margin of its leaf and of its ancestors."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csc_array, csr_array
+
+from holdfast.arguments import Refused, one_of
+from holdfast.arrays import Array, Bools, Ints
+from holdfast.domains import Cube, Hierarchy
+from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
+from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
+from holdfast.queries.columns import Columns
+from holdfast.queries.kinds import Kind, maximal
+from holdfast.queries.linear_query import Query
+from holdfast.queries.moves.tree_pairs import meeting_paths
+from holdfast.queries.neighbours import Neighbours
+from holdfast.queries.weights import Bound, Weights
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AreaMargins(Query):
+    """At every node of depth d the margins ``keep[d]``: nodes in order, inside a node margin after margin in C order.
+
+    Cells are leaf-major. The outputs fall into groups (depth, margin): the levels of this query.
+    """
+
+    hierarchy: Hierarchy
+    table: Cube
+    keep: Keep
+
+    @property
+    def cells(self) -> int:
+        """Leaves times cells of the cube."""
+        return self.hierarchy.n_leaves * self.table.cells
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, Axes], ...]:
+        """The (depth, margin) of each group of outputs, upper levels first."""
+        return tuple((depth, axes) for depth, kept in enumerate(self.keep) for axes in kept)
+
+    @cached_property
+    def levels(self) -> Mapping[str, int]:
+        """Each group's name, such as "county: sex × age", with its number."""
+        return {self.name_of(*group): g for g, group in enumerate(self.groups)}
+
+    def name_of(self, depth: int, axes: Axes) -> str:
+        """Return the name of a group."""
+        return f"{self.hierarchy.levels[depth]}: {self.table.margin_name(axes)}"
+
+    def level_number(self, name: str, key: Any) -> int:
+        """Return the group meant by its name, its number, or a pair (level, margin)."""
+        if not isinstance(key, tuple):
+            return super().level_number(name, key)
+        if len(key) != 2:
+            raise Refused(f"a level of {name} must be a pair (level, margin), found {key!r}")
+        group = (self.hierarchy.depth_of_level(key[0]), self.table.axes(key[1]))
+        return self.levels[one_of(f"a level of {name}", self.name_of(*group), list(self.levels))]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of entries of each group's margin."""
+        return np.array([math.prod(self.table.margin_shape(axes)) for _, axes in self.groups], dtype=np.int64)
+
+    @cached_property
+    def places(self) -> tuple[tuple[Ints, int], ...]:
+        """For each group the nodes of its depth, increasing, and where its margin begins inside a node's outputs."""
+        before = [0] * len(self.keep)
+        found = []
+        for (depth, _), size in zip(self.groups, self.sizes.tolist(), strict=True):
+            found.append((self.hierarchy.nodes_at(depth), before[depth]))
+            before[depth] += size
+        return tuple(found)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where each node's outputs begin, with n at the end."""
+        width = np.zeros(len(self.keep), np.int64)
+        np.add.at(width, [depth for depth, _ in self.groups], self.sizes)
+        return np.concatenate([[0], np.cumsum(width[self.hierarchy.depth])])
+
+    def outputs(self, group: int) -> Ints:
+        """Return the outputs of a group, shape (nodes of its depth, entries of its margin)."""
+        nodes, begin = self.places[group]
+        return (self.starts[nodes] + begin)[:, None] + np.arange(self.sizes[group])
+
+    @cached_property
+    def level_of(self) -> Ints:
+        """The group of each output."""
+        result = np.empty(self.n, np.int64)
+        for g in range(len(self.groups)):
+            result[self.outputs(g)] = g
+        return result
+
+    @cached_property
+    def labels(self) -> npt.NDArray[np.object_]:
+        """The path of each output's node with the kept coordinates."""
+        result = np.empty(self.n, dtype=object)
+        for g, (_, axes) in enumerate(self.groups):
+            names = [self.table.names[a] for a in axes]
+            points = [
+                ", ".join(f"{a}={c}" for a, c in zip(names, point, strict=True)) or "total"
+                for point in np.ndindex(*self.table.margin_shape(axes))
+            ]
+            for node, row in zip(self.places[g][0].tolist(), self.outputs(g), strict=True):
+                path = " / ".join(self.hierarchy.path(node))
+                result[row] = [f"{path} [{point}]" for point in points]
+        return result
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Column (leaf, cell): 1 in its place of every margin of the leaf and its ancestors."""
+        tree, many = self.hierarchy, self.table.cells
+        above = self._paths()
+        entries = sum(int((above[depth] >= 0).sum()) for depth, _ in self.groups) * many
+        if entries > MOST_COLUMN_ENTRIES:
+            raise Refused(f"columns must have at most 2**29 entries, but the paths of this tree have {entries}")
+        cell = np.arange(self.cells).reshape(tree.n_leaves, many)
+        rows, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for g, (depth, axes) in enumerate(self.groups):
+            on = above[depth] >= 0
+            first = self.starts[above[depth][on]] + self.places[g][1]
+            rows.append((first[:, None] + self.table.margin_index(axes)).ravel())
+            owners.append(cell[on].ravel())
+        row, owner = np.concatenate(rows), np.concatenate(owners)
+        return csc_array((np.ones(row.size, np.int64), (row, owner)), shape=(self.n, self.cells))
+
+    def consistency(self) -> csr_array[Any]:
+        """Return rows that make margins agree inside every node and add up along the hierarchy."""
+        return area_equalities(self.hierarchy, self.table, self.keep, self.starts)
+
+    def _paths(self) -> list[Ints]:
+        """Return for each depth the ancestor of every leaf at it, −1 where the leaf lies higher."""
+        tree = self.hierarchy
+        node, found = tree.leaves.copy(), []
+        for depth in range(len(tree.levels) - 1, -1, -1):
+            node = np.where(tree.depth[node] > depth, tree.parents[node], node)
+            found.append(np.where(tree.depth[node] == depth, node, -1))
+        return found[::-1]
+
+    def _answer(self, cells: Ints) -> Ints:
+        if self.groups and float(cells.astype(np.float64).sum()) >= 2**61:
+            raise Refused("cells must have a total below 2**61")
+        return self.totals(cells)
+
+    def totals(self, cells: Array) -> Array:
+        """Return W·cells, whole or not and of any sign, one row of cells per leaf or all after each other."""
+        result = np.empty(self.n, cells.dtype)
+        by_leaf = cells.reshape(-1, *self.table.shape)
+        for axes in {axes for _, axes in self.groups}:
+            others = tuple(1 + a for a in range(len(self.table.shape)) if a not in axes)
+            summed = self.hierarchy.sum_up(by_leaf.sum(axis=others).reshape(self.hierarchy.n_leaves, -1))
+            for g, (_, wanted) in enumerate(self.groups):
+                if wanted == axes:
+                    result[self.outputs(g)] = summed[self.places[g][0]]
+        return result
+
+    def _cell_shapes(self) -> list[tuple[int, ...]]:
+        leaves = self.hierarchy.n_leaves
+        return [(self.cells,), (leaves, self.table.cells), (leaves, *self.table.shape)]
+
+    # Largest changes, where weights follow the groups: a record changes one entry of each margin on its path ---
+
+    def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
+        """Return the heaviest path to an allowed cell."""
+        group = self._group(weights.which)
+        if group is None:
+            return super().single(weights, p, mask)
+        deepest = self._deepest(mask)
+        found = (weights.values[g] for (depth, _), g in zip(self.groups, group, strict=True) if depth <= deepest)
+        return Bound(sum(found, Fraction(0)), True)
+
+    def pair(self, weights: Weights, p: int, classes: Ints | None) -> Bound:
+        """Return the heaviest pair of paths whose cells differ on every axis."""
+        group = self._group(weights.which)
+        if group is None or classes is not None:
+            return super().pair(weights, p, classes)
+        changed = (
+            sum((times * weights.values[group[g]] for g, times in pair.items()), Fraction(0)) for pair in self._pairs()
+        )
+        return Bound(max(changed, default=Fraction(0)), True)
+
+    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
+        """Return the kind of the deepest allowed path, where the groups follow those of this query."""
+        group = self._group(which)
+        if group is None:
+            return super().single_kinds(which, mask)
+        deepest = self._deepest(mask)
+        times = Counter((1, g) for (depth, _), g in zip(self.groups, group, strict=True) if depth <= deepest)
+        return maximal([frozenset(times.items())])
+
+    def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
+        """Return the maximal kinds of pairs, where the groups follow those of this query."""
+        group = self._group(which)
+        if group is None or classes is not None:
+            return super().pair_kinds(which, classes)
+        found = []
+        for pair in self._pairs():
+            times: Counter[tuple[int, int]] = Counter()
+            for g, count in pair.items():
+                times[1, group[g]] += count
+            found.append(frozenset(times.items()))
+        return maximal(found)
+
+    def _pairs(self) -> Iterator[Counter[int]]:
+        """Yield how many entries of each group two cells change that differ on every axis, for all kinds of paths.
+
+        Two paths share the nodes down to where they meet; there a margin changes twice if one of its axes can, below
+        on both paths. Cells that differ on fewer axes, or in one and the same leaf, change no more than that.
+        """
+        tree = self.hierarchy
+        triples = {(depth, depth, depth) for depth in np.unique(tree.depth[tree.leaves]).tolist()}  # one leaf
+        for meeting, first, second in meeting_paths(tree, 1, np.ones(tree.n, np.int64), None):
+            both = np.unique(np.stack([first, second]), axis=1) + meeting
+            triples |= {(meeting, int(a), int(b)) for a, b in both.T}
+        for meeting, first, second in sorted(triples):
+            pair: Counter[int] = Counter()
+            for g, (depth, axes) in enumerate(self.groups):
+                moves = any(self.table.shape[a] > 1 for a in axes)
+                pair[g] = 2 * moves if depth <= meeting else (depth <= first) + (depth <= second)
+            yield +pair
+
+    def _deepest(self, mask: Bools | None) -> int:
+        tree = self.hierarchy
+        on = np.ones(tree.n_leaves, bool) if mask is None else mask.reshape(tree.n_leaves, -1).any(axis=1)
+        return int(tree.depth[tree.leaves[on]].max(initial=-1))
+
+    def _group(self, which: Ints | None) -> list[int] | None:
+        """Return each group's weight, or None where the weights do not follow the groups."""
+        if which is None:
+            return [0] * len(self.groups)
+        first = np.array([which[self.starts[nodes[0]] + begin] for nodes, begin in self.places])
+        return first.tolist() if bool((first[self.level_of] == which).all()) else None
+
+    def _widest(self, relation: Neighbours) -> Fraction:
+        one = any(self._pairs()) if not relation.adds else bool(self.groups)
+        return Fraction(int(one))
+
+
+def margins_by_depth(tree: Hierarchy, table: Cube, keep: Any) -> Keep:
+    """Read `keep`: one list of margins for all levels, or a list for each level that is asked; None: every cell."""
+    everything = (tuple(range(len(table.shape))),)
+    if not isinstance(keep, Mapping):
+        return (table.margins(keep),) * len(tree.levels)
+    found: list[tuple[Axes, ...]] = [()] * len(tree.levels)
+    seen: set[int] = set()
+    for level, kept in keep.items():
+        depth = tree.depth_of_level(level)
+        if depth in seen:
+            raise Refused(f"keep names the level {level!r} twice")
+        seen.add(depth)
+        found[depth] = everything if kept is None else table.margins(kept)
+    if not any(found):
+        raise Refused("keep must ask at least one margin of one level, found none")
+    return tuple(found)

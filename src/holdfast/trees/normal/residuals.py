@@ -1,0 +1,267 @@
+"""Margins of a cube in every area of a hierarchy, under Gaussian noise: one scalar tree problem per set of axes (H7).
+
+An orthogonal change of basis along each axis (first the constant, then contrasts) splits the cells of an area into
+coordinates, and each coordinate belongs to one set S of axes: those on which it is no constant. A margin that keeps
+the axes A holds the coordinates of all S ⊆ A, each √κ times that of the cells (κ: how many cells are summed into one
+entry of the margin), so noise of precision p on its entries is noise of precision κp on each such coordinate. Summing
+up the hierarchy does not touch the coordinates: for every S there is a hierarchy of scalars, the same for all its
+coordinates, over the nodes whose margins keep S, with the precision Σ κp over these margins (docs/theory/areas-and-
+margins.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Floats, Ints
+from holdfast.constraints import System
+from holdfast.domains import Hierarchy
+from holdfast.queries.areas.area_equalities import Axes, knowing_forest, known_sets, knows
+from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.trees.normal.passes import NormalPasses
+
+
+def contrasts(size: int) -> Floats:
+    """Return an orthogonal matrix whose first row is constant: row j compares entry j with the mean of those before."""
+    below = np.tril(np.ones((size, size)), -1) - np.diag(np.arange(size, dtype=np.float64))
+    below[0] = 1.0
+    return np.asarray(below / np.sqrt((below**2).sum(axis=1, keepdims=True)))
+
+
+def along(values: Floats, matrices: list[Floats]) -> Floats:
+    """Apply one matrix to each axis of the values but the first."""
+    for axis, matrix in enumerate(matrices, start=1):
+        values = np.moveaxis(np.tensordot(values, matrix, axes=(axis, 1)), -1, axis)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """The hierarchy of scalars of one set of axes: the nodes that know it, and their messages.
+
+    `nodes` are these nodes; behind them stand nodes for leaves below a node that no knowing node covers.
+    """
+
+    axes: Axes
+    count: int  # coordinates that share it
+    nodes: Ints
+    passes: NormalPasses
+    precision: Floats  # by depth
+
+    def deviations_kept(self) -> int:
+        """Return how many numbers one coordinate needs, the nodes that stand for uncovered leaves included."""
+        return int(self.passes.order.size)
+
+    def at_nodes(self, ordered: Floats) -> Floats:
+        """Return values in the order of the passes, (rows, n), by node: (nodes, rows)."""
+        result = np.empty((ordered.shape[1], ordered.shape[0]))
+        result[self.passes.order] = ordered.T
+        return result[: self.nodes.size]
+
+    def in_order(self, by_node: Floats) -> Floats:
+        """Return values by node, (nodes, rows), in the order of the passes, 0 where no node stands: (rows, n)."""
+        result = np.zeros((by_node.shape[1], self.passes.order.size))
+        places = np.empty(self.passes.order.size, np.int64)
+        places[self.passes.order] = np.arange(places.size)
+        result[:, places[: self.nodes.size]] = by_node.T
+        return result
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of a coordinate at each node."""
+        return self.at_nodes(self.passes.variances()[None])[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """The coordinates of a query under Gaussian noise with a precision for each group of outputs (0: not measured)."""
+
+    query: AreaMargins
+    precisions: tuple[float, ...]
+
+    @classmethod
+    def of_system(cls, system: System, variances: Floats) -> Residuals | None:
+        """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
+
+        Everything may have to be non-negative besides.
+
+        variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
+        """
+        rows = [part for part in system.parts if part.kind != "nonnegative"]
+        if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
+            return None
+        if system.has_bounds and not bool((system.lower == 0).all()):
+            return None
+        query = rows[0].source
+        first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
+        if not bool((first[query.level_of] == variances).all()):
+            return None
+        result = cls(query, tuple((1 / first).tolist()))
+        return None if result.untold is not None else result
+
+    @cached_property
+    def untold(self) -> str | None:
+        """What nothing measured tells, in words; None where everything is told."""
+        for axes in known_sets(self.query.table.shape, self.query.keep):
+            if self._passes(axes) is None:
+                level = self.query.hierarchy.levels[
+                    max(d for d, knowing in enumerate(knows(self.query.keep, axes)) if knowing)
+                ]
+                return f"{self.query.table.margin_name(axes)} of each {level}"
+        return None
+
+    @cached_property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """One hierarchy of scalars for every set of axes that a margin keeps."""
+        return tuple(self._coordinate(axes) for axes in known_sets(self.query.table.shape, self.query.keep))
+
+    def _coordinate(self, axes: Axes) -> Coordinate:
+        found = self._passes(axes)
+        if found is None:
+            raise Refused(f"margins must be measured so that every figure is told, but nothing tells {self.untold}")
+        nodes, passes, precision = found
+        return Coordinate(axes, math.prod(self.query.table.shape[a] - 1 for a in axes), nodes, passes, precision)
+
+    def _passes(self, axes: Axes) -> tuple[Ints, NormalPasses, Floats] | None:
+        known = knows(self.query.keep, axes)
+        precision = np.zeros(len(known))
+        for (depth, kept), p in zip(self.query.groups, self.precisions, strict=True):
+            if set(axes) <= set(kept):
+                precision[depth] += self._summed(kept) * p
+        nodes, parents, depths = scalar_forest(self.query.hierarchy, known)
+        with np.errstate(divide="ignore"):
+            own = np.where(depths < 0, np.inf, 1 / precision[depths])
+        passes = NormalPasses.of(parents, own)
+        return None if passes is None else (nodes, passes, precision)
+
+    def _summed(self, kept: Axes) -> int:
+        """Return how many cells are summed into one entry of a margin."""
+        return math.prod(size for a, size in enumerate(self.query.table.shape) if a not in kept)
+
+    def noise(self, normals: Floats) -> Floats:
+        """Turn standard normal numbers into noise of all outputs given that they agree and add up, (n,)."""
+        found, used = [], 0
+        for each in self.coordinates:
+            size = each.count * each.deviations_kept()
+            values = normals[used : used + size].reshape(each.count, -1).copy()
+            each.passes.noise(values)
+            found.append(each.at_nodes(values))
+            used += size
+        return self._outputs(found)
+
+    @cached_property
+    def normals_needed(self) -> int:
+        """How many standard normal numbers one draw takes."""
+        return sum(each.count * each.deviations_kept() for each in self.coordinates)
+
+    def estimated(self, measured: Floats) -> Floats:
+        """Return the best linear estimate of all outputs from their measured values, (n,)."""
+        return self._outputs(self._estimates(measured))
+
+    def _estimates(self, measured: Floats) -> list[Floats]:
+        tree, matrices = self.query.hierarchy, self._matrices
+        sums = [np.zeros((tree.n, each.count)) for each in self.coordinates]
+        for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
+            if p > 0:
+                nodes = self.query.places[g][0]
+                block = measured[self.query.outputs(g)].reshape(nodes.size, *self.query.table.margin_shape(kept))
+                turned = along(block, [matrices[a] for a in kept])
+                for each, total in zip(self.coordinates, sums, strict=True):
+                    if set(each.axes) <= set(kept):
+                        share = p * math.sqrt(self._summed(kept)) / each.precision[depth]
+                        total[nodes] += share * turned[_block(kept, each.axes)].reshape(nodes.size, -1)
+        found = []
+        for each, total in zip(self.coordinates, sums, strict=True):
+            values = each.in_order(total[each.nodes])
+            each.passes.estimated(values)
+            found.append(each.at_nodes(values))
+        return found
+
+    @cached_property
+    def _matrices(self) -> list[Floats]:
+        return [contrasts(size) for size in self.query.table.shape]
+
+    def _outputs(self, by_coordinate: list[Floats]) -> Floats:
+        """Return the outputs from the coordinates at every node that knows them."""
+        tree, query = self.query.hierarchy, self.query
+        place = np.empty((len(self.coordinates), tree.n), np.int64)
+        for s, each in enumerate(self.coordinates):
+            place[s, each.nodes] = np.arange(each.nodes.size)
+        result = np.empty(query.n)
+        for g, (_, kept) in enumerate(query.groups):
+            nodes = query.places[g][0]
+            block = np.zeros((nodes.size, *query.table.margin_shape(kept)))
+            for s, each in enumerate(self.coordinates):
+                if set(each.axes) <= set(kept):
+                    where = _block(kept, each.axes)
+                    block[where] = by_coordinate[s][place[s, nodes]].reshape(block[where].shape)
+            turned = along(block, [self._matrices[a].T for a in kept]) * math.sqrt(self._summed(kept))
+            result[query.outputs(g)] = turned.reshape(nodes.size, -1)
+        return result
+
+    def variance_of(self, weights: Floats) -> float:
+        """Return the variance of a weighted sum of outputs given that all agree and add up."""
+        tree, query, total = self.query.hierarchy, self.query, 0.0
+        at = [np.zeros((tree.n, each.count)) for each in self.coordinates]
+        for g, (_, kept) in enumerate(query.groups):
+            nodes = query.places[g][0]
+            block = weights[query.outputs(g)].reshape(nodes.size, *query.table.margin_shape(kept))
+            turned = along(block, [self._matrices[a] for a in kept]) * math.sqrt(self._summed(kept))
+            for each, sums in zip(self.coordinates, at, strict=True):
+                if set(each.axes) <= set(kept):
+                    sums[nodes] += turned[_block(kept, each.axes)].reshape(nodes.size, -1)
+        for each, sums in zip(self.coordinates, at, strict=True):
+            total += sum(each.passes.variance_of(row) for row in each.in_order(sums[each.nodes]))
+        return total
+
+    def variances(self) -> Floats:
+        """Return the variance of every output given that all agree and add up, which is that of the best estimate."""
+        result = np.empty(self.query.n)
+        by_group = self.variances_by_group()
+        for g, at_nodes in enumerate(by_group):
+            result[self.query.outputs(g)] = at_nodes[:, None]
+        return result
+
+    def variances_by_group(self) -> list[Floats]:
+        """Return for each group the variance of its entries at each of its nodes: all entries of a node are alike."""
+        tree, query = self.query.hierarchy, self.query
+        found = [np.zeros(nodes.size) for nodes, _ in query.places]
+        for each in self.coordinates:
+            at = np.empty(tree.n)
+            at[each.nodes] = each.variances
+            for g, (_, kept) in enumerate(query.groups):
+                if set(each.axes) <= set(kept):
+                    found[g] += (
+                        self._summed(kept) * share_of(query.table.shape, kept, each.axes) * at[query.places[g][0]]
+                    )
+        return found
+
+
+def share_of(shape: tuple[int, ...], kept: Axes, axes: Axes) -> float:
+    """Return the squared length of an entry of a margin inside the coordinates of a set of axes."""
+    return math.prod((1 - 1 / shape[a]) if a in axes else 1 / shape[a] for a in kept)
+
+
+def scalar_forest(tree: Hierarchy, known: list[bool]) -> tuple[Ints, Ints, Ints]:
+    """Return the nodes that know, their parents among them with a node for uncovered leaves behind, and all depths."""
+    above, covered = knowing_forest(tree, known)
+    at = np.array(known)[tree.depth]
+    nodes = np.flatnonzero(at)
+    rank = np.full(at.size + 1, -1, np.int64)  # the last entry stands for no parent
+    rank[nodes] = np.arange(nodes.size)
+    parents = rank[above[nodes]]
+    has_children = np.zeros(nodes.size, bool)
+    has_children[parents[parents >= 0]] = True
+    rest = np.flatnonzero(has_children & ~covered[nodes])
+    depths = np.concatenate([tree.depth[nodes], np.full(rest.size, -1)])
+    return nodes, np.concatenate([parents, rest]), depths
+
+
+def _block(kept: Axes, axes: Axes) -> tuple[slice, ...]:
+    """Return where the coordinates of a set of axes stand in a margin: contrasts on its axes, else the constant."""
+    return (slice(None), *(slice(1, None) if a in axes else slice(0, 1) for a in kept))
