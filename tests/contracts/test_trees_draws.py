@@ -112,6 +112,26 @@ def test_thousands_of_zero_siblings(kind):
     assert (draws >= low).all()
 
 
+ONE_PARENT = {
+    "one large leaf among empty ones": (np.where(np.arange(2_000) == 700, 10**6, 0), 6.0),
+    "nearly all empty": (np.where(np.arange(2_000) % 200 == 7, 60, 0), 6.0),
+    "scales of 60 and 0.4 side by side": (np.arange(2_000) % 9, np.where(np.arange(2_001) % 2, 60.0, 0.4)),
+    "narrow noise": (np.arange(2_000) % 3, 0.05),
+}
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("case", ONE_PARENT)
+def test_no_counts_are_refused(kind, case):
+    """Where compiled messages cannot be made for such counts, they are drawn in plain numpy."""
+    counts, scales = ONE_PARENT[case]
+    parents = np.array([-1] + [0] * counts.size)
+    low = counts_to_bounds(parents, counts)
+    draws = sampler(parents, kind, scales, low).draw(1, hf.seeded(2))
+    assert sums_up(parents, draws)
+    assert (draws >= low).all()
+
+
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_alike_parcels_in_unlike_places(kind):
     # 63 empty leaves beside large ones, and 63 beside as many empty ones: one kind of piece, pulled very unlike

@@ -234,7 +234,8 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     local = _slope(sums[: end - base + 1] if side > 0 else sums[end - base :][::-1])
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
-    for rate in {min(local * share if local > 0 else steepest, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)}:
+    gentler = [steepest / slower for slower in (1, 2, 4, 8, 16, 32)]
+    for rate in {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else gentler:
         logs = [float((rest + rate * np.arange(1, rest.size + 1)).max())] if rest.size else []
         for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
             if tail.height > 0:
