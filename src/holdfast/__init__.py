@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from holdfast.randomness import Keys, Stream, seeded
     from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
     from holdfast.release.certificate.load import load
+    from holdfast.release.compare import compare
+    from holdfast.release.ready import job
     from holdfast.trees.normal.split import Split, best_shares
 
 #: Where each public name lives. A room is loaded when the first of its names is used, so that the command answers at
@@ -82,6 +84,8 @@ _ROOMS = {
     "randomness": ("Keys", "Stream", "seeded"),
     "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
     "release.certificate.load": ("load",),
+    "release.compare": ("compare",),
+    "release.ready": ("job",),
     "trees.normal.split": ("Split", "best_shares"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -111,6 +115,7 @@ __all__ = [
     "best_shares",
     "between",
     "calibrate_refinement",
+    "compare",
     "compose",
     "consistent",
     "counts",
@@ -122,6 +127,7 @@ __all__ = [
     "gaussian",
     "histogram",
     "invariant",
+    "job",
     "laplace",
     "load",
     "margins",

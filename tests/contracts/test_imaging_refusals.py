@@ -140,11 +140,17 @@ def test_releases_show_their_evidence(words):
 
 
 def test_evidence_stays_inside_where_the_noisy_answer_would():
-    """After `given` the noisy answer is not published, and neither is how far it was moved."""
-    cells = hf.laplace(hf.histogram(4), scale=1).given(hf.equals([[1, 1, 1, 1]], [5])).onto(hf.nonnegative())
-    release = cells.release([1, 2, 2, 0], rng=hf.seeded(1))
+    """Where only the moved part is protected the noisy answer is not published, and neither is how far it was moved."""
+    moved = hf.laplace(hf.histogram(4), scale=1).onto(hf.invariant([[1, 1, 1, 1]]), integer=False)
+    assert any(each.scope == "subspace" for each in moved.guarantees)
+    release = moved.release([1, 2, 2, 0], rng=hf.seeded(1))
     assert release.measurements is None
     assert release.evidence is None
+    cells = hf.laplace(hf.histogram(4), scale=1).given(hf.equals([[1, 1, 1, 1]], [5])).onto(hf.nonnegative())
+    beside = cells.release([1, 2, 2, 0], rng=hf.seeded(1))
+    assert beside.measurements.sum() == 5
+    assert cells.image(beside.measurements, ties=beside.ties).tolist() == beside.values.tolist()
+    assert beside.evidence is not None
     formula = hf.laplace(hf.histogram(4), scale=1).onto(hf.nonnegative()).release([1, 2, 2, 0], rng=hf.seeded(1))
     assert (formula.evidence.grid, formula.evidence.gap, formula.evidence.exact) == (1, 0, True)
 

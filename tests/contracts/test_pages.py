@@ -9,6 +9,7 @@ PAGES = {
     "README.md": 3,
     "docs/how-to/noise-made-for-exact-figures.md": 1,
     "docs/how-to/refine.md": 2,
+    "docs/how-to/report.md": 1,
     "docs/how-to/what-totals-give-away.md": 2,
 }
 

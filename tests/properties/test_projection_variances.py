@@ -34,10 +34,22 @@ def test_large_tables_are_studied_on_fewer_draws(monkeypatch):
     monkeypatch.setattr(
         spreads.Independent, "measured_draw", lambda law, size, stream: sizes.append(size) or draw(law, size, stream)
     )
-    monkeypatch.setattr(projection, "MOST_DRAWN", 20_000)
+    monkeypatch.setattr(spreads, "MOST_DRAWN", 20 * spreads.FEWEST)
     base = hf.laplace(hf.margins(SHAPE), epsilon=1, neighbours="replace-one").onto(MARGINS, integer=False)
     released = base.release(np.full(20, 30), rng=hf.seeded(1))
     sizes.clear()
     ends = released.interval()
-    assert sum(sizes) == projection.FEWEST
+    assert sum(sizes) == spreads.FEWEST
     assert (ends[:, 0] < released.values).all()
+
+
+def test_very_large_tables_have_a_bound_and_are_not_studied(monkeypatch):
+    base = hf.laplace(hf.margins(SHAPE), epsilon=1, neighbours="replace-one").onto(MARGINS, integer=False)
+    studied = base.release(np.full(20, 30), rng=hf.seeded(1)).interval()
+    monkeypatch.setattr(spreads, "MOST_DRAWN", 20 * spreads.FEWEST - 1)
+    again = hf.laplace(hf.margins(SHAPE), epsilon=1, neighbours="replace-one").onto(MARGINS, integer=False)
+    released = again.release(np.full(20, 30), rng=hf.seeded(1))
+    assert not released.spread.measured
+    widths = [ends[:, 1] - ends[:, 0] for ends in (studied, released.interval())]
+    assert (widths[0] < widths[1]).all()
+    assert (widths[1] < 2.5 * widths[0]).all()

@@ -1,38 +1,20 @@
 """The certificate: its published schema, and the fields of the OpenDP deployments registry."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import released
 from holdfast.release.certificate.certificate import Certificate, Interval, schema
-from holdfast.release.certifying import certificate_of, table_certificate
+from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.run import release
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-#: Fields of the registry's records (opendp/deployments-registry-data) that a release can fill in.
-REGISTRY = {
-    "product": {"name", "description", "data_product_type", "publication_date"},
-    "dp_flavor": {
-        "name",
-        "input_metric",
-        "bound_on_input_distance",
-        "output_measure",
-        "bound_on_output_distance",
-        "data_domain",
-        "unprotected_quantities",
-    },
-    "privacy_loss": {
-        "privacy_unit",
-        "privacy_unit_description",
-        "privacy_parameters",
-        "privacy_parameters_description",
-    },
-    "model": {"model_name", "release_type", "data_source_type", "access_type"},
-    "accounting": {"post_processing", "composition"},
-    "implementation": {"pre_processing_eda_hyperparameter_tuning", "mechanisms"},
-}
+#: What the registry's records look like (opendp/deployments-registry-data), pinned.
+REGISTRY = json.loads((Path(__file__).parents[1] / "golden" / "opendp_registry.schema.json").read_text())
 
 
 def certified(folder):
@@ -58,18 +40,28 @@ def test_the_page_about_the_certificate_names_every_key():
             assert f"`{name}`" in page or f'"{name}"' in page, f"{part}.{name}"
 
 
+def refused_by_the_registry(deployment):
+    record = {"url_slug": "trips", "status": "Draft", "tier": 3, "deployment": deployment}
+    checker = jsonschema.Draft202012Validator(REGISTRY, format_checker=jsonschema.FormatChecker())
+    return [error.message for error in checker.iter_errors(record)]
+
+
 @pytest.mark.slow
-def test_the_fields_of_the_registry_are_filled_in(tmp_path):
-    job = released.job(tmp_path, "hierarchy")
+def test_the_registry_accepts_the_deployment(tmp_path):
+    job = released.job(tmp_path, "hierarchy", more="about: {curators: [City], intended_use: planning, region: here}")
     deployment = certified(release(job))["deployment"]
-    assert {name: set(part) for name, part in deployment.items()} == REGISTRY
-    assert deployment["model"]["model_name"] == "Central"
-    assert deployment["product"]["name"] == "Trips"
-    assert deployment["dp_flavor"]["name"] == "Pure DP"
-    assert deployment["dp_flavor"]["input_metric"] == "change-one distance"
-    assert deployment["dp_flavor"]["unprotected_quantities"] == "table: published exactly: city (all 2 figures)"
+    assert not refused_by_the_registry(deployment)
+    assert refused_by_the_registry({**deployment, "product": {}})
+    assert deployment["basic"]["name"] == "Trips"
+    assert deployment["basic"]["data_curators"] == ["City"]
+    assert deployment["basic"]["intended_use"] == "planning"
+    assert deployment["basic"]["data_product_region"] == "here"
+    assert deployment["deployment_model"]["model_name"] == "Central"
+    assert deployment["dp_variant"]["variant_name"] == "Pure DP"
+    assert "change-one distance" in deployment["privacy_loss"]["privacy_unit_details"]
+    assert deployment["dp_variant"]["unprotected_quantities"] == "table: published exactly: city (all 2 figures)"
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": job.guarantee.epsilon}
-    assert deployment["privacy_loss"]["privacy_parameters_description"] == str(job.guarantee)
+    assert deployment["privacy_loss"]["privacy_parameters_details"] == str(job.guarantee)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +74,8 @@ def test_the_fields_of_the_registry_are_filled_in(tmp_path):
 def test_other_kinds_of_privacy_are_named(tmp_path, budget, name, parameters):
     job = released.job(tmp_path, "histogram", ("epsilon: 1.0", budget))
     deployment = certified(release(job))["deployment"]
-    assert deployment["dp_flavor"]["name"] == name
+    assert not refused_by_the_registry(deployment)
+    assert deployment["dp_variant"]["variant_name"] == name
     found = deployment["privacy_loss"]["privacy_parameters"]
     if isinstance(parameters, dict):
         assert found == pytest.approx(parameters)
@@ -97,7 +90,7 @@ def test_a_person_is_the_unit_where_records_are_bounded_per_person(tmp_path):
     certificate = certified(release(job))
     assert certificate["unit"] == "column zone, at most 2 records"
     assert certificate["deployment"]["privacy_loss"]["privacy_unit"] == "Person-level"
-    assert certificate["deployment"]["dp_flavor"]["bound_on_input_distance"] == 2
+    assert "at most 2" in certificate["deployment"]["privacy_loss"]["privacy_unit_details"]
     assert certificate["statements"][0]["neighbours"] == {"kind": "add-remove", "records": 2}
 
 
@@ -117,7 +110,48 @@ def test_a_certificate_cannot_be_changed_in_memory(tmp_path):
 def test_the_registry_is_told_whether_values_were_moved(tmp_path, method, moves):
     made = released.job(tmp_path, "moved", ("method: onto", f"method: {method}"))
     tables = [
-        table_certificate(made.tables[0], "", Interval(confidence=0.95, basis=None, sentence=""), ("a", "b", None))
+        table_certificate(made.tables[0], "", Interval(confidence=0.95, basis=None, sentence=""), TableFiles("a", "b"))
     ]
     said = certificate_of(made, "0" * 32, "2026-01-01", tables, []).deployment.accounting.post_processing
     assert said.startswith("none") != moves
+
+
+def test_the_public_part_of_the_spec_names_no_place_and_no_key(tmp_path):
+    job = released.job(
+        tmp_path,
+        "moved",
+        ("unit: record, neighbours: replace-one", "unit: {column: zone, max_records: 2, key: hidden-key}"),
+    )
+    found = certified(release(job))["spec"]
+    assert found["data"]["domain"] == "zones.csv"
+    assert found["privacy"]["unit"] == {"column": "zone", "max_records": 2}
+    assert found["tables"][0]["hold"][0]["rule"] == "consistent"
+    text = json.dumps(found)
+    assert not any(word in text for word in ("hidden-key", "trips.csv", "ledger", "output", str(tmp_path)))
+
+
+def test_every_level_has_its_share_noise_and_expected_error(tmp_path):
+    job = released.job(tmp_path, "moved", ("root: city}", "root: city, shares: {borough: 1, zone: 2}}"))
+    certificate = certified(release(job))
+    (table,) = certificate["tables"]
+    city, borough, zone = table["noise_by_level"]
+    assert [city["share"], borough["share"], zone["share"]] == ["0", "1", "2"]
+    assert city["noise"][0]["law"] is None
+    assert Fraction(borough["noise"][0]["parameter"]) == 2 * Fraction(zone["noise"][0]["parameter"])
+    assert zone["noise"][0] | {"parameter": None} == {
+        "law": "laplace", "whole": True, "scale": pytest.approx(float(Fraction(zone["noise"][0]["parameter"]))),
+        "parameter": None, "figures": 5,
+    }  # fmt: skip
+    planned = job.tables[0].errors
+    assert [each["expected_absolute_error"] for each in table["noise_by_level"]] == list(planned.absolute)
+    assert table["errors_known"] == planned.basis
+    assert [each["method"] for each in table["compared"]] == ["onto"]
+    assert certificate["software"]["packages"]["numpy"]
+
+
+def test_tables_of_one_domain_have_one_hash(tmp_path):
+    one, two, other = (
+        certified(release(released.job(tmp_path / name, kind)))["tables"][0]["domain_hash"]
+        for name, kind in (("a", "moved"), ("b", "moved"), ("c", "hierarchy"))
+    )
+    assert one == two != other

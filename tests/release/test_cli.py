@@ -136,6 +136,42 @@ def test_scripts_get_json(folder):
     assert error["exit_code"] == 3
 
 
+def test_budgets_are_compared_in_one_table(folder):
+    found = called("plan", "spec.yaml", "--epsilon", "0.5,1,2", "--json")
+    assert found.exit_code == 0, found.stderr
+    budgets = json.loads(found.stdout)["budgets"]
+    assert [each["epsilon"] for each in budgets] == [0.5, 1, 2]
+    errors = [each["tables"][0]["levels"][-1]["absolute_error"] for each in budgets]
+    assert errors[0] == pytest.approx(2 * errors[1], rel=0.2)
+    assert errors[1] > errors[2]
+    assert "epsilon 0.5" in called("plan", "spec.yaml", "--epsilon", "0.5,1").stdout
+    for words, sentence in (
+        (["--epsilon", "1,many"], "numbers with commas"),
+        (["--epsilon", "0"], "above 0"),
+        (["--rho", "1"], "use --epsilon in place of --rho"),
+        (["--rho", "1", "--epsilon", "1"], "found both"),
+    ):
+        refused = called("plan", "spec.yaml", *words)
+        assert refused.exit_code == 3
+        assert sentence in refused.stderr
+
+
+def test_a_folder_is_explained_from_its_files_alone(folder):
+    assert called("release", "spec.yaml", "--quiet").exit_code == 0
+    for name in ("spec.yaml", "trips.csv", "zones.csv"):
+        (folder / name).unlink()
+    found = json.loads(called("explain", "out", "--json").stdout)
+    assert found["What was checked"][0].startswith("Every file is as certified")
+    assert "Epsilon is 1" in found["What the release promises"][0]
+    assert any("expected absolute error by level" in words for words in found["How wrong the figures are"])
+    assert any("integer Laplace" in words for words in found["How the noise is drawn"])
+    (folder / "out" / "table.csv").write_text("nothing")
+    broken = json.loads(called("explain", "out", "--json").stdout)
+    assert broken["What was checked"][0].startswith("NOT as certified: files: table.csv is not the file")
+    (folder / "out" / "certificate.json").write_text("{}")
+    assert list(json.loads(called("explain", "out", "--json").stdout)) == ["What was checked"]
+
+
 def test_quiet_says_nothing(folder):
     for words in (["plan", "spec.yaml"], ["explain", "spec.yaml"], ["release", "spec.yaml"], ["verify", "out"]):
         found = called(*words, "--quiet")
@@ -154,6 +190,13 @@ def test_init_writes_a_spec_that_can_be_planned(folder):
     assert called("init", "sexes.csv", "--spec", "cube.yaml").exit_code == 0
     assert "cube: [sex, 'yes']" in (folder / "cube.yaml").read_text()
     assert called("init", "missing.csv", "--spec", "x.yaml").exit_code == 3
+    (folder / "counted.csv").write_text("sex,age,Freq\nF,old,3\nF,young,4\nM,old,0\nM,young,1\n")
+    assert called("init", "counted.csv", "--spec", "counted.yaml", "--source", "counted.csv").exit_code == 0
+    written = (folder / "counted.yaml").read_text()
+    assert "count: Freq" in written
+    assert "cube: [sex, age]" in written
+    assert called("init", "counted.csv", "--spec", "y.yaml", "--source", "postgresql://me:s3cret@db/x").exit_code == 3
+    assert not (folder / "y.yaml").exists()
 
 
 def test_budgets_are_set_by_the_command(folder):

@@ -9,7 +9,7 @@ import pytest
 from holdfast.release.explain import explain
 from holdfast.release.job.errors import FAR, GUESS, LAW
 from holdfast.release.plan import RECORD_BYTES, _uneven, plan
-from holdfast.release.records import sources, tabulate
+from holdfast.release.records import opening, tabulate
 from holdfast.release.spec.places import SpecError
 from jobs import cube, job, tree
 
@@ -71,7 +71,7 @@ def test_a_plan_reads_no_records(tmp_path, monkeypatch):
         raise AssertionError("records were opened")
 
     monkeypatch.setattr(tabulate, "opened", never)
-    monkeypatch.setattr(sources, "opened", never)
+    monkeypatch.setattr(opening, "opened", never)
     (tmp_path / "trips.parquet").mkdir()  # whoever opens it fails
     made = job(tmp_path, tree(rest="hold: [consistent, {exact: [borough]}]"))
     assert plan(made).seconds is not None

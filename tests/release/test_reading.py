@@ -46,7 +46,7 @@ def test_a_record_that_does_not_fit_the_header_is_refused_and_not_quoted(counted
 
 
 def test_a_file_without_a_header_does_not_show_its_first_record(counted):
-    with pytest.raises(Refused, match="no column 'zone' in their first line") as caught:
+    with pytest.raises(Refused, match="no column 'zone'; the first line of a CSV file") as caught:
         counted("secret,N1\nother,S1\n")
     assert "secret" not in str(caught.value.as_mapping())
     with pytest.raises(Refused, match="did you mean 'zones'"):

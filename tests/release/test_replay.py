@@ -65,7 +65,9 @@ class Tape:
 def clocks(monkeypatch):
     """One time, one identity and one coin for ties in all runs: they are public, and differ between any two."""
     coins = moving.coins
-    monkeypatch.setattr(moving, "coins", lambda *words: None if coins(*words) is None else np.zeros(1, np.uint64))
+    monkeypatch.setattr(
+        moving, "coins", lambda *words: None if (found := coins(*words)) is None else np.zeros_like(found)
+    )
     monkeypatch.setattr(run.secrets, "token_hex", lambda size: "0" * 2 * size)
     monkeypatch.setattr(run, "now", lambda: "2026-01-02T03:04:05+00:00")
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import signal
 from datetime import datetime
@@ -15,12 +16,14 @@ import pytest
 
 import holdfast as hf
 import released
-from holdfast.release import run
+from holdfast.release import run, writing
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
+from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.run import KEPT, could_release, release
+from holdfast.release.spec.spec import read_spec
 from holdfast.release.storage.files import workplace
 from holdfast.release.storage.tables import read_csv, read_parquet
 
@@ -59,7 +62,7 @@ def test_a_release_is_whole_and_charged(tmp_path, kind):
 
 def test_the_files_do_not_tell_when_they_were_written(tmp_path):
     folder = release(released.job(tmp_path, "moved"))
-    date = read_certificate(folder).deployment.product.publication_date
+    date = read_certificate(folder).deployment.basic.publication_date
     midnight = datetime.fromisoformat(f"{date}T00:00:00+00:00").timestamp()
     assert {path.stat().st_mtime for path in (folder, *folder.iterdir())} == {midnight}
 
@@ -76,18 +79,33 @@ def test_the_files_of_a_table_name_every_row(tmp_path):
 
 def test_exact_figures_are_those_of_the_data(tmp_path):
     loaded = load(release(released.job(tmp_path, "hierarchy")))
-    names = loaded.table.names
-    cities = names["level"] == "city"
+    names = loaded.table().names
+    cities = (names["level"] == "city") & ~np.ma.getmaskarray(names["sex"])
     assert dict(zip(names["sex"][cities], loaded.values[cities], strict=True)) == {"F": 250, "M": 20}
+
+
+def test_totals_over_categories_and_exact_margins_are_rows(tmp_path):
+    table = load(release(released.job(tmp_path, "hierarchy"))).table()
+    totals = np.ma.getmaskarray(table.names["sex"])
+    assert totals.tolist() == [False] * 16 + [True] * 8
+    assert table.values[16:].tolist() == table.values[:16].reshape(8, 2).sum(axis=1).tolist()
+    assert table.estimate(where={"borough": "South"}).value == table.values[18]
+    assert table.estimate(where={"borough": "South", "sex": "F"}).value == table.values[4]
+    exact = load(release(released.job(tmp_path / "margins", "contingency"))).table()
+    assert exact.names["level"].tolist() == ["sex × age"] * 6 + ["sex"] * 2 + ["age"] * 3
+    assert exact.values[6:].tolist() == [250, 20, 67, 3, 200]
+    assert (exact.interval()[6:] == exact.values[6:, None]).all()
+    assert (exact.interval(0.8)[6:] == exact.values[6:, None]).all()
+    assert exact.estimate(where={"sex": "F"}).value == 250
 
 
 def test_exact_margins_are_those_of_the_data_and_leave_no_room_for_measurements(tmp_path):
     folder = release(released.job(tmp_path, "contingency"))
-    values = load(folder).values.reshape(2, 3)
+    values = load(folder).values[:6].reshape(2, 3)
     assert values.sum(axis=1) == pytest.approx([250, 20])
     assert values.sum(axis=0) == pytest.approx([67, 3, 200])
     # One statement is about the part that the margins leave open alone; the noisy cells say more.
-    assert "subspace" in {statement.scope for statement in load(folder).table.guarantees}
+    assert "subspace" in {statement.scope for statement in load(folder).table().guarantees}
     assert not (folder / "measurements.parquet").exists()
 
 
@@ -110,34 +128,83 @@ def test_what_is_loaded_is_what_was_written(tmp_path):
     assert (interval[:, 0] <= loaded.values).all()
     assert (interval[:, 1] >= loaded.values).all()
     assert loaded.guarantee == loaded.certificate.statements[0]
-    with pytest.raises(hf.Refused, match=r"confidence must be 0\.95"):
-        loaded.interval(0.9)
+    narrow = loaded.interval(0.5)
+    assert (interval[:, 0] < narrow[:, 0]).all()
+    assert (narrow[:, 1] < interval[:, 1]).all()
+    assert (loaded.table().error_bars.interval(0.95) == interval).all()
 
 
 @pytest.mark.parametrize("backend", ["pandas", "pyarrow"])
-def test_a_table_without_intervals_is_loaded_with_empty_ones(tmp_path, backend):
-    loaded = load(release(released.job(tmp_path, "moved")))
-    assert len(loaded.to_frame(backend)) == 8
-    with pytest.raises(hf.Refused, match="no interval is on file"):
-        loaded.interval()
+def test_a_table_without_error_bars_has_the_limits_that_are_certain(tmp_path, backend):
+    loaded = load(release(released.job(tmp_path, "hierarchy")))
+    assert len(loaded.to_frame(backend)) == 24
+    low, high = loaded.interval().T
+    exact = loaded.table().names["level"] == "city"
+    assert (low[exact] == loaded.values[exact]).all()
+    assert (high[exact] == loaded.values[exact]).all()
+    assert (low[~exact] == 0).all()
+    assert high[2:6].tolist() == [250, 20, 250, 20]
+    # the last rows are totals over the categories, with limits of their own
+    assert high[16:19].tolist() == [270, 270, 270]
+    with pytest.raises(hf.Refused, match="the law of the errors depends on the data"):
+        loaded.table().errors(10)
 
 
 def test_measurements_are_published_for_moved_tables_and_lead_to_the_table(tmp_path):
     job = released.job(tmp_path, "moved")
     folder = release(job)
     found = read_parquet(folder / "measurements.parquet")
-    assert found["row"].tolist() == list(range(8))
+    assert list(found) == ["level", "city", "borough", "zone", "value", "standard_deviation"]
+    assert found["level"].tolist() == ["city"] + ["borough"] * 2 + ["zone"] * 5
     coin = json.loads((folder / "certificate.json").read_text())["tables"][0]["ties"]
     moved = job.tables[0].mechanism.image(np.asarray(found["value"]), ties=int(coin, 16))
     assert moved.tolist() == load(folder).values.tolist()
     assert np.asarray(found["standard_deviation"]) == pytest.approx(np.sqrt(job.tables[0].mechanism.base.law.variances))
 
 
-@pytest.mark.parametrize("method", ["given", "given-then-onto"])
-def test_measurements_beside_a_conditioned_table_would_be_a_second_spend(tmp_path, method):
-    folder = release(released.job(tmp_path, "moved", ("method: onto", f"method: {method}")))
+def test_measurements_beside_a_table_conditioned_on_its_bounds_would_be_a_second_spend(tmp_path):
+    folder = release(released.job(tmp_path, "moved", ("method: onto", "method: given")))
     assert not (folder / "measurements.parquet").exists()
     assert read_certificate(folder).tables[0].measurements is None
+    assert read_certificate(folder).tables[0].interval.basis == "bounds"
+    found = read_parquet(folder / "table.parquet")
+    assert (found["low"] == 0).all()
+    # bounds of the zones carry on to what they add up to
+    assert found["high"].tolist() == [500_000, 200_000, 300_000, *[100_000] * 5]
+
+
+def test_the_conditioned_draw_behind_a_moved_table_is_published_with_it(tmp_path):
+    job = released.job(tmp_path, "moved", ("method: onto", "method: given-then-onto"))
+    folder = release(job)
+    drawn = read_parquet(folder / "measurements.parquet")
+    values = np.asarray(drawn["value"])
+    assert values[0] == values[1] + values[2] == values[3:].sum()
+    mechanism = job.tables[0].mechanism
+    errors = hf.laplace(mechanism.query, scale=mechanism.base.law.scale_values[0]).given(hf.consistent(mechanism.query))
+    assert np.asarray(drawn["standard_deviation"]) == pytest.approx(errors.standard_error())
+    table = read_parquet(folder / "table.parquet")
+    assert (table["low"] >= 0).all()
+    assert (np.asarray(table["low"]) <= np.maximum(values, 0)).all()
+    assert (np.asarray(table["high"]) >= np.maximum(values, 0)).all()
+    coin = json.loads((folder / "certificate.json").read_text())["tables"][0]["ties"]
+    assert mechanism.image(values, ties=int(coin, 16)).tolist() == load(folder).values.tolist()
+
+
+def test_codes_keep_their_leading_zeros_for_whoever_reads_the_data_dictionary(tmp_path):
+    path = released.written(tmp_path, "moved")
+    for name in ("zones.csv", "trips.csv"):
+        (tmp_path / name).write_text((tmp_path / name).read_text().replace("N1", "007"))
+    folder = release(Job.from_spec(read_spec(path)))
+    package = json.loads((folder / "datapackage.json").read_text())
+    table, noisy = package["resources"]
+    kinds = {field["name"]: field["type"] for field in table["schema"]["fields"]}
+    assert kinds == {"level": "string", "city": "string", "borough": "string", "zone": "string", "value": "integer",
+                     "low": "number", "high": "number"}  # fmt: skip
+    text = (folder / table["path"]).read_text()
+    assert text.splitlines()[0].split(",") == list(kinds)
+    assert ",007," in text
+    assert [field["name"] for field in noisy["schema"]["fields"]][-1] == "count"
+    assert (folder / noisy["path"]).read_text().splitlines()[0].endswith(",standard_deviation,count")
 
 
 def test_measurements_are_kept_back_where_only_the_moved_part_is_protected():
@@ -319,7 +386,7 @@ def test_a_disk_that_fills_up_while_writing_keeps_the_charge_and_shows_nothing(t
             raise duckdb.IOException("no room, says the engine")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(run, name, fail)
+    monkeypatch.setattr(writing if name == "write_table" else run, name, fail)
     with pytest.raises(hf.Refused, match="make room") as refusal:
         release(job)
     assert KEPT in str(refusal.value)
@@ -354,13 +421,13 @@ def test_interrupted_before_any_step_the_ledger_shows_what_may_have_been_drawn(t
 
 def test_files_that_are_not_as_certified_are_never_published(tmp_path, monkeypatch):
     job = released.job(tmp_path, "moved")
-    write = run.write_table
+    write = writing.write_table
 
     def careless(columns, parquet, csv=None):
         columns["value"][-1] += 1
         write(columns, parquet, csv)
 
-    monkeypatch.setattr(run, "write_table", careless)
+    monkeypatch.setattr(writing, "write_table", careless)
     with pytest.raises(RuntimeError, match=r"nothing is released: table: sums misses .*fault of holdfast"):
         release(job)
     assert_nothing_happened(job, charges=1)
@@ -402,7 +469,7 @@ def test_certificate_and_report_depend_on_the_data_through_the_table_alone(tmp_p
     for certificate in (one, two):
         for key in ("release", "seal", "files"):
             assert certificate.pop(key)
-        certificate["deployment"]["product"].pop("publication_date")
+        certificate["deployment"]["basic"].pop("publication_date")
         for table in certificate["tables"]:
             table.pop("ties")  # a coin of each release
     assert one == two
@@ -411,6 +478,15 @@ def test_certificate_and_report_depend_on_the_data_through_the_table_alone(tmp_p
 
 
 def plain_page(path: Path):
-    """The report without its figures, hashes, sizes, date and identity."""
-    lines = path.read_text().splitlines()
-    return [line for line in lines if 'class="number"' not in line and "Release" not in line]
+    """The report without its figures, the hashes and sizes of files, and its identity."""
+    text = path.read_text()
+    for changing in (
+        r'<div class="wide rows".*?</article>',
+        r'<td class="number">[0-9,]*</td><td class="hash">.*?</td>',
+        r"\b[0-9a-f]{32}\b",
+        "Released on [-0-9]*",
+        "release of [-0-9]*",
+    ):
+        text, found = re.subn(changing, "", text, flags=re.DOTALL)
+        assert found
+    return text.splitlines()

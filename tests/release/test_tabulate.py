@@ -327,7 +327,7 @@ def test_unreadable_sources_are_refused_without_their_content(tmp_path):
     assert "CSV" not in str(caught.value)
     (tmp_path / "trips.parquet").unlink()
     (tmp_path / "trips.parquet").mkdir()
-    with pytest.raises(Refused, match=r"it is a folder; trips.parquet/\*.parquet names the files in it"):
+    with pytest.raises(Refused, match=r"the folder \'trips.parquet\' has no files that end in .parquet"):
         tabulate(made)
     (tmp_path / "trips.parquet").rmdir()
     for end, words in ((".txt", "must end in one of"), (".duckdb", "not a DuckDB file")):
@@ -356,7 +356,7 @@ def test_frames_of_mixed_types_are_refused_without_their_values(tmp_path):
         tabulate(made, pd.DataFrame({"zone": ["N1", 987654, b"secret"]}))
     assert "secret" not in str(caught.value)
     assert "987654" not in str(caught.value)
-    for source in (5, "trips.parquet", {"zone": ["N1"]}):
+    for source in (5, {"zone": ["N1"]}):
         with pytest.raises(Refused, match="data frame"):
             tabulate(made, source)
 

@@ -199,7 +199,8 @@ def test_values_in_impossible_cells_are_found(copies):
         np.flatnonzero((columns["zone"] == zone).filled(False) & (columns["sex"] == "F"))[0] for zone in ("S1", "S2")
     ]
     found = forged(folder, shift(rows, [1, -1]))
-    assert set(found) <= {"table: impossible", "table: signs"}
+    assert {"table: impossible"} <= set(found)
+    assert set(found) <= {"table: impossible", "table: signs", "table: intervals", "table: further rows"}
     assert "table: impossible" in found
 
 
@@ -208,21 +209,32 @@ def test_exact_figures_that_are_no_counts_are_found(copies):
         for name in ("value", "low", "high"):
             columns[name][0] += 0.5
 
-    assert forged(copies("contingency"), change) == {"table: exact figures": "the exact figure sex is not a count"}
+    found = forged(copies("contingency"), change)
+    assert found.pop("table: exact figures") == "the exact figure sex is not a count"
+    assert found == {"table: further rows": "row 6 is not the sum that its names say"}
 
 
-def test_intervals_that_miss_their_values_are_found(copies):
+def test_intervals_that_end_before_they_begin_are_found(copies):
+    def turned(columns):
+        columns["high"][0] = columns["low"][0] - 1
+
+    assert set(forged(copies("margins"), turned)) == {"table: intervals"}
+
+
+def test_limits_that_leave_their_value_out_are_found(copies):
     def narrow(columns):
-        columns["high"][0] = columns["value"][0] - 1
+        columns["high"][2] = columns["value"][2] - 1
 
-    assert set(forged(copies("margins"), narrow)) == {"table: intervals"}
+    assert set(forged(copies("hierarchy"), narrow)) == {"table: intervals"}
 
 
-def test_intervals_that_nothing_certifies_are_found(copies):
-    def invent(columns):
-        columns["low"][0] = columns["high"][0] = columns["value"][0]
+def test_an_interval_around_an_exact_figure_is_found(copies):
+    def wide(columns):
+        columns["high"][0] += 1
 
-    assert set(forged(copies("moved"), invent)) == {"table: intervals"}
+    assert forged(copies("hierarchy"), wide) == {
+        "table: intervals": "the interval of an exact figure is not the figure"
+    }
 
 
 @pytest.mark.parametrize(
@@ -256,7 +268,7 @@ def test_measurements_of_rows_that_do_not_exist_are_found(copies):
     columns = {
         name: np.asarray(column).copy() for name, column in read_parquet(folder / "measurements.parquet").items()
     }
-    columns["row"][0] = 8
+    columns["zone"][3] = "elsewhere"
     write_table(columns, folder / "measurements.parquet")
     sealed(folder, certificate_of(folder))
     assert set(broken(folder)) == {"table: measurements"}

@@ -18,7 +18,7 @@ import released
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.report import _page
+from holdfast.release.report.page import _page
 from holdfast.release.run import release
 
 #: After every so many points the release is tried again.

@@ -45,12 +45,20 @@ def holdfast(
 
 
 @app.command()
-def plan(spec: SpecFile, json: Json = False, quiet: Quiet = False) -> None:
+def plan(
+    spec: SpecFile,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Compare the errors at these budgets, such as 0.5,1,2,4.")
+    ] = None,
+    rho: Annotated[str | None, typer.Option(metavar="NUMBERS", help="The same for a spec that asks for rho.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
     """Say what a release would promise and how wrong each figure will be; reads no confidential data."""
     with ending(json):
         from holdfast.cli import verbs
 
-        verbs.plan(spec, json, quiet)
+        verbs.plan(spec, epsilon, rho, json, quiet)
 
 
 @app.command()
@@ -71,6 +79,21 @@ def release(
 
 
 @app.command()
+def check(
+    spec: SpecFile,
+    even_to_a_file: Annotated[
+        bool, typer.Option("--even-to-a-file", help="Print although nobody watches: what is printed is confidential.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the curator, and nobody else, which records do not fit and why; charges and writes nothing."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.check(spec, even_to_a_file, json)
+
+
+@app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
     ledger: Annotated[Path | None, typer.Option(help="Check too that this ledger was charged as certified.")] = None,
@@ -86,7 +109,11 @@ def verify(
 
 
 @app.command()
-def explain(spec: SpecFile, json: Json = False, quiet: Quiet = False) -> None:
+def explain(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC|FOLDER", help="The spec, or the folder of a release.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
     """Say in words what the release protects and what it gives away; reads no confidential data."""
     with ending(json):
         from holdfast.cli import verbs

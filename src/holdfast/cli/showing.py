@@ -7,11 +7,15 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from holdfast.release.table.starting import Answers, Suggested
 
 #: Width of what is printed where nobody watches, so that files do not depend on a terminal.
 PIPED_WIDTH = 120
@@ -56,6 +60,31 @@ def sentence(words: str) -> None:
     print(words)
 
 
+def answers(found: Suggested, source: str) -> Answers:
+    """Ask on a terminal for what a public file does not tell; nothing is an answer too."""
+    from holdfast.release.table.starting import Answers
+
+    def asked(question: str, otherwise: str = "") -> str:
+        return str(typer.prompt(question, default=otherwise, show_default=bool(otherwise), prompt_suffix=" ")).strip()
+
+    where = asked("Where are the records (files, a folder, or a database, without its password)?", source)
+    table = asked("In which table?") if "://" in where else ""
+    called = {name: asked(f"How do the records call {name!r}?", name) for name in found.named}
+    count = asked("Which column says how many records a row stands for (none: a row is a record)?", found.count or "")
+    epsilon = asked("How much may be spent: epsilon?", "1.0")
+    exact = asked(f"Which of {', '.join(found.columns)} are published exactly (none: nothing is)?")
+    renamed = {name: own for name, own in called.items() if own and own != name}
+    names = tuple(part.strip() for part in exact.split(",") if part.strip())
+    return Answers(where, table or None, count or None, renamed, epsilon, names)
+
+
+def aside(words: list[str]) -> None:
+    """Print on a terminal what only the curator may know, and never anywhere else."""
+    for each in words:
+        if sys.stderr.isatty():
+            print(f"holdfast: {each} (only you are told)", file=sys.stderr)
+
+
 def sections(found: dict[str, list[str]]) -> None:
     """Print headings with sentences."""
     console = _console()
@@ -96,12 +125,36 @@ def plan(found: Any) -> None:
         f"  Drawing takes {seconds} here for counts of the guessed size, and memory about "
         f"{found.bytes / 2**20:.0f} MiB; both beside counting the records."
     )
+    for share in found.shares:
+        console.print(f"  {escape(str(share)[0].upper() + str(share)[1:])}.")
     if found.bytes_per_record:
         more = found.bytes_per_record * 10**6 / 2**20
         console.print(
             f"  Choosing the records of each person takes about {more:.0f} MiB more for every million records, or disk "
             "where memory ends."
         )
+
+
+def what_if(found: Any) -> None:
+    """Print the errors at several budgets beside each other."""
+    console = _console()
+    console.print(f"[bold]{escape(found.title)}[/bold]: expected absolute error by {found.parameter}")
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    shown.add_column("level")
+    for outlook in found.outlooks:
+        shown.add_column(f"{found.parameter} {outlook.amount:f}", justify="right")
+    several = len(found.outlooks[0].tables) > 1
+    for t, (name, _, _, levels) in enumerate(found.outlooks[0].tables):
+        for k, level in enumerate(levels):
+            errors = [outlook.tables[t][3][k] for outlook in found.outlooks]
+            cells = ["exact" if each.exact else _short(each.absolute_error) for each in errors]
+            shown.add_row(escape(f"{name}: {level.name}" if several else level.name), *cells)
+        made = [
+            f"{method}{'' if bars else ', no error bars'}"
+            for _, method, bars, _ in (o.tables[t] for o in found.outlooks)
+        ]
+        shown.add_row(escape(f"{name}: method" if several else "method"), *made)
+    console.print(shown)
 
 
 def _protects(table: Any, *, several: bool) -> Table:
@@ -149,7 +202,8 @@ def _comparison(table: Any) -> Table:
         if each.errors is None:
             shown.add_row(name, "-", escape(f"refused: {each.refused}"))
         else:
-            shown.add_row(name, _short(each.errors.score), _mark(each))
+            bars = "error bars" if each.error_bars else "no error bars"
+            shown.add_row(name, _short(each.errors.score), ", ".join(filter(None, (bars, _mark(each)))))
     return shown
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,11 @@ def job_of(spec: Path, quiet: bool) -> Job:
         return Job.from_spec(read_spec(spec))
 
 
-def plan(spec: Path, json: bool, quiet: bool) -> None:
-    """Show the plan of a spec."""
+def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
+    """Show the plan of a spec, or the errors at several budgets beside each other."""
+    if epsilon is not None or rho is not None:
+        _what_if(spec, epsilon, rho, json, quiet)
+        return
     from holdfast.release.plan import plan as planned
 
     job = job_of(spec, quiet or json)
@@ -33,6 +37,22 @@ def plan(spec: Path, json: bool, quiet: bool) -> None:
         showing.data(found.as_mapping())
     elif not quiet:
         showing.plan(found)
+
+
+def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
+    from holdfast.release.what_if import amounts, what_if
+
+    if epsilon is not None and rho is not None:
+        raise Refused("say which budgets to compare by one of --epsilon and --rho, found both")
+    parameter, text = ("epsilon", epsilon) if epsilon is not None else ("rho", rho)
+    numbers = amounts(parameter, text or "")
+    with showing.working(quiet or json) as step:
+        step("comparing budgets")
+        found = what_if(read_spec(spec), parameter, numbers)
+    if json:
+        showing.data(found.as_mapping())
+    elif not quiet:
+        showing.what_if(found)
 
 
 def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: bool) -> None:
@@ -48,8 +68,11 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
     else:
         from holdfast.release.run import release as released
 
+        asides: list[str] = []
         with showing.working(quiet or json) as step:
-            folder = released(job, output=output, step=step)
+            folder = released(job, output=output, step=step, aside=asides.append)
+        if not quiet:
+            showing.aside(asides)
         told = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html")}
         words = f"released into {folder}; read {folder / 'report.html'}"
     told["statement"] = job.guarantee.as_mapping()
@@ -57,6 +80,22 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
         showing.data(told)
     elif not quiet:
         showing.sentence(words)
+
+
+def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
+    """Show how the records fit a spec, where somebody watches."""
+    if not (sys.stdout.isatty() or even_to_a_file):
+        raise Refused("check shows exact figures, for the curator's eyes: use a terminal, or write --even-to-a-file")
+    from holdfast.release.records.check import check as checked
+
+    job = job_of(spec, json)
+    with showing.working(json) as step:
+        step("counting")
+        found = checked(job)
+    if json:
+        showing.data(found.as_mapping())
+    else:
+        showing.sections(found.sections())
 
 
 def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
@@ -73,10 +112,15 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
 
 
 def explain(spec: Path, json: bool, quiet: bool) -> None:
-    """Show a spec in words."""
-    from holdfast.release.explain import explain as explained
+    """Show a spec, or the folder of a release, in words."""
+    if spec.is_dir():
+        from holdfast.release.explain_folder import explain_folder
 
-    found = explained(job_of(spec, quiet or json))
+        found = explain_folder(spec)
+    else:
+        from holdfast.release.explain import explain as explained
+
+        found = explained(job_of(spec, quiet or json))
     if json:
         showing.data(found)
     elif not quiet:
@@ -112,12 +156,15 @@ def schema(what: str) -> None:
 
 
 def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
-    """Write a spec to start from; never over an existing file."""
-    from holdfast.release.table.starting import starting_spec
+    """Write a spec to start from, with what is answered on a terminal; never over an existing file."""
+    from holdfast.release.table.starting import Answers, starting_spec, suggested
 
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
-    text = starting_spec(domain, source, spec.name, public)
+    found = suggested(domain)
+    asked = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
+    answers = showing.answers(found, source) if asked else Answers(source, count=found.count)
+    text = starting_spec(found, answers, public, spec.name)
     try:
         with spec.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -16,6 +16,7 @@ from holdfast.arguments import LARGEST, Refused, array, reals, whole_numbers
 from holdfast.arrays import Ints
 from holdfast.domains.breadth_first import breadth_first, sum_towards_roots
 from holdfast.domains.frame import nodes_of_frame
+from holdfast.pictures import card, table_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,6 +204,15 @@ class Hierarchy:
     def __repr__(self) -> str:
         kind = "tree" if self.roots.size == 1 else f"forest of {self.roots.size} trees"
         return f"Hierarchy({kind}, {self.n} nodes, {self.n_leaves} leaves, levels {', '.join(self.levels)})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for depth, level in enumerate(self.levels):
+            nodes = self.nodes_at(depth)
+            few = ", ".join(self._label(int(node)) for node in nodes[:4])
+            rows.append((level, f"{nodes.size:,}", f"{few}, …" if nodes.size > 4 else few))
+        found = f"{self.n:,} nodes, {self.n_leaves:,} leaves"
+        return card("Hierarchy", found, table_of(("level", "nodes", "names"), rows))
 
     def _label(self, node: int) -> str:
         return str(node) if self.given_names is None else str(self.given_names[node])

@@ -21,6 +21,8 @@ from holdfast.evidence import Evidence
 from holdfast.mechanism import calibrating, checking, moving
 from holdfast.mechanism.moving import Move
 from holdfast.mechanism.processed import Promising
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.linear import error_bars, input_is_free, linear_part
 from holdfast.mechanism.release import Release
 from holdfast.mechanism.source import UNMEASURED, Conditioned, Source, of_neighbours
 from holdfast.noise.spread import Spread
@@ -195,7 +197,7 @@ class Mechanism(Promising):
     def noise(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
         """Draw the noise, (size, n), where its law does not depend on the data; refused otherwise."""
         count = checking.how_many(size, self.query.n)
-        if self._depends_on_data:
+        if self.depends_on_data:
             raise Refused(DATA_DEPENDENT)
         stream = checking.chosen_stream(rng)
         return self._moved(self._noise(None, count, stream), np.zeros(self.query.n, dtype=np.int64), stream)
@@ -214,10 +216,7 @@ class Mechanism(Promising):
         return moving.image(self.moves, self.query, noisy, ties, whole_numbers=self.base.law.integer)
 
     def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
-        """The values of `size` independent releases of this truth, (size, n): for planning, tests and studies.
-
-        It promises nothing: many releases of one truth spend many budgets.
-        """
+        """The values of `size` independent releases of this truth, (size, n): for studies; it promises nothing."""
         count = checking.how_many(size, self.query.n)
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
         return self._moved(self._noisy(checked, count, stream), checked, stream)
@@ -231,9 +230,7 @@ class Mechanism(Promising):
         statements = (self.guarantee, *self.guarantees[1:])
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
         noisy = self._noisy(checked, 1, stream)[0]
-        # The input of a move may be published beside the table. Beside a conditioned table it would be a second spend
-        # (THEORY §9), and a subspace statement is about the moved part alone.
-        free = bool(self.moves) and self.source.system is None and all(each.scope != "subspace" for each in statements)
+        free = input_is_free(self, statements)
         measurements = self.query.in_units(noisy.copy()) if free else None  # a move may work in place
         coins = moving.coins(self.moves, 1, stream)
         coin = None if coins is None else int(coins[0])
@@ -241,7 +238,7 @@ class Mechanism(Promising):
         if self.held is not None:
             checking.last_look(self.held, values, checked, self.base.unit, evidence)
         shown = (self.query.in_units(values), checking.drawn_from(stream, statements), self.query, self.method)
-        return Release(*shown, self.unit_spread, measurements, evidence if free else None, coin)
+        return Release(*shown, self.error_bars, measurements, evidence if free else None, coin)
 
     def checked(self, truth: Any) -> npt.NDArray[Any]:
         """The confidential answer in steps; a refusal names a row or a position, never a value."""
@@ -253,13 +250,14 @@ class Mechanism(Promising):
         return checked
 
     @property
-    def _depends_on_data(self) -> bool:
+    def depends_on_data(self) -> bool:
+        """Whether the law of the errors depends on the confidential truth."""
         return self.source.depends_on_data or any(move.problem.depends_on_data for move in self.moves)
 
     @cached_property
     def _spread(self) -> Spread | None:
         """Errors in units of the grid, where they are known before data is seen."""
-        if self._depends_on_data or len(self.moves) > 1 or (self.moves and self.source.system is not None):
+        if self.depends_on_data or len(self.moves) > 1 or (self.moves and self.source.system is not None):
             return None
         if not self.moves:
             return self.source.spread()
@@ -268,6 +266,15 @@ class Mechanism(Promising):
     def unit_spread(self) -> Spread | None:
         """Errors in the units of the query, where they are known before data is seen."""
         return None if self._spread is None else self._spread.times(float(self.base.unit))
+
+    @cached_property
+    def linear_part(self) -> Mechanism | None:
+        """The mechanism of the draw that is published with a table and has a public law; None where there is none."""
+        return linear_part(self)
+
+    def error_bars(self, values: npt.NDArray[Any], draw: npt.NDArray[Any] | None = None) -> ErrorBars:
+        """What published values, and the draw published beside them, tell about the truth (THEORY H10)."""
+        return error_bars(self, values, draw)
 
     def _moved(self, values: npt.NDArray[Any], truth: npt.NDArray[Any], stream: Stream) -> npt.NDArray[Any]:
         ties = moving.coins(self.moves, len(values), stream)

@@ -22,6 +22,7 @@ from holdfast.constraints import Constraint, System
 from holdfast.mechanism.checking import chosen_stream, drawn_from
 from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.processed import Promising
+from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.release import Release
 from holdfast.noise.draws.comparison import Comparison
 from holdfast.noise.draws.finite import FiniteLaw
@@ -137,7 +138,7 @@ class Mixture(Promising):
         chosen = self.parts[int(self._coin.draw(1, stream)[0])]
         made = chosen.release(truth, stream)
         shown = (made.values, drawn_from(stream, statements), self.query, self.method)
-        return Release(*shown, self._spread, made.measurements, ties=made.ties)
+        return Release(*shown, self._error_bars, made.measurements, ties=made.ties)
 
     @cached_property
     def _coin(self) -> Comparison:
@@ -153,6 +154,12 @@ class Mixture(Promising):
         for mine, found in values:
             result[mine] = found
         return result
+
+    def _error_bars(self, values: npt.NDArray[Any], draw: npt.NDArray[Any] | None) -> ErrorBars:
+        """Those of the values alone: which part made them is not told."""
+        del draw
+        unlimited = np.full(len(values), np.inf)
+        return ErrorBars(values, self._spread(), -unlimited, unlimited, whole=False)
 
     def _spread(self) -> Spread | None:
         """Errors over coin and noise: variances average; a quantile is at most the farthest one of the parts."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.release import Release
+from holdfast.pictures import card, rows_of
 from holdfast.privacy import Guarantee, Promise
 from holdfast.queries import Query
 from holdfast.randomness import Stream
@@ -43,6 +44,9 @@ class Promising:
         """The best statement that holds; refused where none does."""
         found: Promise = self.promise
         return found.best
+
+    def _repr_html_(self) -> str:
+        return shown(self)
 
     def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
         """Post-processing: release function(values) instead of the values. The function must read nothing else.
@@ -86,6 +90,9 @@ class Processed:
 
     def __repr__(self) -> str:
         return f"{repr(self.source)[:-1]}, then {self.name}>"
+
+    def _repr_html_(self) -> str:
+        return shown(self)
 
     @property
     def query(self) -> Query:
@@ -135,6 +142,18 @@ class Processed:
         statements = passed_on(made.guarantees, self.name)
         values = made.values.copy() if isinstance(made, Release) else made.values
         return ProcessedRelease(self.function(values), statements, self.name)
+
+
+def shown(mechanism: Any) -> str:
+    """Return a mechanism as a card for notebooks: what it does and what it promises, or why nothing."""
+    from holdfast.privacy.odds import heading, promise_rows  # only notebooks need it
+
+    kind, _, what = repr(mechanism).strip("<>").partition(": ")
+    try:
+        promise = {"promises": heading(mechanism.guarantee), **promise_rows(mechanism.guarantee)}
+    except Refused as refusal:
+        promise = {"promises nothing": str(refusal)}
+    return card(kind, what, rows_of({"figures": f"{mechanism.query.n:,}", **promise}))
 
 
 def passed_on(statements: tuple[Guarantee, ...], name: str) -> tuple[Guarantee, ...]:

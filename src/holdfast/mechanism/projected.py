@@ -118,7 +118,7 @@ def _products(rows: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     return np.array([float(value) for value in sums])
 
 
-def _unknown() -> None:
+def _unknown(*_: Any) -> None:
     """The law of the errors is not known."""
 
 

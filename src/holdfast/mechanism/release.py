@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, probability, reals
+from holdfast.arguments import Refused, one_of, probability, reals, whole
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.synthetic import cells_of, named_cells
 from holdfast.noise.spread import Spread
+from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 
@@ -32,17 +35,17 @@ class Release:
 
     `values` are in output order: int64 where whole numbers were promised, otherwise float64. `guarantee` is the best
     statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
-    constraint, in output order and meaningless where an output was not measured: `onto` mechanisms only, and only where
-    the guarantees cover them too. `evidence` says on which grid the values stand and how near to the nearest point they
-    are, where they were moved and the guarantees cover that too. `ties` is the public coin that decided between
-    equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
+    constraint, conditioned on equalities or not, in output order and meaningless where an output was not measured:
+    `onto` mechanisms only, and only where the guarantees cover them too. `evidence` says on which grid the values stand
+    and how near to the nearest point they are, where they were moved and the guarantees cover that too. `ties` is the
+    public coin that decided between equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
     """
 
     values: npt.NDArray[Any]
     guarantees: tuple[Guarantee, ...]
     query: Query = field(repr=False)
     method: str
-    find_spread: Callable[[], Spread | None] = field(repr=False)
+    find_error_bars: Callable[[npt.NDArray[Any], npt.NDArray[Any] | None], ErrorBars | None] = field(repr=False)
     measurements: npt.NDArray[Any] | None = field(default=None, repr=False)
     evidence: Evidence | None = field(default=None, repr=False)
     ties: int | None = field(default=None, repr=False)
@@ -56,6 +59,26 @@ class Release:
         more = f", and {self.values.size - 4} more" if self.values.size > 4 else ""
         return f"<Release: {first}{more}; drawn by {self.method}; print .guarantee for what it promises>"
 
+    def _repr_html_(self) -> str:
+        from holdfast.privacy.odds import FIRST, figures_card  # only notebooks need it
+
+        shown, told = self._shown(np.arange(min(FIRST, self.values.size))), {"drawn by": self.method}
+        return figures_card(f"{self.values.size:,} figures", shown, self.values.size, self.guarantee, told)
+
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level with their 95 % intervals, where those are known; None: of all levels."""
+        rows = np.arange(self.values.size)
+        if level is not None:
+            levels = self.query.levels or {}
+            rows = np.flatnonzero(self.query.level_of == levels[one_of("level", level, list(levels))])
+        return points(self._shown(rows[: whole("most", most, at_least=1)]), "value, with its 95 % interval")
+
+    def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
+        """Name, value and interval of some figures; an interval that depends on the data is not a number."""
+        ends = np.full((self.values.size, 2), np.nan) if self.spread is None else self.interval()
+        chosen = zip(self.labels[rows], self.values[rows].tolist(), ends[rows].tolist(), strict=True)
+        return [(str(name), float(value), low, high) for name, value, (low, high) in chosen]
+
     @property
     def labels(self) -> npt.NDArray[np.object_]:
         """The name of each output; made when first asked for."""
@@ -67,13 +90,21 @@ class Release:
         return self.guarantees[0]
 
     @cached_property
+    def error_bars(self) -> ErrorBars | None:
+        """What the release tells about the truth, found when first asked for; None where no law of errors is known."""
+        return self.find_error_bars(self.values, self.measurements)
+
+    @property
     def spread(self) -> Spread | None:
-        """The law of the errors, found when first asked for; None where it depends on the data."""
-        return self.find_spread()
+        """The law of the errors: of the values themselves, or of the draw behind them where bounds moved it.
+
+        None where the law depends on the data.
+        """
+        return None if self.error_bars is None else self.error_bars.spread
 
     @cached_property
     def standard_errors(self) -> npt.NDArray[np.float64]:
-        """Standard error of every value."""
+        """Standard error of every value, or of the draw behind it where bounds moved it."""
         return self._known().standard_errors
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
@@ -81,12 +112,13 @@ class Release:
 
         The ends come from the law of the errors, which does not depend on the data; refused where it does. Where
         `spread.measured`, they are measured on simulated draws and widened by the error of that (noise/spread.py).
+        Where bounds moved the values, they are those of the draw behind them, cut to what is certain (THEORY H10): a
+        value can lie outside its interval.
         """
-        tail = (1 - float(probability("confidence", confidence))) / 2
-        spread = self._known()
-        # Errors are symmetric, so truth = value − error lies between value − q(1−tail) and value + q(1−tail).
-        reach = np.maximum(np.abs(spread.quantiles(tail)), np.abs(spread.quantiles(1 - tail)))
-        return np.column_stack([self.values - reach, self.values + reach])
+        probability("confidence", confidence)
+        self._known()
+        assert self.error_bars is not None
+        return self.error_bars.interval(confidence)
 
     def estimate(self, weights: Any) -> Estimate:
         """Estimate a weighted sum of the table's values."""
@@ -104,6 +136,16 @@ class Release:
         columns: dict[str, Any] = {"name": list(self.labels), "value": self.values}
         if self.spread is not None:
             columns["standard_error"] = self.spread.standard_errors
+        return frame_of(columns, backend)
+
+    def records(self, backend: str | None = None) -> Any:
+        """Return synthetic records: one row for every one that the table counts, in the order of its cells.
+
+        They count to the table exactly and carry nothing that it does not (THEORY §10). Refused unless the table is
+        whole, not negative and adds up, and counts every cell of a hierarchy, histogram or cube.
+        """
+        counts = cells_of(self.query, self.values)
+        columns = {name: np.repeat(column, counts).tolist() for name, column in named_cells(self.query).items()}
         return frame_of(columns, backend)
 
     def _known(self) -> Spread:

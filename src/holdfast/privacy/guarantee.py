@@ -256,6 +256,11 @@ class Guarantee:
     def __str__(self) -> str:
         return describe(self)
 
+    def _repr_html_(self) -> str:
+        from holdfast.privacy.odds import card_of  # only notebooks need it
+
+        return card_of(self)
+
     def as_mapping(self) -> dict[str, Any]:
         """Return the statement as plain values that JSON can hold."""
         result: dict[str, Any] = {"schema": SCHEMA}

@@ -18,6 +18,7 @@ from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_num
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
+from holdfast.queries.counting import count_cells
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
 from holdfast.queries.moves.sumsets import difference_set, one_of_each_sign
 from holdfast.queries.neighbours import Neighbours
@@ -119,6 +120,11 @@ class Query(ABC):
         return None
 
     @property
+    def domain(self) -> tuple[Hierarchy | None, Cube | None]:
+        """What addresses a cell: a leaf of a hierarchy, a cell of a cube, or both, the leaf first."""
+        return self.tree, self.cube
+
+    @property
     def levels(self) -> Mapping[str, int] | None:
         """The names of the levels (or margins) of the outputs with their numbers."""
         return None
@@ -148,6 +154,16 @@ class Query(ABC):
         if whole.size and whole.min() < 0:
             raise Refused(f"cells must be 0 or more, but the entry at position {int(np.argmin(whole >= 0))} is not")
         return self.in_units(self._answer(whole))
+
+    def count(self, frame: Any, count: str | None = None, outside: str = "refuse") -> Array:
+        """Return the truth from records, one row each, in any data frame that narwhals reads.
+
+        count: a column that says how many records a row stands for. Records name their place by the columns of a
+        hierarchy's levels (the lowest ones that tell places apart), on a cube by a number per axis, in columns called
+        like the axes; where categories or cells have no axes, by a number in `category` or `cell`. outside: records
+        that name no cell are refused, or left out ("drop").
+        """
+        return self.in_units(self._answer(count_cells(self.cells, *self.domain, frame, count, outside)))
 
     def sensitivity(self, p: Any, neighbours: Any = "add-remove") -> float:
         """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double."""

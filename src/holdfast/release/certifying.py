@@ -2,44 +2,73 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.noise import Independent
 from holdfast.privacy import Guarantee
+from holdfast.queries import Neighbours
 from holdfast.release.certificate.certificate import (
     Certificate,
+    ComparedMethod,
     Holds,
     Interval,
     Kind,
+    LevelCertificate,
+    Noise,
     Protects,
     PublicFile,
     ReleasedFile,
     Software,
     TableCertificate,
+    TableNeighbours,
     Unprotected,
 )
 from holdfast.release.certificate.registry import (
     CENTRAL,
     DISTRIBUTED,
+    UNSTATED,
     Accounting,
+    Basic,
     Deployment,
-    Flavour,
     Implementation,
     Parameter,
     PrivacyLoss,
-    Product,
-    TrustModel,
+    Variant,
 )
 from holdfast.release.job.caveats import as_sentence
+from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
+from holdfast.release.spec.publishing import public_part
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
     from holdfast.release.job.table import Table
     from holdfast.release.job.unprotected import Unprotected as OpenFigures
+
+
+class TableFiles(NamedTuple):
+    """The names of a table's files."""
+
+    parquet: str
+    csv: str
+    measurements: str | None = None
+    measurements_csv: str | None = None
+    records: str | None = None
+    records_csv: str | None = None
+
+
+def _neighbours(found: Neighbours) -> TableNeighbours:
+    return TableNeighbours(kind=cast(Literal["add-remove", "replace-one"], found.kind), records=found.records)
 
 
 def statements_of(table: Table) -> tuple[Guarantee, ...]:
@@ -51,7 +80,7 @@ def table_certificate(
     table: Table,
     ways: str,
     interval: Interval,
-    files: tuple[str, str, str | None],
+    files: TableFiles,
     determined: Sequence[OpenFigures] = (),
     ties: int | None = None,
 ) -> TableCertificate:
@@ -59,16 +88,22 @@ def table_certificate(
 
     `ties` is the public coin that decided between equally near whole tables.
     """
-    parquet, csv, measurements = files
     return TableCertificate(
         name=table.name,
         kind=cast(Kind, table.layout.asked.kind),
-        rows=table.layout.query.n,
-        levels=list(table.layout.levels),
+        rows=table.layout.query.n + (0 if table.derived is None else len(table.derived.exact)),
+        outputs=table.layout.query.n,
+        levels=_level_names(table),
         columns=list(table.layout.columns),
+        domain_hash=domain_hash(table.layout.columns),
+        grid=str(table.mechanism.base.unit),
         method=table.chosen.method,
         ways=ways,
         mechanism=repr(table.mechanism),
+        noise_by_level=_levels(table),
+        errors_known=table.errors.basis,
+        simulated_tables=table.errors.tables,
+        compared=[ComparedMethod.model_validate_json(json.dumps(each.as_mapping())) for each in table.comparison],
         statements=list(statements_of(table)),
         holds=Holds.model_validate_json(json.dumps(table.holding.account)),
         unprotected=[
@@ -78,11 +113,64 @@ def table_certificate(
             None if table.protects is None else Protects.model_validate_json(json.dumps(table.protects.as_mapping()))
         ),
         interval=interval,
-        parquet=parquet,
-        csv=csv,
-        measurements=measurements,
+        neighbours=_neighbours(table.mechanism.base.neighbours),
+        parquet=files.parquet,
+        csv=files.csv,
+        measurements=files.measurements,
+        measurements_csv=files.measurements_csv,
+        records=files.records,
+        records_csv=files.records_csv,
+        record_columns=[] if files.records is None else list(record_columns(table)),
         ties=None if ties is None else f"{ties:016x}",
     )
+
+
+def domain_hash(columns: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Return the hash of the names of all rows, in their order: two tables with the same one have the same domain."""
+    found = hashlib.sha256()
+    for name, texts in columns.items():
+        found.update(json.dumps([name, texts.tolist()], ensure_ascii=False, separators=(",", ":")).encode())
+    return f"sha256:{found.hexdigest()}"
+
+
+def _levels(table: Table) -> list[LevelCertificate]:
+    """Describe every level: share, noise before anything is made to hold, and the errors of the plan."""
+    found = []
+    shares = table.problem.shares
+    for level in levels_of(table):
+        share = None if shares is None else str(shares.get(level.name, 0))
+        found.append(
+            LevelCertificate(
+                level=level.name,
+                figures=level.figures,
+                exact=level.exact,
+                share=share,
+                noise=_noise(table.mechanism.base.law, table.layout.level_of == table.layout.levels.index(level.name)),
+                in_words=level.noise,
+                expected_absolute_error=_finite(level.absolute_error),
+                interval_width=_finite(level.interval_width),
+            )
+        )
+    return found
+
+
+def _noise(law: Independent, outputs: npt.NDArray[np.bool_]) -> list[Noise]:
+    which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
+    found = []
+    for number, figures in zip(*np.unique(which[outputs], return_counts=True), strict=True):
+        parameter = law.scale_values[number]
+        if parameter is None:
+            found.append(Noise(law=None, whole=law.integer, scale=None, parameter=None, figures=int(figures)))
+            continue
+        scale = float(parameter) if law.kind == "laplace" else math.sqrt(parameter)
+        kind = cast(Literal["laplace", "gaussian"], law.kind)
+        text = str(Fraction(parameter))
+        found.append(Noise(law=kind, whole=law.integer, scale=scale, parameter=text, figures=int(figures)))
+    return found
+
+
+def _finite(number: float) -> float | None:
+    return None if math.isinf(number) else number
 
 
 def certificate_of(
@@ -96,12 +184,13 @@ def certificate_of(
     """Return the sealed certificate of a release; `determined` says what the exact figures give away in words."""
     statements = job.guarantees
     unprotected = [*job.unprotected, *determined]
-    caveats = [*job.caveats, *(item for statement in statements for item in statement.caveats)]
+    caveats = [*job.caveats, *_synthetic(tables), *(item for statement in statements for item in statement.caveats)]
     return Certificate(
         release=release,
         title=job.title,
         software=Software(),
         spec_hash=job.spec.hash,
+        spec=public_part(job.spec),
         public_files=[
             PublicFile(name=Path(file).name, sha256=f"sha256:{found}") for file, found in job.public_files.items()
         ],
@@ -116,27 +205,53 @@ def certificate_of(
     ).sealed()
 
 
+def _level_names(table: Table) -> list[str]:
+    """The levels of a table, and the exact margins that are written besides."""
+    more = () if table.derived is None else table.derived.columns["level"].tolist()
+    return list(dict.fromkeys([*table.layout.levels, *more]))
+
+
+def record_columns(table: Table) -> tuple[str, ...]:
+    """The columns of synthetic records: those of the data, without the level and a root of the spec's own."""
+    return tuple(column for column in table.layout.columns if column not in ("level", table.layout.asked.root))
+
+
+def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:
+    """Say what synthetic records are and what they carry."""
+    return [
+        f"{table.records} holds synthetic records, one row for every one that the table {table.name} counts; no row is "
+        f"a person's: together they carry the counts by {', '.join(table.record_columns)}, noise included, and nothing "
+        "else"
+        for table in tables
+        if table.records is not None
+    ]
+
+
 def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprotected: Sequence[str]) -> Deployment:
     best = job.guarantee
     names = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
     methods = "; ".join(f"{table.name}: {table.mechanism}, computed by {table.ways}" for table in tables)
     treated = " ".join(as_sentence(words, job.tables) for words in job.caveats)
     moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
+    about = job.spec.about
     return Deployment(
-        product=Product(
+        basic=Basic(
             name=job.title,
-            data_product_type="Summary statistics",
+            data_curators=list(about.curators) or [UNSTATED],
             description=f"Tables of counts: {names}",
+            intended_use=about.intended_use or UNSTATED,
+            data_product_type="Summary statistics",
+            data_product_region=about.region or UNSTATED,
             publication_date=date,
         ),
-        dp_flavor=_flavour(best, unprotected),
+        dp_variant=_variant(best, unprotected),
         privacy_loss=PrivacyLoss(
             privacy_unit="Record-level" if job.unit == "record" else "Person-level",
-            privacy_unit_description=f"Unit: {job.unit}. Neighbouring data: {best.neighbours}.",
+            privacy_unit_details=_unit_details(job.unit, best),
             privacy_parameters=_parameters(best),
-            privacy_parameters_description=str(best),
+            privacy_parameters_details=str(best),
         ),
-        model=TrustModel(model_name=CENTRAL if job.spec.distributed is None else DISTRIBUTED),
+        deployment_model=CENTRAL if job.spec.distributed is None else DISTRIBUTED,
         accounting=Accounting(
             post_processing=(
                 f"{', '.join(moved)}: noisy answers moved to a near table in which everything holds"
@@ -146,27 +261,21 @@ def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprote
             composition=best.because,
         ),
         implementation=Implementation(
-            pre_processing_eda_hyperparameter_tuning=treated or "none",
-            mechanisms=methods,
+            preprocessing_and_hyperparameter_tuning=treated or "none",
+            mechanisms=f"{methods}. Made by holdfast {__version__}.",
         ),
     )
 
 
-def _flavour(best: Guarantee, unprotected: Sequence[str]) -> Flavour:
+def _unit_details(unit: str, best: Guarantee) -> str:
     metric = "symmetric distance" if best.neighbours.adds else "change-one distance"
-    if best.pure:
-        name, measure, bound = "Pure DP", "max divergence", f"epsilon = {best.epsilon!r}"
-    elif best.epsilon is not None and not math.isinf(best.epsilon):
-        name, measure = "Approximate DP", "smoothed max divergence"
-        bound = f"epsilon = {best.epsilon!r}, delta = {best.delta!r}"
-    else:
-        name, measure, bound = "Zero-concentrated DP", "Rényi divergence", f"rho = {best.rho!r}"
-    return Flavour(
-        name=name,  # type: ignore[arg-type]  # one of the three literals
-        input_metric=metric,
-        bound_on_input_distance=best.records,
-        output_measure=measure,
-        bound_on_output_distance=bound,
+    return f"Unit: {unit}. Neighbouring data: {best.neighbours} ({metric} of at most {best.records})."
+
+
+def _variant(best: Guarantee, unprotected: Sequence[str]) -> Variant:
+    known = best.epsilon is not None and not math.isinf(best.epsilon)
+    return Variant(
+        variant_name="Pure DP" if best.pure else "Approximate DP" if known else "Zero-concentrated DP",
         data_domain="counts over the keys of a public domain file; scope of the statement: " + best.scope,
         unprotected_quantities="; ".join(unprotected) or "none",
     )

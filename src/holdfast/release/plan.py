@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.mechanism.mechanism import Mechanism
+from holdfast.pictures import Picture, bars, card, rows_of
 from holdfast.privacy import Guarantee
+from holdfast.privacy.odds import heading, promise_rows
 from holdfast.privacy.protection import Protection
 from holdfast.randomness import seeded
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.job.choosing import Compared
-from holdfast.release.job.errors import NOTHING, SEED
+from holdfast.release.job.errors import SEED
 from holdfast.release.job.job import Job
+from holdfast.release.job.levels import Level, levels_of
 from holdfast.release.job.methods import evidence
+from holdfast.release.job.sizes import public_answer
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.pieces.whole import Pieces, Share
 
 #: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
 #: and of nations of 81,000 and 270,000 blocks (docs/reference/command.md).
@@ -31,18 +35,6 @@ BASE_BYTES, FIGURE_BYTES = 340 * 2**20, 2000
 RECORD_BYTES = 500
 #: The typical count of a cell for timing a table of which nobody guesses one.
 TYPICAL = 10.0
-
-
-@dataclass(frozen=True)
-class Level:
-    """One level or margin of a table: its noise and its expected errors."""
-
-    name: str
-    figures: int
-    noise: str
-    absolute_error: float
-    interval_width: float
-    exact: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +65,12 @@ class Plan:
     tables: tuple[TablePlan, ...]
     disclosed: tuple[str, ...] = ()
 
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """How a cluster shares the work of each table, where one draws."""
+        cluster = self.job.spec.engine == "spark"
+        return tuple(Pieces.of(table.mechanism).share for table in self.job.tables) if cluster else ()
+
     @property
     def seconds(self) -> float | None:
         """Time to draw all tables, measured on public guesses; None where it cannot be told."""
@@ -94,6 +92,25 @@ class Plan:
         """What is published exactly or not protected."""
         return self.job.unprotected
 
+    def plot(self) -> Picture:
+        """Draw the expected absolute error of every level; the line ends at half the width of 95 in 100 errors."""
+        several = len(self.tables) > 1
+        rows = [
+            (f"{table.name}: {level.name}" if several else level.name, level.absolute_error, level.interval_width / 2)
+            for table in self.tables
+            for level in table.levels
+        ]
+        return bars(rows, "expected absolute error; line to half the 95 % range")
+
+    def _repr_html_(self) -> str:
+        promised = {
+            "promises": heading(self.job.guarantee),
+            **promise_rows(self.job.guarantee),
+            "methods": "; ".join(f"{table.name}: {table.method}" for table in self.tables),
+            "not protected": "; ".join(self.unprotected),
+        }
+        return card("Plan", self.job.title, rows_of(promised), str(self.plot()))
+
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
         job = self.job
@@ -112,6 +129,7 @@ class Plan:
             "seconds_to_draw": self.seconds,
             "bytes_at_peak": self.bytes,
             "bytes_per_record": self.bytes_per_record,
+            "cluster": [asdict(share) for share in self.shares],
             "tables": [_as_mapping(table) for table in self.tables],
         }
 
@@ -122,7 +140,7 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
         "kind": table.kind,
         "method": table.method,
         "ways": table.ways,
-        "levels": [_level_as_mapping(level) for level in table.levels],
+        "levels": [level.as_mapping() for level in table.levels],
         "evidence": list(table.evidence),
         "errors_known": table.basis,
         "simulated_tables": table.simulated,
@@ -134,11 +152,6 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
     }
 
 
-def _level_as_mapping(level: Level) -> dict[str, Any]:
-    unknown = (name for name in ("absolute_error", "interval_width") if math.isinf(getattr(level, name)))
-    return vars(level) | dict.fromkeys(unknown)
-
-
 def plan(job: Job) -> Plan:
     """Plan a job from its spec and public guesses."""
     figures = Ledger(job.spec.ledger_file).figures(job.dataset)
@@ -147,24 +160,12 @@ def plan(job: Job) -> Plan:
 
 def _planned(table: Table) -> TablePlan:
     found = table.errors
-    exact = _exact_levels(table)
-    levels = tuple(
-        Level(
-            name,
-            int((table.layout.level_of == i).sum()),
-            _noise(table.mechanism, table.layout.level_of == i),
-            found.absolute[i],
-            found.width[i],
-            exact[i],
-        )
-        for i, name in enumerate(table.layout.levels)
-    )
     return TablePlan(
         table.name,
         table.layout.asked.kind,
         table.chosen.method,
         table.mechanism.method,
-        levels,
+        levels_of(table),
         found.basis,
         found.tables,
         table.guarantees,
@@ -175,34 +176,6 @@ def _planned(table: Table) -> TablePlan:
         evidence(table.mechanism),
         table.protects,
     )
-
-
-def _exact_levels(table: Table) -> list[bool]:
-    """Which levels are published exactly as a whole."""
-    outputs = np.zeros(table.layout.query.n, dtype=bool)
-    for figure in table.holding.account["exact"]:
-        outputs[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
-    return [bool(outputs[table.layout.level_of == i].all()) for i in range(len(table.layout.levels))]
-
-
-def _noise(mechanism: Mechanism, outputs: Any) -> str:
-    """The noise of some outputs in words, before anything is made to hold; noise made for what holds by its errors."""
-    if mechanism.source.law is not None:
-        found = mechanism.standard_error()[outputs]
-        found[found < NOTHING * mechanism.standard_error().max()] = 0
-        least, most = (f"{end:.4g}" for end in (found.min(), found.max()))
-        return f"{mechanism.method}, standard error {least if least == most else f'{least} to {most}'}"
-    law = mechanism.base.law
-    which = {0} if law.which is None else {int(i) for i in np.unique(law.which[outputs])}
-    words = []
-    for i in sorted(which):
-        one: Any = law.laws[i]
-        if one is None:
-            words.append("not measured")
-            continue
-        scale = float(one.scale) if law.kind == "laplace" else float(one.sigma2) ** 0.5
-        words.append(f"{'integer ' if law.integer else ''}{law.kind.capitalize()}, scale {scale:.4g}")
-    return " or ".join(words)
 
 
 def _seconds(table: Table) -> float | None:
@@ -227,11 +200,5 @@ def _uneven(table: Table) -> npt.NDArray[np.int64]:
         return otherwise
     mean = TYPICAL if asked is None else float(asked)
     counts = np.random.default_rng(SEED).exponential(mean, cells).astype(np.int64)
-    if table.holding.impossible is not None:
-        counts[table.holding.impossible] = 0
-    try:
-        answer = np.asarray(table.layout.query.answer(counts), dtype=np.int64)
-    except Refused:  # a guess near the limit of whole numbers
-        return otherwise
-    held = table.holding.all
-    return answer if held is None or held.system(table.layout.query.n).violation(answer) is None else otherwise
+    found = public_answer(table, counts)
+    return otherwise if found is None else found

@@ -14,39 +14,39 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.release import Release
-from holdfast.noise.spread import MISSED
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate.certificate import CONFIDENCE, FILE, Interval, ReleasedFile, TableCertificate
+from holdfast.release.certificate.certificate import CONFIDENCE, FILE, Interval, ReleasedFile
 from holdfast.release.certificate.verify import budget_findings, verify
-from holdfast.release.certifying import certificate_of, statements_of, table_certificate
+from holdfast.release.certifying import TableFiles, certificate_of, statements_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.explain import protected
-from holdfast.release.job.methods import MOVES
+from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
+from holdfast.release.pieces.drawing import drawing
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.report import REPORT, report
+from holdfast.release.report.figures import SHOWN
+from holdfast.release.report.page import REPORT, report
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, write_table
+from holdfast.release.writing import PACKAGE, data_package, write_table_files
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
     from holdfast.release.job.table import Table
-    from holdfast.release.job.unprotected import Unprotected
 
 KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
-#: Bytes set aside for the report and the ends of files, and for the figures of one row in all files.
-SHEETS, FIGURES_OF_ROW = 1 << 20, 160
+#: Bytes set aside for the report and the ends of files, for the figures of one row in all files, and on the page.
+SHEETS, FIGURES_OF_ROW, ON_THE_PAGE = 1 << 20, 160, 120
 #: Rows whose names are measured to guess the size of the files.
 SAMPLE = 1000
 
@@ -75,6 +75,11 @@ class Run:
     def date(self) -> str:
         """The day on which it began."""
         return self.when[:10]
+
+    @cached_property
+    def sizes(self) -> tuple[Sizes | None, ...]:
+        """How errors depend on sizes, table by table: simulated from public things, once."""
+        return tuple(errors_by_size(table) for table in self.job.tables)
 
     @contextmanager
     def workplace(self) -> Iterator[Path]:
@@ -125,21 +130,25 @@ def release(
     source: Any = None,
     output: str | Path | None = None,
     ledger: Ledger | None = None,
+    engine: str | None = None,
     step: Callable[[str], None] = lambda _: None,
+    aside: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
-    `source` replaces the spec's data source, `output` its folder and `ledger` its ledger. `step` is told in public
-    words what happens next. Refused before anything is charged: an output folder that exists, one that cannot be
-    written, a budget with too little left, data that do not fit the spec, and exact figures that determine others
-    where the spec does not accept it.
+    `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is
+    told in public words what happens next, `aside` what only the curator may know: that records were dropped. Refused
+    before anything is charged: an output folder that exists, one that cannot be written, a budget with too little left,
+    data that do not fit the spec, exact figures that determine others where the spec does not accept it, and what a
+    cluster cannot draw.
     """
     step("checking the ledger")
     run = Run.of(job, output, ledger)
+    draw = drawing(job, source, engine)
     with run.workplace() as place:
         step("counting")
         with told("the records cannot be counted"):
-            cells = tabulate(job, source)
+            cells = tabulate(job, source, aside)
         answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
         exact = any(table.holding.exact for table in job.tables)
         earlier = run.ledger.figures(job.dataset)
@@ -149,7 +158,7 @@ def release(
             step("charging the ledger")
             run.charge()
             step("drawing")
-            drawn = [table.mechanism.release(truth) for table, truth in zip(job.tables, answers, strict=True)]
+            drawn = [draw(*each) for each in zip(job.tables, cells, answers, strict=True)]
             step("writing")
             write_release(run, drawn, place, disclosed)
             step("verifying")
@@ -173,8 +182,9 @@ def _budget(job: Job) -> Budget | None:
 def _rehearse(run: Run, place: Path) -> None:
     """Let everything public that can fail fail before the charge: the certificate, and the room for the files."""
     interval = Interval(confidence=CONFIDENCE, basis=None, sentence="")
-    tables = [table_certificate(table, "", interval, ("table", "table", None)) for table in run.job.tables]
+    tables = [table_certificate(table, "", interval, TableFiles("table", "table")) for table in run.job.tables]
     certificate = certificate_of(run.job, run.identity, run.date, tables, [])
+    _ = run.sizes
     wrong = next(budget_findings(certificate), None)
     if wrong is not None:
         raise Refused(f"what the release promises would not pass its own verification: {wrong}")
@@ -188,7 +198,8 @@ def _expected_bytes(table: Table) -> int:
     per_row = sum(
         np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in table.layout.columns.values()
     )
-    return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW))
+    page = min(table.layout.query.n, SHOWN) * (per_row + ON_THE_PAGE)
+    return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW) + page)
 
 
 @contextmanager
@@ -220,7 +231,7 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     determined = {found.table.name: found.entries for found in disclosed}
     also = [words for found in disclosed for words in found.words]
     written = [
-        _write_table(
+        write_table_files(
             table,
             release,
             place,
@@ -230,11 +241,15 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
         for table, release in zip(job.tables, drawn, strict=True)
     ]
     tables = [certificate for certificate, _ in written]
-    listed = [name for table in tables for name in (table.parquet, table.csv, table.measurements) if name is not None]
+    listed = [name for table in tables for name in table.files]
     files = [_described(place / name) for name in listed]
+    draft = certificate_of(job, run.identity, run.date, tables, files, also)
+    write_text(place / PACKAGE, data_package(draft))
+    files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
     draft = certificate_of(job, run.identity, run.date, tables, files, also)
-    page = report(draft, [columns for _, columns in written], protected(job), _spent(run))
+    told = _spent(run) if job.spec.ledger.in_report else ()
+    page = report(draft, [columns for _, columns in written], protected(job), told, run.sizes)
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
     write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())
@@ -256,40 +271,3 @@ def _spent(run: Run) -> tuple[str, ...]:
 
 def _described(path: Path) -> ReleasedFile:
     return ReleasedFile(name=path.name, bytes=path.stat().st_size, sha256=sha256_of(path))
-
-
-def _write_table(
-    table: Table, drawn: Release, place: Path, prefix: str, determined: Sequence[Unprotected]
-) -> tuple[TableCertificate, dict[str, npt.NDArray[Any]]]:
-    """Write the files of a table; return what is certified about it, and its columns."""
-    names = f"{prefix}table.parquet", f"{prefix}table.csv"
-    interval, (low, high) = _interval(drawn)
-    values = drawn.values if table.holding.account["whole"] else drawn.values.astype(np.float64)
-    written = {**table.layout.columns, **dict(zip(FIGURES, (values, low, high), strict=True))}
-    write_table(written, place / names[0], place / names[1])
-    measured = None
-    if table.chosen.method in MOVES and drawn.measurements is not None:
-        measured = f"{prefix}measurements.parquet"
-        variances = np.asarray(table.mechanism.base.law.variances)
-        rows = np.flatnonzero(np.isfinite(variances))
-        deviations = np.sqrt(variances[rows]) * float(table.mechanism.base.unit)
-        columns = zip(MEASUREMENTS, (rows, drawn.measurements[rows], deviations), strict=True)
-        write_table(dict(columns), place / measured)
-    return table_certificate(table, drawn.method, interval, (*names, measured), determined, drawn.ties), written
-
-
-def _interval(drawn: Release) -> tuple[Interval, tuple[Any, Any]]:
-    """Return the ends of every value's interval, empty where the law of the errors depends on the data."""
-    if drawn.spread is None:
-        sentence = "the error depends on the data here, so an interval would give something away: none is given"
-        empty = np.full(drawn.values.size, np.nan)
-        return Interval(confidence=CONFIDENCE, basis=None, sentence=sentence), (empty, empty)
-    ends = drawn.interval(CONFIDENCE)
-    basis = "simulation" if drawn.spread.measured else "law"
-    sentence = f"each covers its true value with at least {CONFIDENCE:.0%} probability, by the law of the noise"
-    if drawn.spread.measured:
-        sentence = (
-            f"each covers its true value with at least {CONFIDENCE:.0%} probability, measured on simulated noise: the "
-            f"ends are widened by the error of the measurement, which may be larger once in {1 / MISSED:,.0f} times"
-        )
-    return Interval(confidence=CONFIDENCE, basis=basis, sentence=sentence), (ends[:, 0], ends[:, 1])  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast.arrays import Floats, Ints
 from holdfast.queries.areas.area_equalities import Axes
-from holdfast.trees.normal.residuals import along, contrasts
+from holdfast.trees.normal.contrasts import turned, turned_back
 
 #: Rounds of the method, and the distance (root mean square, in records per cell) at which it has settled: far below 1,
 #: since the cells are rounded next.
@@ -31,10 +31,6 @@ class Sharing:
     shape: tuple[int, ...]
     margins: tuple[Axes, ...]
     weights: tuple[float, ...]
-
-    @cached_property
-    def _matrices(self) -> list[Floats]:
-        return [contrasts(size) for size in self.shape]
 
     @cached_property
     def _strength(self) -> Floats:
@@ -56,15 +52,14 @@ class Sharing:
         total = np.zeros((parts, *self.shape))
         for kept, weight, values in zip(self.margins, self.weights, told, strict=True):
             shape = [size if a in kept else 1 for a, size in enumerate(self.shape)]
-            turned = along(values.reshape(parts, *(self.shape[a] for a in kept)), [self._matrices[a] for a in kept])
-            total[self._held(kept)] += weight * math.sqrt(self._summed(kept)) * turned.reshape(parts, *shape)
+            coordinates = turned(values.reshape(parts, *(self.shape[a] for a in kept)))
+            total[self._held(kept)] += weight * math.sqrt(self._summed(kept)) * coordinates.reshape(parts, *shape)
         return total
 
     def shared(self, above: Ints | None, told: list[Floats], parts: int) -> Floats:
         """Return cells ≥ 0 of every part, (parts, cells), that add up to those above, where there are any."""
         if above is not None and parts == 1:
             return above[None].astype(np.float64)
-        back = [matrix.T for matrix in self._matrices]
         pull, strength = self._pull(told, parts), self._strength
         known = strength[strength > 0]
         step = float(np.sqrt(known.min() * known.max())) if known.size else 1.0
@@ -72,8 +67,7 @@ class Sharing:
         fitting = fitting.reshape(parts, *self.shape)
         price = np.zeros_like(fitting)
         for _ in range(ROUNDS):
-            turned = along(fitting - price, self._matrices)
-            free = along((pull + step * turned) / (strength + step), back)
+            free = turned_back((pull + step * turned(fitting - price)) / (strength + step))
             reached = OVER * free + (1 - OVER) * fitting
             before, fitting = fitting, _allowed(reached + price, above)
             price = price + reached - fitting

@@ -12,7 +12,7 @@ from scipy import special
 
 from holdfast.arrays import Array, Floats, kept
 from holdfast.noise import Independent
-from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
+from holdfast.noise.spread import STUDY, Spread, simulated_spread, studied_quantiles
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.nearest.best_linear import error_variances, error_weights
 from holdfast.trees.nearest.nearest import Nearest
@@ -49,8 +49,8 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     errors = np.sqrt(error_variances(found, variances))
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
-    quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
-    return Spread(errors, variance_of, quantiles, measured=True)
+    quantiles, measured = studied_quantiles(simulated_errors(problem, law, image), law, errors)
+    return Spread(errors, variance_of, quantiles, measured=measured)
 
 
 @kept

@@ -20,7 +20,7 @@ from holdfast.constraints.system.null_space import for_alike
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.sound_rows import TOO_CLOSE
 from holdfast.noise import Independent
-from holdfast.noise.spread import STUDY, Spread, simulated_quantiles
+from holdfast.noise.spread import STUDY, Spread, studied_quantiles
 from holdfast.onto.problem import Problem, Ties
 from holdfast.randomness import seeded
 
@@ -29,8 +29,6 @@ CHUNK = 1 << 22
 #: Rows up to which the inverse of their products is computed where there are many outputs, and the share of a variance
 #: below which what is left of it comes from rounding: the output is determined.
 MOST_INVERTED, NOTHING = 2_000, 1e-10
-#: Values that are simulated in all for quantiles, about, and the least number of draws, which 95 % intervals need.
-MOST_DRAWN, FEWEST = 1 << 26, 1_500
 
 
 def accepts(problem: Problem) -> bool:
@@ -98,13 +96,14 @@ def spread(problem: Problem, law: Independent) -> Spread:
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
 
-    def study() -> Floats:
-        size, stream = int(np.clip(MOST_DRAWN // problem.n, FEWEST, STUDY)), seeded(0)
+    def study(size: int) -> Floats:
+        stream = seeded(0)
         step = size if size == STUDY else max(1, CHUNK // problem.n)
         drawn = [move(problem, law.measured_draw(min(step, size - at), stream)) for at in range(0, size, step)]
         return np.concatenate(drawn)
 
-    return Spread(errors, variance_of, simulated_quantiles(study), measured=True)
+    quantiles, measured = studied_quantiles(study, law, errors)
+    return Spread(errors, variance_of, quantiles, measured=measured)
 
 
 def _transposed(problem: Problem, columns: Floats) -> Floats:

@@ -43,6 +43,11 @@ class AreaMargins(Query):
         """Leaves times cells of the cube."""
         return self.hierarchy.n_leaves * self.table.cells
 
+    @property
+    def domain(self) -> tuple[Hierarchy, Cube]:
+        """A leaf, and a cell of the cube in it."""
+        return self.hierarchy, self.table
+
     @cached_property
     def groups(self) -> tuple[tuple[int, Axes], ...]:
         """The (depth, margin) of each group of outputs, upper levels first."""

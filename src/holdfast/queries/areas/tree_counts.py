@@ -48,6 +48,11 @@ class TreeCounts(Query):
         return self.hierarchy
 
     @property
+    def domain(self) -> tuple[Hierarchy, Cube | None]:
+        """A leaf, and a category in it, perhaps a cell of a cube."""
+        return self.hierarchy, self.table
+
+    @property
     def levels(self) -> Mapping[str, int]:
         """Each level's name with its depth."""
         return {name: d for d, name in enumerate(self.hierarchy.levels)}

@@ -82,7 +82,7 @@ def agent(
     run = replace(Run.of(job, folder, ledger), identity=release)
     step("counting")
     with told("the records cannot be counted"):
-        answer = table.layout.query.answer(tabulate(*_counted(job, source))[0])
+        answer = table.layout.query.answer(tabulate(job, source)[0])
     if answer[(division.owner >= 0) & (division.owner != division.number(name))].any():
         raise Refused(f"some record does not belong to agent {name!r}: give every agent its own records only")
     truth = answer[outputs]
@@ -137,7 +137,7 @@ def gather(
     earlier = run.ledger.figures(job.dataset)
     disclosed = given_away(job, earlier, [whole] if exact else None)
     mechanism = table.mechanism
-    drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.unit_spread)
+    drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.error_bars)
     with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:
         step("writing")
         write_release(run, [drawn], place, disclosed)
@@ -157,14 +157,6 @@ def _divided(job: Job) -> tuple[Table, Division]:
     if table.division is None:
         raise Refused("this spec names no agents: write distributed: {by: LEVEL}, or use holdfast release")
     return table, table.division
-
-
-def _counted(job: Job, source: Any) -> tuple[Job, Any]:
-    """Say what is counted: a file in place of the spec's, a data frame, or what the spec says."""
-    if not isinstance(source, (str, Path)):
-        return job, source
-    data = job.spec.data.model_copy(update={"source": str(Path(source).absolute())})
-    return replace(job, spec=job.spec.model_copy(update={"data": data})), None
 
 
 def _charge_once(run: Run) -> None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
+import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -24,6 +27,8 @@ SCHEMA: Final = "holdfast-certificate-1"
 FILE = "certificate.json"
 #: Probability with which an interval covers its true value.
 CONFIDENCE = 0.95
+#: The packages that count, solve, draw and write.
+PACKAGES = ("numpy", "scipy", "numba", "duckdb", "highspy", "clarabel", "cryptography")
 #: A file of a release: one plain name, nothing that leads out of its folder.
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 #: A whole number or fraction as text.
@@ -141,11 +146,61 @@ class Holds(Model):
 
 
 class Interval(Model):
-    """What the columns `low` and `high` mean; without a basis they are empty."""
+    """What the columns `low` and `high` mean: limits that are certain alone (`bounds`), or without a basis empty."""
 
     confidence: float
-    basis: Literal["law", "simulation"] | None
+    basis: Literal["law", "simulation", "bounds"] | None
     sentence: str
+
+
+class Noise(Model):
+    """Independent noise of some figures before anything is made to hold; `law` is null where nothing is measured.
+
+    `scale` is λ of Laplace noise and σ of Gaussian noise; `parameter` is λ, or σ², exactly.
+    """
+
+    law: Literal["laplace", "gaussian"] | None
+    whole: bool
+    scale: float | None
+    parameter: Number | None
+    figures: Annotated[int, Field(ge=1)]
+
+
+class LevelCertificate(Model):
+    """One level or margin: its share of the budget, its noise, and the errors that the plan expected.
+
+    The errors are null where nobody can tell them; `interval_width` is that of 95 %.
+    """
+
+    level: str
+    figures: Annotated[int, Field(ge=1)]
+    exact: bool
+    share: Number | None
+    noise: list[Noise]
+    in_words: str
+    expected_absolute_error: float | None
+    interval_width: float | None
+
+
+class ComparedMethod(Model):
+    """One method that came into question, at the same total guarantee as the others, or why it did not."""
+
+    method: str
+    noise: str
+    chosen: bool
+    last_resort: bool
+    refused: str | None
+    error_bars: bool | None
+    expected_absolute_error: float | None
+    per_level: list[float] | None
+    basis: str | None
+
+
+class TableNeighbours(Model):
+    """The changes of the records that the noise was made for."""
+
+    kind: Literal["add-remove", "replace-one"]
+    records: Annotated[int, Field(ge=1)]
 
 
 class TableCertificate(Model):
@@ -154,11 +209,19 @@ class TableCertificate(Model):
     name: str
     kind: Kind
     rows: Annotated[int, Field(ge=1)]
+    outputs: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
+    domain_hash: Annotated[str, Field(pattern=HASH)]
+    grid: Number
+    neighbours: TableNeighbours
     method: str
     ways: str
     mechanism: str
+    noise_by_level: list[LevelCertificate]
+    errors_known: str
+    simulated_tables: Annotated[int, Field(ge=0)]
+    compared: list[ComparedMethod]
     statements: list[Statement]
     holds: Holds
     unprotected: list[Unprotected]
@@ -167,14 +230,26 @@ class TableCertificate(Model):
     parquet: Annotated[str, Field(pattern=FILE_NAME)]
     csv: Annotated[str, Field(pattern=FILE_NAME)]
     measurements: Annotated[str, Field(pattern=FILE_NAME)] | None
+    measurements_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
+    records: Annotated[str, Field(pattern=FILE_NAME)] | None
+    records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
+    record_columns: list[str]
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The names of its files."""
+        noisy = (self.measurements, self.measurements_csv)
+        return [name for name in (self.parquet, self.csv, *noisy, self.records, self.records_csv) if name is not None]
 
 
 class Software(Model):
-    """What made the release."""
+    """What made the release: holdfast, Python, and the packages whose numbers stand in it."""
 
     name: Literal["holdfast"] = "holdfast"
     version: str = __version__
+    python: str = Field(default_factory=platform.python_version)
+    packages: dict[str, str] = Field(default_factory=lambda: {name: version(name) for name in PACKAGES})
 
 
 class PublicFile(Model):
@@ -200,6 +275,7 @@ class Certificate(Model):
     title: str
     software: Software
     spec_hash: Annotated[str, Field(pattern=HASH)]
+    spec: dict[str, Any]
     public_files: list[PublicFile]
     unit: str
     asked: dict[Parameter, Number]
@@ -242,7 +318,12 @@ def read_certificate(folder: Path) -> Certificate:
         raise Refused(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise Refused(f"{path} is not JSON: it is damaged, ask for it again") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    form = found.get("schema") if isinstance(found, dict) else None
+    if isinstance(form, str) and form != SCHEMA and re.fullmatch(r"holdfast-certificate-[0-9]+", form):
+        raise Refused(
+            f"{path} was written by a newer holdfast (its form is {form}, known is {SCHEMA}): update holdfast"
+        )
+    if form != SCHEMA:
         raise Refused(f"{path} is not a certificate of the form {SCHEMA}")
     try:
         # JSON has no tuples, so the text is read again in the mode for JSON.

@@ -1,29 +1,82 @@
-"""Read a release back from its folder."""
+"""Read a release back from its folder, and compute with it what an analyst asks, from the published files alone."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, one_of, probability, whole
+from holdfast.arrays import Floats
 from holdfast.domains.frame import frame_of
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mechanism.published.linear import sum_intervals
+from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
+from holdfast.noise.spread import study_size
+from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
+from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
+from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, within
+from holdfast.release.certificate.naming import sums_of, weights_of
+from holdfast.release.certificate.rebuilt import rebuilt, texts
 from holdfast.release.certificate.verify import verify
-from holdfast.release.storage.tables import FIGURES, Columns, missing, read_parquet
+from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named
+
+#: Simulated errors by which the two sums of a ratio are compared in every direction.
+MOST_COMPARED = 5_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadedTable:
-    """One table of a release: its names, values, intervals and statements."""
+    """One table of a release: its names, values, intervals and statements, and what can be computed from them.
+
+    `noisy` holds the noisy answers that are published beside the table, where they are.
+    """
 
     certificate: TableCertificate
-    columns: Columns = field(repr=False)
+    columns: Columns
+    release: str
+    noisy: Columns | None = None
+
+    def __repr__(self) -> str:
+        table = self.certificate
+        bars = "with" if table.interval.basis in ("law", "simulation") else "without"
+        return f"<Table {table.name!r}: {table.kind}, {table.rows:,} figures {bars} error bars, made by {table.method}>"
+
+    def _repr_html_(self) -> str:
+        from holdfast.privacy.odds import FIRST, figures_card  # only notebooks need it
+
+        table = self.certificate
+        told = {"made by": table.method, "intervals": table.interval.sentence}
+        shown = self._shown(np.arange(min(FIRST, table.rows)))
+        return figures_card(f"{table.name}, {table.rows:,} figures", shown, table.rows, self.guarantee, told)
+
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level with their certified intervals; None: the first of several figures."""
+        levels = np.asarray(self.columns[self.certificate.columns[0]]).astype(str)
+        asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
+        rows = [np.flatnonzero(levels == name) for name in asked]
+        chosen = next((found for found in rows if found.size > 1), rows[-1])
+        words = f"value, with its {self.certificate.interval.confidence:.0%} interval"
+        return points(self._shown(chosen[: whole("most", most, at_least=1)]), words)
+
+    def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
+        """Name, value and interval of some figures."""
+        names = zip(*(_plain_texts(self.columns[name][rows]) for name in self.certificate.columns[1:]), strict=True)
+        ends = self.interval(self.certificate.interval.confidence)[rows].tolist()
+        listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
+        return [
+            (name, float(value), low, high)
+            for name, value, (low, high) in zip(listed, self.values[rows].tolist(), ends, strict=True)
+        ]
 
     @property
     def values(self) -> npt.NDArray[Any]:
@@ -45,29 +98,205 @@ class LoadedTable:
         """The statement about this table alone that the budget counts."""
         return self.guarantees[0]
 
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """What the table was drawn from, built again from the certificate; it holds nothing about the data."""
+        return rebuilt(self.certificate, self.columns)
+
+    @cached_property
+    def error_bars(self) -> ErrorBars:
+        """The law of the errors, what it is about, and what is certain."""
+        return self.mechanism.error_bars(self.values[: self.certificate.outputs], self._draw)
+
+    @cached_property
+    def _sums(self) -> Any:
+        """What adds up the outputs to the rows behind them, totals over categories and exact margins."""
+        return sums_of(self.certificate, self.columns)
+
+    @cached_property
+    def _draw(self) -> npt.NDArray[Any] | None:
+        if self.noisy is None:
+            return None
+        found = np.asarray(self.noisy["value"])
+        draw = np.zeros(self.certificate.outputs, dtype=found.dtype)
+        draw[rows_named(self.noisy, self.columns, self.certificate.columns)] = found
+        return draw
+
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
-        """Return the certified lower and upper ends, shape (n, 2); only their own confidence is on file."""
+        """Return lower and upper ends, (n, 2), that cover each true figure with at least this probability.
+
+        Infinite where nothing is known; see `Release.interval` for what they stand around.
+        """
+        probability("confidence", confidence)
         if confidence != self.certificate.interval.confidence:
-            raise Refused(
-                f"confidence must be {self.certificate.interval.confidence}, as certified, found {confidence!r}"
-            )
-        if self.certificate.interval.basis is None:
-            raise Refused(f"no interval is on file: {self.certificate.interval.sentence}")
-        return np.column_stack([np.asarray(self.columns[end], dtype=np.float64) for end in FIGURES[1:]])
+            own = self.error_bars.interval(confidence)
+            more = sum_intervals(self.mechanism, self.error_bars, self._sums, confidence)
+            exact = np.flatnonzero(self.columns["low"] == self.columns["high"]) - len(own)
+            exact = exact[exact >= 0]
+            more[exact] = self.values[len(own) :][exact, None]
+            return np.concatenate([own, more])
+        ends = [np.ma.asarray(self.columns[end], dtype=np.float64) for end in ("low", "high")]
+        return np.column_stack([end.filled(none) for end, none in zip(ends, (-np.inf, np.inf), strict=True)])
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Return a data frame with the columns of the file; `backend` as in `Release.to_frame`."""
-        plain = {name: _plain(column) for name, column in self.columns.items()}
-        return frame_of(plain, backend)
+    def errors(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
+        """Draw simulated errors of all figures, (size, n), for any other statistic: truth is `centre` minus an error.
+
+        Reproducible unless a stream is given. Refused where the law of the errors depends on the data.
+        """
+        linear = self.mechanism.linear_part
+        if linear is None or self.error_bars.spread is None:
+            raise Refused(f"errors cannot be simulated: {self.certificate.interval.sentence}")
+        return linear.noise(whole("size", size, at_least=1), seeded(0) if rng is None else rng)
+
+    @property
+    def centre(self) -> npt.NDArray[Any]:
+        """The figures that `errors` are about: the values, or the noisy answers behind them made to add up.
+
+        The first `certificate.outputs` rows of the file; those behind them are sums of these.
+        """
+        return self.error_bars.centre
+
+    def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
+        """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row."""
+        asked = weights_of(self.certificate, self.columns, where, weights)
+        tail = (1 - float(probability("confidence", confidence))) / 2
+        value, chosen, used = float(asked @ self.values), self._of_outputs(asked), np.flatnonzero(asked)
+        certain, spread = self._certain(chosen), self.error_bars.spread
+        if used.size == 1:  # a published figure has its own interval
+            factor, row = float(asked[used[0]]), int(used[0])
+            low, high = sorted((factor * self.interval(confidence)[row]).tolist())
+            error = None if spread is None else math.sqrt(max(spread.variance_of(chosen), 0.0))
+            return Estimate(value, error, low, high, confidence)
+        if self.error_bars.spread is None:
+            return Estimate(value, None, *certain, confidence)
+        error, far = self._error_of(chosen, tail)
+        middle = float(chosen @ self.centre)
+        return Estimate(value, error, *within(middle - far, middle + far, *certain), confidence)
+
+    def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
+        """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
+        tail = (1 - float(probability("confidence", confidence))) / 2
+        above, below = (self._weights(each) for each in (where, to))
+        own = self.values[: self.certificate.outputs]
+        value = float(above @ own) / float(below @ own) if below @ own else math.nan
+        low, high, error = -math.inf, math.inf, None
+        centre = float(above @ self.centre), float(below @ self.centre)
+        if self.error_bars.spread is not None:
+            study = self._study(0)
+            if study is None:
+                raise Refused(f"the table has too many figures for a ratio: {self.certificate.rows:,}")
+            study = study[:MOST_COMPARED]
+            low, high, deviation = fieller(*centre, (weighted(study, above), weighted(study, below)), tail)
+            error = deviation(centre[0] / centre[1]) / abs(centre[1]) if centre[1] else None
+        positive = [self._certain(each)[0] >= 0 for each in (above, below, below - above)]
+        least = 0.0 if positive[0] and positive[1] else -math.inf
+        most = 1.0 if all(positive) else math.inf
+        return Estimate(value, error, *within(low, high, least, most), confidence)
+
+    def difference(self, other: LoadedTable, where: Any, confidence: float = 0.95) -> Estimate:
+        """Estimate how much larger a sum is here than in a table of another release, whose noise is independent."""
+        tail = (1 - float(probability("confidence", confidence))) / 2
+        if not isinstance(other, LoadedTable):
+            raise Refused(f"other must be a table of a loaded release, found {type(other).__name__}")
+        if (self.release, self.certificate.name) == (other.release, other.certificate.name):
+            raise Refused("both are one table of one release, which share their noise: use estimate() with weights")
+        if self.certificate.domain_hash != other.certificate.domain_hash:
+            raise Refused("the two tables have different domains: compare tables with the same rows")
+        chosen = self._weights(where)
+        value = float(chosen @ self.values[: chosen.size]) - float(chosen @ other.values[: chosen.size])
+        here, there = self._certain(chosen), other._certain(chosen)
+        certain = here[0] - there[1], here[1] - there[0]
+        if self.error_bars.spread is None or other.error_bars.spread is None:
+            return Estimate(value, None, *certain, confidence)
+        error = math.hypot(self._error_of(chosen, tail)[0], other._error_of(chosen, tail)[0])
+        study, another = self._study(0), other._study(1)
+        far = chebyshev(error, tail)
+        if study is not None and another is not None:
+            size = min(len(study), len(another))
+            far = reach(weighted(study[:size], chosen) - weighted(another[:size], chosen), error, tail)
+        middle = float(chosen @ self.centre) - float(chosen @ other.centre)
+        return Estimate(value, error, *within(middle - far, middle + far, *certain), confidence)
+
+    def _certain(self, weights: Floats) -> tuple[float, float]:
+        """Limits of a weighted sum that are certain; where parents are the sums of their leaves, by these too."""
+        found, tree = self.error_bars.certain(weights), self.mechanism.query.tree
+        if tree is None or not self.certificate.holds.consistent:
+            return found
+        below = weights.reshape(tree.n, -1).copy()
+        for depth in range(1, len(tree.levels)):
+            nodes = tree.order[tree.level_start[depth] : tree.level_start[depth + 1]]
+            below[nodes] += below[tree.parents[nodes]]
+        below[~tree.is_leaf] = 0
+        leaves = self.error_bars.certain(below.ravel())
+        return max(found[0], leaves[0]), min(found[1], leaves[1])
+
+    def _weights(self, where: Any) -> Floats:
+        named = isinstance(where, Mapping)
+        found = weights_of(self.certificate, self.columns, where if named else None, None if named else where)
+        return self._of_outputs(found)
+
+    def _of_outputs(self, weights: Floats) -> Floats:
+        """Weights of all rows as weights of the outputs, which the rows behind them are sums of."""
+        outputs = self.certificate.outputs
+        return np.asarray(weights[:outputs] + self._sums.T @ weights[outputs:])
+
+    def _error_of(self, weights: Floats, tail: float) -> tuple[float, float]:
+        """The standard error of a weighted sum, and how far its error reaches."""
+        study = self._study(0)
+        if study is None:
+            assert self.error_bars.spread is not None
+            error = math.sqrt(max(self.error_bars.spread.variance_of(weights), 0.0))
+            return error, chebyshev(error, tail)
+        errors = weighted(study, weights)
+        error = float(errors.std())
+        return error, reach(errors, error, tail)
+
+    def _study(self, seed: int) -> Floats | None:
+        """Simulated errors, kept; None where the table has too many figures."""
+        if seed not in self._studies:
+            size = study_size(self.certificate.outputs)
+            self._studies[seed] = None if size is None else self.errors(size, seeded(seed)).astype(np.float64)
+        return self._studies[seed]
+
+    @cached_property
+    def _studies(self) -> dict[int, Floats | None]:
+        return {}
+
+    def frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with the columns of the file; `backend` is "polars", "pandas" or "pyarrow"."""
+        return frame_of({name: _plain(column) for name, column in self.columns.items()}, backend)
+
+    to_frame = frame
+
+    def records(self, backend: str | None = None) -> Any:
+        """Return synthetic records: one row for every one that the table counts, in the order of its cells."""
+        counts, outputs = (
+            cells_of(self.mechanism.query, self.values[: self.certificate.outputs]),
+            cell_outputs(self.mechanism.query),
+        )
+        kept = [name for name in self.certificate.columns if name != "level"]
+        columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
+        return frame_of(columns, backend)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadedRelease:
     """A release as it was published: the certificate and the tables by name."""
 
     folder: Path
     certificate: Certificate = field(repr=False)
     tables: Mapping[str, LoadedTable]
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name} ({table.certificate.rows:,} figures)" for name, table in self.tables.items())
+        return f"<Release {self.certificate.title!r}: {names}; print .guarantee for what it promises>"
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables.values())
+
+    def plot(self, level: str | None = None, most: int = 30) -> Picture:
+        """Draw the first figures of a level of the only table with their certified intervals."""
+        return self.table().plot(level, most)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -79,25 +308,28 @@ class LoadedRelease:
         """The statement about all tables together that the budget counts."""
         return self.guarantees[0]
 
-    @property
-    def table(self) -> LoadedTable:
-        """The only table; refused where there are several."""
+    def table(self, name: str | None = None) -> LoadedTable:
+        """Return a table by its name; without one the only table, refused where there are several."""
+        if name is not None:
+            return self.tables[one_of("table", name, list(self.tables))]
         if len(self.tables) > 1:
-            raise Refused(f"the release has several tables: take one of .tables, {', '.join(map(repr, self.tables))}")
+            raise Refused(f"the release has several tables: name one of {', '.join(map(repr, self.tables))}")
         return next(iter(self.tables.values()))
 
     @property
     def values(self) -> npt.NDArray[Any]:
         """The values of the only table."""
-        return self.table.values
+        return self.table().values
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
         """Return the intervals of the only table."""
-        return self.table.interval(confidence)
+        return self.table().interval(confidence)
 
-    def to_frame(self, backend: str | None = None) -> Any:
+    def frame(self, backend: str | None = None) -> Any:
         """Return the only table as a data frame."""
-        return self.table.to_frame(backend)
+        return self.table().frame(backend)
+
+    to_frame = frame
 
 
 def load(folder: str | Path) -> LoadedRelease:
@@ -107,8 +339,15 @@ def load(folder: str | Path) -> LoadedRelease:
     if wrong:
         raise Refused(f"{place} is not as it was released: {wrong[0].sentence}")
     certificate = read_certificate(place)
-    tables = {table.name: LoadedTable(table, read_parquet(place / table.parquet)) for table in certificate.tables}
+    tables = {}
+    for table in certificate.tables:
+        noisy = None if table.measurements is None else read_parquet(place / table.measurements)
+        tables[table.name] = LoadedTable(table, read_parquet(place / table.parquet), certificate.release, noisy)
     return LoadedRelease(place, certificate, tables)
+
+
+def _plain_texts(column: npt.NDArray[Any]) -> list[str]:
+    return ["" if name is None else str(name) for name in column.tolist()]
 
 
 def _plain(column: npt.NDArray[Any]) -> Any:

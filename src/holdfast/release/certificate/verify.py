@@ -18,6 +18,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
+from holdfast.release.certificate.bars import derived_findings, interval_findings, measurement_findings
 from holdfast.release.certificate.certificate import (
     FILE,
     Bound,
@@ -28,10 +29,12 @@ from holdfast.release.certificate.certificate import (
     TableCertificate,
     read_certificate,
 )
+from holdfast.release.certificate.checks import OF_ALL, of_table
+from holdfast.release.certificate.counted_records import record_findings
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.storage.files import sha256_of
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, missing, read_csv, read_parquet
+from holdfast.release.storage.tables import FIGURES, Columns, missing, read_csv, read_parquet
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.ledger import Ledger
@@ -90,11 +93,11 @@ def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
         certificate = read_certificate(place)
     except Refused as refusal:
         return Verdict((Check("certificate", False, str(refusal)),))
-    checks = [Check("certificate", True, "follows its schema and is as it was sealed")]
-    checks.append(_check("files", "every file is as certified, and there is no other", _files(place, certificate)))
-    checks.append(
-        _check("budget", "the tables together promise what is certified, as asked", budget_findings(certificate))
-    )
+    checks = [
+        Check("certificate", True, OF_ALL["certificate"]),
+        _check("files", OF_ALL["files"], _files(place, certificate)),
+        _check("budget", OF_ALL["budget"], budget_findings(certificate)),
+    ]
     if ledger is not None:
         checks.append(_check("ledger", "the release was charged as certified", _charge(ledger, certificate)))
     for table in certificate.tables:
@@ -120,8 +123,8 @@ def _files(folder: Path, certificate: Certificate) -> Findings:
         elif path.stat().st_size != file.bytes or sha256_of(path) != file.sha256:
             yield f"{file.name} is not the file that was certified"
     for table in certificate.tables:
-        for name in (table.parquet, table.csv, table.measurements):
-            if name is not None and name not in listed:
+        for name in table.files:
+            if name not in listed:
                 yield f"{name} belongs to the table {table.name} but is not among the certified files"
     for path in sorted(folder.iterdir()):
         if path.name not in listed:
@@ -173,9 +176,7 @@ def _covers(claim: Guarantee, total: Guarantee) -> bool:
 
 
 def _table(folder: Path, table: TableCertificate) -> list[Check]:
-    def check(name: str, holds: str, findings: Findings) -> Check:
-        return _check(f"{table.name}: {name}", holds, findings)
-
+    said = of_table(table)
     try:
         columns = read_parquet(folder / table.parquet)
         wrong = next(_shape(columns, table), None)
@@ -184,35 +185,28 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     if wrong is not None:
         return [Check(f"{table.name}: rows", False, wrong)]
     values: Values = np.asarray(columns["value"])
-    kind = "whole numbers" if table.holds.whole else "numbers"
-    checks = [
-        Check(f"{table.name}: rows", True, f"{table.rows} rows of {kind} with the certified columns"),
-        check("copies", f"{table.csv} holds the same rows", _copies(columns, read_csv, folder / table.csv)),
-    ]
     holds = table.holds
-    if holds.consistent:
-        checks.append(check("sums", "everything adds up", _sums(values, columns, table)))
-    if holds.nonnegative:
-        checks.append(check("signs", "no value is negative", _bound(values, np.arange(table.rows), Fraction(0), None)))
-    if holds.bounds:
-        checks.append(check("bounds", "every bounded value is within its bounds", _bounds(values, holds.bounds)))
-    if holds.orders:
-        checks.append(check("orders", "ordered values never fall", _orders(values, holds.orders)))
-    if holds.linear:
-        checks.append(check("linear rules", "every weighted sum is within its limits", _linear(values, holds.linear)))
-    if holds.either:
-        checks.append(check("either", "one side of every union holds", _either(values, holds.either)))
-    if holds.impossible:
-        checks.append(check("impossible", "every impossible cell is 0", _impossible(values, table)))
-    if holds.exact:
-        checks.append(
-            check("exact figures", "they are counts that agree with each other", _exact(values, columns, table))
-        )
-    checks.append(check("intervals", table.interval.sentence, _intervals(values, columns, table)))
-    if table.measurements is not None:
-        path = folder / table.measurements
-        checks.append(check("measurements", "every measurement belongs to a row", _measurements(path, table)))
-    return checks
+    findings: dict[str, Callable[[], Findings]] = {
+        "rows": lambda: iter(()),
+        "copies": lambda: _copies(columns, read_csv, folder / table.csv),
+        "sums": lambda: _sums(values, columns, table),
+        "signs": lambda: _bound(values, np.arange(table.rows), Fraction(0), None),
+        "bounds": lambda: _bounds(values, holds.bounds),
+        "orders": lambda: _orders(values, holds.orders),
+        "linear rules": lambda: _linear(values, holds.linear),
+        "either": lambda: _either(values, holds.either),
+        "impossible": lambda: _impossible(values, table),
+        "exact figures": lambda: _exact(values, columns, table),
+        "further rows": lambda: derived_findings(values, columns, table),
+        "intervals": lambda: interval_findings(values, columns, table),
+        "measurements": lambda: measurement_findings(
+            folder / str(table.measurements), folder / str(table.measurements_csv), columns, table
+        ),
+        "records": lambda: record_findings(
+            values, columns, table, folder / str(table.records), folder / str(table.records_csv)
+        ),
+    }
+    return [_check(f"{table.name}: {name}", words, findings[name]()) for name, words in said.items()]
 
 
 def _shape(columns: Columns, table: TableCertificate) -> Findings:
@@ -360,32 +354,3 @@ def _exact(values: Values, columns: Columns, table: TableCertificate) -> Finding
             margins.append(rows)
     if table.kind == "cube":
         yield from disagreement(values, columns, margins)
-
-
-def _intervals(values: Values, columns: Columns, table: TableCertificate) -> Findings:
-    low, high = columns["low"], columns["high"]
-    if table.interval.basis is None:
-        if not (missing(low).all() and missing(high).all()):
-            yield "intervals are given although nothing certifies them"
-    elif missing(low).any() or missing(high).any():
-        yield "intervals are missing"
-    elif not ((np.asarray(low) <= values) & (values <= np.asarray(high))).all():
-        yield "a value lies outside its interval"
-
-
-def _measurements(path: Path, table: TableCertificate) -> Findings:
-    columns = read_parquet(path)
-    if tuple(columns) != MEASUREMENTS:
-        yield f"{path.name} does not have the columns {', '.join(MEASUREMENTS)}"
-        return
-    rows = columns["row"]
-    if any(missing(column).any() for column in columns.values()):
-        yield f"{path.name} has empty entries"
-    elif rows.dtype != np.int64 or len(np.unique(rows)) != len(rows) or _outside(rows, table.rows):
-        yield f"{path.name} speaks of rows that the table does not have"
-    elif not (np.asarray(columns["standard_deviation"]) > 0).all():
-        yield f"{path.name} has measurements without noise"
-
-
-def _outside(rows: Any, count: int) -> bool:
-    return bool(len(rows)) and not 0 <= int(rows.min()) <= int(rows.max()) < count

@@ -46,6 +46,10 @@ def treatment(job: Job) -> str:
     parts: dict[str, Any] = {"unit": None}
     if unit is not None:
         parts["unit"] = unit.model_dump(mode="json") | {"column": job.spec.person}
+    # Rows that count as one record each are others than those that stand for many, and so are those of a query.
+    parts |= {key: asked for key in ("count", "query") if (asked := getattr(data, key)) is not None}
+    if data.name is None and data.table is not None:
+        parts["table"] = data.table
     if data.nulls.rule != "refuse" or data.outside.rule != "refuse":
         parts |= {"nulls": data.nulls.model_dump(mode="json"), "outside": data.outside.model_dump(mode="json")}
         parts["kept"] = _which_fit(job.tables)

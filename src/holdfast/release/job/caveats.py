@@ -60,6 +60,9 @@ def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
             sentences.append(f"records {what} are dropped; how many is not published")
         else:
             sentences.append(f"records {what} are counted as {rule.category!r}")
+    if spec.data.count is not None:
+        words = f"the rows are counted: {spec.data.count!r} says how many records each stands for"
+        sentences.append(f"{words}, and what is protected is one of these records, not a row")
     unit = spec.privacy.unit
     if unit is not None:
         sentences.append(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.published.linear import possible as can_have_error_bars
 from holdfast.privacy import Guarantee
 from holdfast.queries.together.together import Together
 from holdfast.release.job.errors import Errors, errors
@@ -33,6 +34,8 @@ from holdfast.release.table.wording import REAL, in_words_of_the_spec
 
 #: Simulated errors are equal when they agree to this many digits.
 DIGITS = 2
+#: So much of the least expected error a method with error bars may have and is chosen before one without.
+WORTH_ERROR_BARS = 1.02
 ESTIMATE = "its statement is an estimate and not proved: write method: {} to accept that"
 NUMERICAL = "its statement has a delta for numerical error, and only epsilon is asked: ask for a delta too"
 #: What a table's statement must meet, given the uncalibrated mechanism.
@@ -60,7 +63,7 @@ class Compared:
     """One method in a comparison: its errors at the same guarantee as the others, or why it is out of the question.
 
     `last_resort`: its statement is an estimate, or has a delta that was not asked for; it is compared because no other
-    method is left.
+    method is left. `error_bars`: whether its tables can have them; None where it is out of the question.
     """
 
     method: str
@@ -69,6 +72,7 @@ class Compared:
     refused: str | None = None
     chosen: bool = False
     last_resort: bool = False
+    error_bars: bool | None = None
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
@@ -79,6 +83,7 @@ class Compared:
             "chosen": self.chosen,
             "last_resort": self.last_resort,
             "refused": self.refused,
+            "error_bars": self.error_bars,
             "expected_absolute_error": None if found is None else found.score,
             "per_level": None if found is None else list(found.absolute),
             "basis": None if self.errors is None else self.errors.basis,
@@ -103,7 +108,8 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     """Return the comparison, with the chosen method marked, and its calibrated mechanism.
 
     The choice looks at the spec and public guesses only: the least mean over levels of the expected absolute error, all
-    methods calibrated to the same total guarantee. Where there is nothing to choose, no errors are measured.
+    methods calibrated to the same total guarantee; one that can have error bars (THEORY H10) before one that cannot, if
+    it has less than 2 % more. Where there is nothing to choose, no errors are measured.
     """
     pairs = [(law, method) for law in laws for method in choice.methods(law) if fits(method, law)]
     pairs = pairs or [(law, method) for law in laws for method in choice.methods(law)]  # each says why it does not
@@ -130,7 +136,11 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     if not any(mechanisms):
         _take_weaker(choice, compared, mechanisms, weaker_ones)
     ranks = [_rank(each, mechanism, choice.problem.scope) for each, mechanism in zip(compared, mechanisms, strict=True)]
-    best = ranks.index(min(ranks))
+    compared = [
+        each if mechanism is None else replace(each, error_bars=can_have_error_bars(mechanism))
+        for each, mechanism in zip(compared, mechanisms, strict=True)
+    ]
+    best = _with_error_bars(compared, ranks, ranks.index(min(ranks)))
     chosen = mechanisms[best]
     if chosen is None:
         raise _none(choice, [(each.method, each.refused or "") for each in compared])
@@ -167,6 +177,19 @@ def _rank(each: Compared, mechanism: Mechanism | None, scope: str) -> tuple[bool
     score = 0.0 if each.errors is None else each.errors.score
     whole_orders = counted(mechanism, scope).orders == "integer"
     return False, lists_tables(mechanism), float(f"{score:.{DIGITS}g}"), whole_orders, score
+
+
+def _with_error_bars(compared: list[Compared], ranks: list[tuple[bool, bool, float, bool, float]], best: int) -> int:
+    """The best method, or the best of those that can have error bars and are hardly worse."""
+    if compared[best].error_bars is not False:
+        return best
+    worth = WORTH_ERROR_BARS * ranks[best][-1]
+    others = [
+        rank
+        for each, rank in zip(compared, ranks, strict=True)
+        if each.error_bars and rank[:2] <= ranks[best][:2] and rank[-1] <= worth
+    ]
+    return ranks.index(min(others)) if others else best
 
 
 def _none(choice: Choice, refusals: list[tuple[str, str]]) -> Refused:

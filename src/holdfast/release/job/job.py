@@ -8,6 +8,7 @@ from functools import cached_property
 
 from holdfast.arguments import Refused
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.published.synthetic import NOT_COUNTS, cell_outputs
 from holdfast.privacy import Guarantee, best_first, compose, rho_for
 from holdfast.privacy.guarantee import SCOPES
 from holdfast.queries import Neighbours
@@ -54,6 +55,7 @@ class Job:
             choices.append(Choice(laid, problem, found, guessed(laid, found, files), columns))
         _refuse_unused(spec)
         made = _calibrated(spec, choices)
+        _refuse_without_records(spec, made)
         statements = _joint(spec, made)
         open_ones = tuple(words for table in made for words in in_words(table.name, table.unprotected))
         return cls(spec, made, statements, files.hashes, open_ones, caveats(spec, made, statements))
@@ -79,9 +81,10 @@ class Job:
         data = self.spec.data
         if data.name is not None:
             return data.name
-        if data.source is None:
-            raise self.spec.at["data"].refuse("a dataset without a source needs data.name, its name in the ledger")
-        return str(self.spec.resolve(data.source))
+        if data.address is None:
+            sentence = "a dataset whose source the spec does not name needs data.name, its name in the ledger"
+            raise self.spec.at["data"].refuse(sentence)
+        return data.address if "://" in data.address else str(self.spec.resolve(data.address))
 
     @cached_property
     def unit(self) -> str:
@@ -150,6 +153,19 @@ def _refuse_undivided(spec: Spec, held: Holding, mechanism: Mechanism, division:
             "no agent sees which other figures the exact ones determine before they are published: write "
             "accept_disclosure: true, and gather will list them"
         )
+
+
+def _refuse_without_records(spec: Spec, tables: tuple[Table, ...]) -> None:
+    """Refuse synthetic records of a table that has none: one that is not whole, can be negative or lacks cells."""
+    for table in tables if spec.written.records else ():
+        account, at = table.holding.account, spec.at["output"]["records"]
+        try:
+            cell_outputs(table.layout.query)
+        except Refused as refusal:
+            raise at.refuse(f"{table.name}: {refusal}") from None
+        adds_up = account["consistent"] or table.layout.query.identity
+        if not (account["whole"] and account["nonnegative"] and adds_up):
+            raise at.refuse(f"{table.name}: {NOT_COUNTS}")
 
 
 def _refuse_unused(spec: Spec) -> None:

@@ -13,6 +13,7 @@ from holdfast.release.job.choosing import Compared
 from holdfast.release.job.errors import Errors, errors
 from holdfast.release.job.methods import Problem
 from holdfast.release.job.unprotected import Unprotected
+from holdfast.release.table.derived import Derived, derived
 from holdfast.release.table.division import Division
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
@@ -46,6 +47,11 @@ class Table:
     def chosen(self) -> Compared:
         """The method that was chosen among those compared."""
         return next(each for each in self.comparison if each.chosen)
+
+    @cached_property
+    def derived(self) -> Derived | None:
+        """Rows that are written besides the outputs: totals over categories, and exact margins not asked for."""
+        return derived(self.layout, self.holding)
 
     @cached_property
     def errors(self) -> Errors:

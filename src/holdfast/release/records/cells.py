@@ -19,6 +19,8 @@ from holdfast.release.job.table import Table
 #: Positions that stand for a missing value and for one outside the domain.
 MISSING, OUTSIDE = -1, -2
 MARKS = (MISSING, OUTSIDE)
+#: The distinct values of the records and how many have them, a table of one session.
+VALUES = "distinct_values"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Counted:
     found: tuple[bool, ...]
 
 
+def columns_of(tables: Sequence[Table]) -> tuple[str, ...]:
+    """The columns of the records that address cells, each once."""
+    return tuple(dict.fromkeys(column for table in tables for key in table.layout.keys for column in key.columns))
+
+
 def size_of(table: Table) -> int:
     """The number of cells."""
     return int(np.prod([key.size for key in table.layout.keys], dtype=np.int64))
@@ -37,8 +44,9 @@ def size_of(table: Table) -> int:
 # --- in Python -----------------------------------------------------------------------------------------------------
 
 
-def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[Table], used: list[str]) -> list[Counted]:
+def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[Table]) -> list[Counted]:
     """Count distinct names: each row has a text or None per used column, and how many records have them."""
+    used = columns_of(tables)
     numbers = np.array([row[-1] for row in rows], dtype=np.int64)
     addressed = [np.array([_cell_of(row, table, used) for row in rows], dtype=np.int64) for table in tables]
     kept = np.all([cells >= 0 for cells in addressed], axis=0)
@@ -51,7 +59,7 @@ def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[Table], used: li
     return results
 
 
-def _cell_of(row: tuple[Any, ...], table: Table, used: list[str]) -> int:
+def _cell_of(row: tuple[Any, ...], table: Table, used: Sequence[str]) -> int:
     cell, marks = 0, set()
     for key in table.layout.keys:
         names = tuple(row[used.index(column)] for column in key.columns)
@@ -71,31 +79,50 @@ def _cell_of(row: tuple[Any, ...], table: Table, used: list[str]) -> int:
 # --- in the engine -------------------------------------------------------------------------------------------------
 
 
-def count_many(
-    engine: duckdb.DuckDBPyConnection, grouped: str, tables: Sequence[Table], used: list[str]
-) -> list[Counted]:
-    """Count distinct names in the engine; `grouped` names rows with a text t0, t1, ... per used column, and their n."""
-    if len(tables) > 1:  # the records are read once, whatever the number of tables
-        engine.execute(f"CREATE TEMP TABLE distinct_values AS FROM {grouped}")
-        grouped = "distinct_values AS grouped"
-    for number, table in enumerate(tables):
-        _give_domain(engine, number, table)
-    joins = " ".join(_join(number, table, used) for number, table in enumerate(tables))
-    positions = ", ".join(_positions(number, table, used) for number, table in enumerate(tables))
-    cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(tables))
-    addressed = f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {grouped} {joins})"
+def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> list[Counted]:
+    """Count distinct names in the engine, which has them as a table of a text t0, t1, ... per used column, and n."""
+    records = addressed(engine, tables)
     everywhere = [f"cell{number}" for number in range(len(tables))]
     kept = " AND ".join(f"{cell} >= 0" for cell in everywhere)
     marks = ", ".join(f"bool_or({' OR '.join(f'{cell} = {mark}' for cell in everywhere)})" for mark in MARKS)
     results = []
     for number, table in enumerate(tables):
         sums = f"SELECT cell{number}, coalesce(sum(n) FILTER (WHERE {kept}), 0)::BIGINT, {marks}"
-        found = list(engine.execute(f"{sums} FROM ({addressed}) GROUP BY 1").fetchnumpy().values())
+        found = list(engine.execute(f"{sums} FROM ({records}) GROUP BY 1").fetchnumpy().values())
         cell, count = (np.asarray(column, dtype=np.int64) for column in found[:2])
         result = np.zeros(size_of(table), dtype=np.int64)
         result[cell[cell >= 0]] = count[cell >= 0]
         results.append(Counted(result, tuple(bool(np.asarray(some).any()) for some in found[2:])))
     return results
+
+
+def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> str:
+    """Words for the distinct names of the records, with their cell in every table: cell0, cell1, ..., and n."""
+    used = columns_of(tables)
+    for number, table in enumerate(tables):
+        _give_domain(engine, number, table)
+    joins = " ".join(_join(number, table, used) for number, table in enumerate(tables))
+    positions = ", ".join(_positions(number, table, used) for number, table in enumerate(tables))
+    cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(tables))
+    return f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {VALUES} AS grouped {joins})"
+
+
+def foreign(number: int, table: Table, key: int, used: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Words for values of one key that are not public, with how many records have them: column by column, and then
+    combinations of public values that are none, by all columns.
+    """
+    columns, name = table.layout.keys[key].columns, f"key_{number}_{key}"
+    texts = [f"t{used.index(column)}" for column in columns]
+    strange = [f"{text} NOT IN (SELECT v{j} FROM {name})" for j, text in enumerate(texts)]
+    found: dict[tuple[str, ...], str] = {
+        (column,): f"SELECT {text}, sum(n) AS n FROM {VALUES} WHERE {text} IS NOT NULL AND {which} GROUP BY ALL"
+        for column, text, which in zip(columns, texts, strange, strict=True)
+    }
+    if len(columns) > 1:
+        which = " AND ".join([*(f"NOT ({each})" for each in strange), f"{name}.position IS NULL"])
+        joined = f"{VALUES} AS grouped {_join(number, table, used)}"
+        found[columns] = f"SELECT {', '.join(texts)}, sum(n) AS n FROM {joined} WHERE {which} GROUP BY ALL"
+    return found
 
 
 def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -> None:
@@ -108,7 +135,7 @@ def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -
         engine.register(f"impossible_{number}", {"cell": np.flatnonzero(impossible).astype(np.int64)})
 
 
-def _join(number: int, table: Table, used: list[str]) -> str:
+def _join(number: int, table: Table, used: Sequence[str]) -> str:
     """Look every key of a table up."""
     words = []
     for i, key in enumerate(table.layout.keys):
@@ -118,7 +145,7 @@ def _join(number: int, table: Table, used: list[str]) -> str:
     return " ".join(words)
 
 
-def _positions(number: int, table: Table, used: list[str]) -> str:
+def _positions(number: int, table: Table, used: Sequence[str]) -> str:
     """The position of a record in every key, or MISSING or OUTSIDE."""
     words = []
     for i, key in enumerate(table.layout.keys):

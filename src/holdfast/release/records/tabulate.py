@@ -8,7 +8,9 @@ all exact figures are computed from the same records. A refusal never says how m
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,11 +20,23 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
-from holdfast.release.records.cells import MARKS, MISSING, OUTSIDE, Counted, count_few, count_many, size_of
-from holdfast.release.records.sources import closed, opened, unused
+from holdfast.release.records.cells import (
+    MARKS,
+    MISSING,
+    OUTSIDE,
+    VALUES,
+    Counted,
+    columns_of,
+    count_few,
+    count_many,
+    size_of,
+)
+from holdfast.release.records.opening import opened
+from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Source
+from holdfast.release.spec.data import COUNTS, SECRET
 from holdfast.release.spec.places import At
 from holdfast.release.storage.engine import counting_session, watched
-from holdfast.release.storage.reading import CSV, PARQUET, Unreadable, as_text, quoted_name, quoted_text
+from holdfast.release.storage.reading import CSV, Unreadable
 
 #: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
 FEW = 4096
@@ -33,86 +47,129 @@ REASONS = {
 }
 #: Types whose values are no names; a type that ends in a bracket is a list.
 _NO_NAMES = ("BLOB", "STRUCT", "MAP", "UNION")
+#: Types of counts; a text may be one.
+_NUMBERS = (
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *("UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR"),
+)
 
 
-def tabulate(job: Job, source: Any = None) -> list[npt.NDArray[np.int64]]:
+def tabulate(
+    job: Job, source: Any = None, aside: Callable[[str], None] = lambda _: None
+) -> list[npt.NDArray[np.int64]]:
     """Return the true cell counts of every table.
 
-    `source=None` reads the spec's data.source; otherwise any data frame that narwhals reads, or a DuckDB relation.
+    `source=None` reads the spec's data.source; otherwise a file, an address, or any data frame that narwhals reads.
+    `aside` is told for the curator's eyes, and for nobody else's, that records were dropped.
     """
+    with distinct_values(job, source) as engine:
+        filled = cells_of(engine, job)
+    for table, counted in zip(job.tables, filled, strict=True):
+        _refuse(job, counted.found)
+        if violated(table, counted.cells):
+            sentence = (
+                "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums "
+                "in hold"
+            )
+            raise table.layout.at["hold"].refuse(sentence)
+    if any(filled[0].found):
+        aside("some records were dropped, since they do not fit the spec: holdfast check shows which and how many")
+    return [counted.cells for counted in filled]
+
+
+@contextmanager
+def distinct_values(job: Job, source: Any, *, nobody: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Let the source count itself; the session has the result as a table VALUES of its own while this lasts.
+
+    `nobody`: records without a person are left out, whatever the spec says.
+    """
+    asked = asked_of(job, nobody)
     with counting_session() as engine, watched(engine):
         try:
-            return _counted(engine, job, source)
+            with _readable(job, source), opened(engine, job.spec, source) as records:
+                _refuse_columns(job, asked, records.kinds())
+                engine.execute(f"CREATE TEMP TABLE {VALUES} AS FROM {records.counted(asked)}")
+                _refuse_uncounted(engine, job, records, asked)
+            yield engine
         except duckdb.OutOfMemoryException:
             raise Refused("counting the records ran out of memory and disk: free space for temporary files") from None
-        except (duckdb.Error, Unreadable):
-            raise _unreadable(job) from None
-        finally:
-            closed(engine, job.spec)
 
 
-def _unreadable(job: Job) -> Refused:
-    """The engine's own words may quote records and are not repeated."""
-    name = job.spec.data.source
-    what = "the records" if name is None else f"the source {name!r}"
+def asked_of(job: Job, nobody: bool = False) -> Asked:
+    """What the tables of a job ask of the records; `nobody`: those without a person are left out."""
+    unit, left_out = job.spec.privacy.unit, nobody or job.spec.data.nulls.rule == "drop"
+    persons = None
+    if unit is not None and job.spec.person is not None:
+        persons = Persons(job.spec.person, unit.max_records, unit.key or job.dataset, left_out)
+    return Asked(columns_of(job.tables), job.spec.data.count, persons)
+
+
+@contextmanager
+def _readable(job: Job, source: Any) -> Iterator[None]:
+    """Say in one sentence that a source cannot be read; the engine's own words may quote records."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except (duckdb.Error, Unreadable):
+        raise _unreadable(job, source) from None
+
+
+def _unreadable(job: Job, source: Any) -> Refused:
+    name = job.spec.data.address if source is None else str(source) if isinstance(source, (str, Path)) else None
+    what = "the records" if name is None or SECRET.search(name) else f"the source {name!r}"
     reason = "the file is damaged or not of the kind its name says"
-    if name is not None and job.spec.resolve(name).is_dir():
-        reason = f"it is a folder; {name.rstrip('/')}/*{PARQUET} names the files in it"
-    elif name is not None and name.endswith(CSV):
+    if name is not None and name.endswith(CSV):
         reason = "every row of a CSV file has as many values as its header, in UTF-8"
     return job.spec.at["data"]["source"].refuse(f"{what} cannot be read: {reason}")
 
 
-def _counted(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> list[npt.NDArray[np.int64]]:
-    used = list(dict.fromkeys(column for table in job.tables for key in table.layout.keys for column in key.columns))
-    person_column = job.spec.person
-    records, weight = opened(engine, job.spec, source, used if person_column is None else None)
-    types = _types(engine, job, records, used if person_column is None else [*used, person_column])
-    raw = ", ".join(f"{quoted_name(column)} AS c{i}" for i, column in enumerate(used))
-    if person_column is not None:
-        person = as_text(quoted_name(person_column), types[person_column])
-        _refuse_nameless(engine, job, records, person)
-        records, raw = f"({_kept(job, records, raw, person, types)})", ", ".join(f"c{i}" for i in range(len(used)))
-    texts = ", ".join(f"{as_text(f'c{i}', types[column])} AS t{i}" for i, column in enumerate(used))
-    # Few distinct values are left to be turned into names once the records are grouped by the values themselves.
-    values = f"SELECT {raw}, {weight} AS n FROM {records} GROUP BY ALL"
-    counts = []
-    filled = _cells(engine, job, f"SELECT {texts}, n FROM ({values})", used)
-    for table, counted in zip(job.tables, filled, strict=True):
-        _refuse(job, counted.found)
-        _refuse_violations(table, counted.cells)
-        counts.append(counted.cells)
-    return counts
-
-
-def _cells(engine: duckdb.DuckDBPyConnection, job: Job, names: str, used: list[str]) -> list[Counted]:
+def cells_of(engine: duckdb.DuckDBPyConnection, job: Job) -> list[Counted]:
     """Fill the cells: small tables from Python, which saves the engine a plan that takes longer than the lookup.
 
-    Records with far more distinct values than a small table has cells are read again, in the engine.
+    Records with far more distinct values than a small table has cells are left to the engine.
     """
     if sum(map(size_of, job.tables)) <= FEW:
-        rows = engine.execute(f"{names} LIMIT {4 * FEW + 1}").fetchall()
+        rows = engine.execute(f"FROM {VALUES} LIMIT {4 * FEW + 1}").fetchall()
         if len(rows) <= 4 * FEW:
-            return count_few(rows, job.tables, used)
-    return count_many(engine, f"({names}) AS grouped", job.tables, used)
+            return count_few(rows, job.tables)
+    return count_many(engine, job.tables)
 
 
-# --- columns and persons -------------------------------------------------------------------------------------------
+# --- what is refused -----------------------------------------------------------------------------------------------
 
 
-def _types(engine: duckdb.DuckDBPyConnection, job: Job, records: str, columns: list[str]) -> dict[str, str]:
-    """Return the type of every column; refuse one that is not there or holds no names."""
-    rows = engine.sql(f"FROM {records}")
-    available = dict(zip(rows.columns, map(str, rows.types), strict=True))
-    for column in columns:
-        if column not in available:
-            raise _no_column(job, _asked_for(job, column), column, list(available))
-        if available[column].startswith(_NO_NAMES) or available[column].endswith("]"):
-            sentence = (
-                f"the column {column!r} has the type {available[column]}; texts, whole numbers or dates are needed"
-            )
-            raise _asked_for(job, column).refuse(sentence, found=available[column])
-    return available
+def _refuse_columns(job: Job, asked: Asked, kinds: Mapping[str, str]) -> None:
+    """Refuse a column that is not there or holds no names."""
+    persons = [] if asked.persons is None else [asked.persons.column]
+    for column in (*asked.columns, *persons):
+        if column not in kinds:
+            raise _no_column(_asked_for(job, column), column, kinds)
+        if kinds[column].startswith(_NO_NAMES) or kinds[column].endswith("]"):
+            sentence = f"the column {column!r} has the type {kinds[column]}; texts, whole numbers or dates are needed"
+            raise _asked_for(job, column).refuse(sentence, found=kinds[column])
+    if asked.count is not None:
+        at = job.spec.at["data"]["count"]
+        if asked.count not in kinds:
+            raise _no_column(at, asked.count, kinds)
+        if not kinds[asked.count].startswith(_NUMBERS):
+            sentence = f"the column {asked.count!r} has the type {kinds[asked.count]}; whole numbers are needed"
+            raise at.refuse(sentence, found=kinds[asked.count])
+    elif not job.spec.data.rows_are_records:
+        _refuse_counted(job, {column: kinds[column] for column in kinds if column not in (*asked.columns, *persons)})
+
+
+def _refuse_counted(job: Job, others: Mapping[str, str]) -> None:
+    """Refuse to take counted rows for records: a column beside those of the tables looks like counts."""
+    # Where there is nothing but texts, as in a CSV file, a text may be a number.
+    numbers = _NUMBERS if set(others.values()) == {"VARCHAR"} else _NUMBERS[:-1]
+    looks = next((name for name in others if name.lower() in COUNTS and others[name].startswith(numbers)), None)
+    if looks is not None:
+        sentence = (
+            f"the column {looks!r} looks as if a row stood for that many records: write count: {looks}, or "
+            "rows_are_records: true if every row is one record"
+        )
+        raise job.spec.at["data"].refuse(sentence)
 
 
 def _asked_for(job: Job, column: str) -> At:
@@ -123,44 +180,32 @@ def _asked_for(job: Job, column: str) -> At:
     return job.spec.at["privacy"]["unit"]["column"] if column == job.spec.person else job.spec.at["data"]["source"]
 
 
-def _no_column(job: Job, at: At, column: str, available: list[str]) -> Refused:
-    """Name the columns that there are; of a CSV file only similar ones, since a record can stand where names should."""
-    sentence = f"the records have no column {column!r}"
-    if (job.spec.data.source or "").endswith(CSV):
-        sentence += " in their first line, which names the columns"
+def _no_column(at: At, column: str, kinds: Mapping[str, str]) -> Refused:
+    """Name the columns that there are; where all are texts only similar ones, since a record can stand where the names
+    of a CSV file or a sheet should.
+    """
+    sentence, available = f"the records have no column {column!r}", list(kinds)
+    if set(kinds.values()) <= {"VARCHAR"}:
+        sentence += "; the first line of a CSV file or a sheet names the columns"
         available = difflib.get_close_matches(column, available, n=1)
     return at.refuse(sentence, column, available)
 
 
-def _kept(job: Job, records: str, used: str, person: str, columns: Iterable[str]) -> str:
-    """Keep at most max_records records of each person, whatever other persons' records are.
-
-    Equal records of one person are numbered, so that the choice among copies is fair; the number depends on that
-    person's own records alone. Only what is needed is passed on, under names of our own.
-    """
-    unit = job.spec.privacy.unit
-    assert unit is not None
-    row, key = unused("holdfast_row", columns), quoted_text(unit.key or job.dataset)
-    copies = f"SELECT {used}, {person} AS person, CAST({row} AS VARCHAR) AS record FROM {records} AS {row}"
-    numbered = (
-        f"SELECT *, row_number() OVER (PARTITION BY person, record) AS copy FROM ({copies}) WHERE person IS NOT NULL"
-    )
-    mark = f"sha256(concat_ws(chr(31), '{key}', person, copy, record))"
-    ranked = f"row_number() OVER (PARTITION BY person ORDER BY {mark})"
-    return f"SELECT * FROM ({numbered}) QUALIFY {ranked} <= {unit.max_records}"
-
-
-def _refuse_nameless(engine: duckdb.DuckDBPyConnection, job: Job, records: str, person: str) -> None:
-    """Records of nobody are dropped where missing values are, and refused otherwise: no category is a person."""
-    if job.spec.data.nulls.rule == "drop":
-        return
-    query = f"SELECT count(*) FROM (SELECT 1 FROM {records} WHERE ({person}) IS NULL LIMIT 1)"
-    if engine.execute(query).fetchall()[0][0]:
+def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Job, records: Source, asked: Asked) -> None:
+    """Refuse records of nobody (no category is a person), counts that are none, and more records than are counted."""
+    some, total = engine.execute(f"SELECT count(*) > count(n), sum(n) > {MOST_RECORDS} FROM {VALUES}").fetchall()[0]
+    if some and asked.persons is not None:
         sentence = f"some record has no {job.spec.person!r}: give every record its person, or write nulls: drop"
         raise job.spec.at["data"]["nulls"].refuse(sentence)
-
-
-# --- what is refused -----------------------------------------------------------------------------------------------
+    if some and asked.count is not None:
+        number = records.uncounted(asked.count)
+        where = "some row" if number is None else f"row {number}"
+        sentence = (
+            f"the count {asked.count!r} of {where} is missing, or no whole number of 0 or more below 2⁶²: correct it"
+        )
+        raise job.spec.at["data"]["count"].refuse(sentence)
+    if total:
+        raise job.spec.at["data"]["count"].refuse("the counts add up to 2⁶² or more, which no figure can hold")
 
 
 def _refuse(job: Job, found: tuple[bool, ...]) -> None:
@@ -168,17 +213,15 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
     for mark, some in zip(MARKS, found, strict=True):
         key, what = REASONS[mark]
         if some and getattr(job.spec.data, key).rule != "drop":
-            sentence = f"some record {what}: write {key}: drop or {key}: {{category: NAME}}, or correct the data"
+            remedy = f"write {key}: drop or {key}: {{category: NAME}}, or correct the data"
+            sentence = f"some record {what}: {remedy}; holdfast check shows which"
             raise job.spec.at["data"][key].refuse(sentence)
 
 
-def _refuse_violations(table: Table, cells: npt.NDArray[np.int64]) -> None:
-    """Refuse counts outside the bounds of the spec, without saying which."""
+def violated(table: Table, cells: npt.NDArray[np.int64]) -> bool:
+    """Whether counts lie outside the bounds of the spec."""
     said = table.holding.all if table.holding.account["linear"] else table.holding.unequal
+    if said is None:
+        return False
     # Sums of the table's own and exact figures hold for all counts, and impossible cells have none.
-    if said is not None and said.system(table.layout.query.n).violation(table.layout.query.answer(cells)) is not None:
-        sentence = (
-            "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums in "
-            "hold"
-        )
-        raise table.layout.at["hold"].refuse(sentence)
+    return said.system(table.layout.query.n).violation(table.layout.query.answer(cells)) is not None

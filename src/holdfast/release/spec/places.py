@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -59,13 +59,13 @@ class SpecError(Refused):
 
 @dataclass(frozen=True)
 class Places:
-    """The line of every key and entry of one YAML file."""
+    """The line of every key and entry of one YAML file, or of a mapping, which has no lines."""
 
     file: Path
-    lines: dict[Place, int] = field(default_factory=dict)
+    lines: dict[Place, int | None] = field(default_factory=dict)
 
     def line(self, place: Place) -> int | None:
-        """The line of a place, or of the nearest place around it that was written."""
+        """The line of a place, or of the nearest place around it that was written; None where there are no lines."""
         for end in range(len(place), -1, -1):
             if place[:end] in self.lines:
                 return self.lines[place[:end]]
@@ -128,8 +128,11 @@ def key_of(place: Place) -> str:
 
 def read_yaml(path: Path) -> tuple[Any, Places]:
     """Return the content of a YAML file as plain values, and the line of everything in it."""
-    places = Places(path)
-    text = _text(path, places)
+    return parsed(_text(path, Places(path)), Places(path))
+
+
+def parsed(text: str, places: Places) -> tuple[Any, Places]:
+    """Return the content of a YAML text as plain values, and the line of everything in it."""
     try:
         node = YAML(typ="safe", pure=True).compose(text)
         if node is None:
@@ -149,6 +152,16 @@ def read_yaml(path: Path) -> tuple[Any, Places]:
             (), "a spec is a mapping of keys such as title, data and privacy", found=type(content).__name__
         )
     return content, places
+
+
+def plain(value: Any, places: Places, place: Place = ()) -> Any:
+    """Return a value of Python as YAML would have it, and note where everything in it is."""
+    places.lines[place] = None
+    if isinstance(value, Mapping):
+        return {str(key): plain(each, places, (*place, str(key))) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each, places, (*place, i)) for i, each in enumerate(value)]
+    return str(value) if isinstance(value, PurePath) else value
 
 
 def _text(path: Path, places: Places) -> str:

@@ -39,7 +39,8 @@ def name(value: Any) -> str:
     return str(value)
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """Read one line of text."""
     if not isinstance(value, str) or not value.strip():
         raise wrong(f"must be a text, found {shown(value)}", found=value)
     if any(unicodedata.category(each) == "Cc" for each in value):
@@ -146,7 +147,7 @@ def cells(value: Any) -> str | tuple[str, ...] | dict[str, tuple[str, ...]]:
 
 
 Name = Annotated[str, BeforeValidator(name, json_schema_input_type=str | int)]
-Text = Annotated[str, BeforeValidator(_text, json_schema_input_type=str)]
+Text = Annotated[str, BeforeValidator(text, json_schema_input_type=str)]
 Number = Annotated[Decimal, BeforeValidator(_decimal, json_schema_input_type=float)]
 Positive = Annotated[Decimal, BeforeValidator(_above_zero, json_schema_input_type=Annotated[float, Field(gt=0)])]
 NotNegative = Annotated[Decimal, BeforeValidator(not_below_zero, json_schema_input_type=Annotated[float, Field(ge=0)])]

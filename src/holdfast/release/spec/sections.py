@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_serializer, model_validator
 
 from holdfast.release.spec.places import Place, Places, SpecError
-from holdfast.release.spec.scalars import Name, one_of, shown, wrong
+from holdfast.release.spec.scalars import Name, Names, Text, one_of, shown, wrong, yes_or_no
 
 
 class Part(BaseModel):
@@ -89,3 +89,35 @@ HandlingRule = Annotated[
     Handling, BeforeValidator(_handling, json_schema_input_type=Literal["refuse", "drop"] | CategoryOf)
 ]
 REFUSE = Handling(rule="refuse")
+
+
+# --- what the certificate says besides ---------------------------------------------------------------------------
+
+
+class OutputSpec(Part):
+    """Where the release is written, and whether synthetic records are written with it."""
+
+    folder: Text = Field(description="Folder that the release makes.")
+    records: Annotated[bool, yes_or_no] = Field(
+        default=False, description="Write one synthetic record for every one that a table counts, too."
+    )
+
+    @model_serializer(mode="wrap")
+    def _short(self, handler: Any) -> Any:
+        return handler(self) if self.records else self.folder
+
+
+def _output(value: Any) -> Any:
+    return value if isinstance(value, (dict, OutputSpec)) else {"folder": value}
+
+
+#: A folder, or a folder with what is written besides the tables.
+Output = Annotated[OutputSpec, BeforeValidator(_output, json_schema_input_type=str | OutputSpec)]
+
+
+class AboutSpec(Part):
+    """Who publishes the release, for what and about where: for the certificate, never for the mathematics."""
+
+    curators: Names = Field(default=(), description="Who publishes it.")
+    intended_use: Text | None = Field(default=None, description="What it is for.")
+    region: Text | None = Field(default=None, description="Which region the data describe.")

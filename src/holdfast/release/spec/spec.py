@@ -8,33 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
-from holdfast.release.spec.places import At, Places, read_yaml
+from holdfast.arguments import Refused
+from holdfast.release.spec.data import DataSpec
+from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml
+from holdfast.release.spec.privacy import BudgetSpec, PrivacySpec
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
     Cells,
-    Count,
-    Figure,
     Name,
     Names,
     NotNegative,
     Positive,
-    Probability,
     Text,
     as_list,
     not_below_zero,
     one_of,
-    shown,
     wrong,
     yes_or_no,
 )
-from holdfast.release.spec.sections import REFUSE, HandlingRule, Part, first_error
+from holdfast.release.spec.sections import AboutSpec, Output, Part, first_error
 
 METHODS = (
     "auto",
@@ -54,107 +54,10 @@ METHODS = (
     "extend-k-norm",
     "noise",
 )
+ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
-#: The largest epsilon, or rho, of a release; far below it no figure is protected any more.
-MOST_ASKED = 200
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")
-
-
-class DataSpec(Part):
-    """Where the confidential records are, and the public domain of the tables."""
-
-    source: Text | None = Field(None, description="Confidential records: .parquet, .csv or .duckdb; read by release.")
-    table: Name | None = Field(None, description="The table inside a DuckDB file.")
-    name: Text | None = Field(None, description="Name of the dataset in the ledger; the source's path when left out.")
-    domain: Text | None = Field(None, description="Public file (.csv or .parquet), one row per place or cell.")
-    values: dict[Name, Figure] = Field(
-        default={}, description="Public values of single columns: a list, or a public file with that column."
-    )
-    columns: dict[Name, Name] = Field(default={}, description="How the records call a column: {zone: PULocationID}.")
-    nulls: HandlingRule = Field(REFUSE, description="Records with a missing value: refuse, drop or {category: NAME}.")
-    outside: HandlingRule = Field(REFUSE, description="Records outside the domain: refuse, drop or {category: NAME}.")
-
-
-class PersonUnit(Part):
-    """A person with several records; at most `max_records` of them are kept."""
-
-    column: Name
-    max_records: Count
-    key: Text | None = Field(None, description="Key of the hash that chooses the kept records; the dataset's name.")
-
-
-def _unit(value: Any) -> Any:
-    if value == "record":
-        return None
-    if not isinstance(value, dict):
-        raise wrong(f"found {shown(value)}", found=value, allowed=("record", "{column: NAME, max_records: NUMBER}"))
-    return value
-
-
-class BudgetSpec(Part):
-    """How much: epsilon, epsilon with delta, or rho."""
-
-    epsilon: Positive | None = None
-    delta: Probability | None = None
-    rho: Positive | None = None
-
-    @model_validator(mode="after")
-    def _one_way(self) -> BudgetSpec:
-        if (self.epsilon is None) == (self.rho is None):
-            found = "neither" if self.epsilon is None else "both"
-            raise wrong(f"say how much by epsilon (perhaps with delta) or by rho, found {found}")
-        if self.delta is not None and self.epsilon is None:
-            raise wrong("delta goes with epsilon; rho stands alone", at=("delta",))
-        return self
-
-
-class PrivacySpec(BudgetSpec):
-    """Whom the release protects, against which changes, and how strongly."""
-
-    unit: Annotated[
-        PersonUnit | None, BeforeValidator(_unit, json_schema_input_type=Literal["record"] | PersonUnit)
-    ] = Field(None, description="record, or {column: rider, max_records: 5}.")
-    neighbours: Annotated[str, one_of("add-remove", "replace-one")] = "add-remove"
-    noise: Annotated[str, one_of("laplace", "gaussian")] | None = Field(
-        None, description="Law of the noise; left out: by the budget."
-    )
-    scope: Annotated[str, one_of("invariant-sharing", "subspace")] = Field(
-        "invariant-sharing", description="With exact figures: the statement that the budget counts."
-    )
-    records: Count | None = Field(
-        None,
-        description="With exact figures: how many records (or persons) change together in the statement that the "
-        "budget counts; left out: as many as it takes to change everything that can change.",
-    )
-
-    @model_validator(mode="after")
-    def _protects(self) -> PrivacySpec:
-        for key in ("epsilon", "rho"):
-            asked = getattr(self, key)
-            if asked is not None and asked > MOST_ASKED:
-                sentence = (
-                    f"with {key} {asked:f} no noise is left and nothing is protected: ask for at most {MOST_ASKED}, or "
-                    "publish the figures as exact"
-                )
-                raise wrong(sentence, at=(key,), found=asked)
-        return self
-
-    @model_validator(mode="after")
-    def _law_fits(self) -> PrivacySpec:
-        if self.noise == "laplace" and self.rho is not None:
-            raise wrong("rho is met by gaussian noise; laplace noise is measured by epsilon", at=("noise",))
-        if self.noise == "gaussian" and self.epsilon is not None and self.delta is None:
-            raise wrong("gaussian noise needs delta beside epsilon, or rho", at=("noise",))
-        return self
-
-    @model_validator(mode="after")
-    def _persons_are_added(self) -> PrivacySpec:
-        many = self.unit is not None and self.unit.max_records > 1
-        if many and self.neighbours == "replace-one":
-            sentence = "persons with several records can have different numbers of them: use add-remove"
-            raise wrong(sentence, at=("neighbours",), found=self.neighbours)
-        return self
 
 
 def _guess(value: Any) -> Decimal | str:
@@ -225,6 +128,9 @@ class LedgerSpec(Part):
 
     file: Text = LEDGER_FILE
     budget: BudgetSpec | None = None
+    in_report: Annotated[bool, yes_or_no, Field(description="Whether the report says what was spent and is left.")] = (
+        True
+    )
 
 
 class AgentsSpec(Part):
@@ -260,10 +166,16 @@ class Spec(Part):
     accept_disclosure: Annotated[bool, yes_or_no] = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."
     )
+    engine: Annotated[str, one_of(*ENGINES)] = Field(
+        "local", description="Who draws: this process, or (spark) the cluster of the Spark frame that is released."
+    )
     distributed: AgentsSpec | None = Field(
         None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
     )
-    output_folder: Text = Field(alias="output", description="Folder that the release makes.")
+    about: AboutSpec = Field(AboutSpec(), description="Who publishes the release, for what, and about which region.")
+    written: Output = Field(
+        alias="output", description="Folder that the release makes, or {folder: out, records: true}."
+    )
 
     _places: Places = PrivateAttr(default_factory=lambda: Places(Path("spec.yaml")))
 
@@ -296,6 +208,16 @@ class Spec(Part):
                     "cover: use refuse or {category: NAME} here, or neighbours: add-remove"
                 )
                 raise wrong(sentence, at=("data", key), found="drop")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_of_persons(self) -> Spec:
+        if self.data.count is not None and self.privacy.unit is not None:
+            sentence = (
+                "a counted row does not say whose records it stands for, so nobody's records can be limited: use unit: "
+                "record, or one row per record"
+            )
+            raise wrong(sentence, at=("data", "count"), found=self.data.count)
         return self
 
     @model_validator(mode="after")
@@ -339,7 +261,7 @@ class Spec(Part):
     @cached_property
     def output(self) -> Path:
         """The folder that the release makes."""
-        return self.resolve(self.output_folder)
+        return self.resolve(self.written.folder)
 
     @cached_property
     def ledger_file(self) -> Path:
@@ -375,12 +297,24 @@ class Spec(Part):
         return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
-def read_spec(path: str | Path) -> Spec:
-    """Read and check a spec; every refusal names the line, the key, what was found and what is allowed."""
-    content, places = read_yaml(Path(path).absolute())
+def read_spec(spec: str | Path | Mapping[str, Any]) -> Spec:
+    """Read and check a spec: a file, a YAML text (of several lines, or in braces) or a mapping.
+
+    Every refusal names the line, the key, what was found and what is allowed. Paths in a text or a mapping are relative
+    to the current folder.
+    """
+    here = Places(Path("spec").absolute())
+    if isinstance(spec, Mapping):
+        content, places = plain(spec, here), here
+    elif isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("{")):
+        content, places = parsed(spec, here)
+    elif isinstance(spec, (str, Path)):
+        content, places = read_yaml(Path(spec).absolute())
+    else:
+        raise Refused(f"spec must be a path, a mapping or a YAML text, found an object of type {type(spec).__name__}")
     try:
-        spec = Spec.model_validate(content)
+        found = Spec.model_validate(content)
     except ValidationError as error:
         raise first_error(error, places) from None
-    spec._places = places
-    return spec
+    found._places = places
+    return found

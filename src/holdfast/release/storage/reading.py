@@ -14,15 +14,18 @@ import gzip
 import os
 import re
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import duckdb
 
 #: Ends of the names of files of rows.
-PARQUET, CSV = ".parquet", (".csv", ".csv.gz")
+PARQUET, CSV = ".parquet", (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 #: What can stand between the values of a CSV file; the header says which one does.
 SEPARATORS = ",;\t|"
+#: What a text must look like to be a count: 12, +12 and 12.0 do.
+WHOLE_TEXT = r"\+?[0-9]{1,19}(\.0*)?"
 #: Characters of a header at most.
 LONGEST = 1 << 20
 
@@ -55,23 +58,27 @@ def files_of(path: Path) -> list[Path]:
     return [path] if path.exists() else [Path(found) for found in sorted(glob.glob(str(path)))]
 
 
-def rows_of(path: Path, separator: str | None = None, options: str = "") -> str:
-    """Return the words that name the rows of a file, or of several alike, in a query; the values of CSV are texts."""
-    files = files_of(path)
+def rows_of(path: Path | Sequence[Path], separator: str | None = None, options: str = "", hive: bool = False) -> str:
+    """Return the words that name the rows of a file, or of several alike, in a query; the values of CSV are texts.
+
+    `hive`: what the names of folders say (year=2022) are columns of texts too.
+    """
+    files = files_of(path) if isinstance(path, Path) else path
     listed = ", ".join(f"'{quoted_text(literal(file))}'" for file in files)
-    if path.name.endswith(PARQUET):
-        return f"read_parquet([{listed}])"
+    parts = ", hive_partitioning = true, hive_types_autocast = false" if hive else ", hive_partitioning = false"
+    if files and files[0].name.endswith(PARQUET):
+        return f"read_parquet([{listed}]{parts})"
     headers = {_header(file, separator) for file in files}
     if len(headers) != 1:
         raise Unreadable("the files do not have the same header")
     between, names = headers.pop()
     columns = ", ".join(f"'{quoted_text(name)}': 'VARCHAR'" for name in names)
     dialect = f"auto_detect = false, header = true, delim = '{between}', quote = '\"', escape = '\"'"
-    return f"read_csv([{listed}], {dialect}, columns = {{{columns}}}{options})"
+    return f"read_csv([{listed}], {dialect}, columns = {{{columns}}}{options}{parts})"
 
 
-def _header(file: Path, separator: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return the separator of a CSV file and the names of its columns, each once whatever its case."""
+def header_of(file: Path, separator: str | None = None) -> tuple[str, list[str]]:
+    """Return the separator of a CSV file and the names in its first line."""
     try:
         with gzip.open(file) if file.name.endswith(".gz") else file.open("rb") as content:
             text = content.readline(LONGEST).decode("utf-8-sig")
@@ -84,8 +91,14 @@ def _header(file: Path, separator: str | None) -> tuple[str, tuple[str, ...]]:
     except (IsADirectoryError, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile, csv.Error):
         raise Unreadable("the first line cannot be read") from None
     between = max(parts, key=lambda each: len(parts[each]))
+    return between, parts[between]
+
+
+def _header(file: Path, separator: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the separator of a CSV file and the names of its columns, each once whatever its case."""
+    between, written = header_of(file, separator)
     names: dict[str, str] = {}
-    for i, name in enumerate(parts[between]):
+    for i, name in enumerate(written):
         own = name or f"column{i}"
         while own.lower() in names:
             own += f"_{i}"

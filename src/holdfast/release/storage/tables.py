@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.release.storage.files import sync_file
-from holdfast.release.storage.reading import quoted_text, rows_of, session
+from holdfast.release.storage.reading import quoted_name, quoted_text, rows_of, session
 
 #: The columns that follow the names of a row: the released value and its interval.
 FIGURES = ("value", "low", "high")
-#: The columns of the noisy answers: the row of the table, what was measured, and the noise's standard deviation.
-MEASUREMENTS = ("row", "value", "standard_deviation")
+#: The columns that follow the names of a row of the noisy answers: what was measured, and its standard deviation.
+MEASUREMENTS = ("value", "standard_deviation")
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -31,6 +31,28 @@ def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Pat
             connection.execute(f"COPY columns_of_table TO {_text(csv)} (FORMAT csv, HEADER, DELIMITER ',')")
     for path in (parquet, csv):
         if path is not None:
+            sync_file(path)
+
+
+def write_csv(columns: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
+    """Write columns of one length to CSV alone; durable when this returns."""
+    with session() as connection:
+        connection.execute("SET pandas_analyze_sample = 0")
+        connection.register("columns_of_table", dict(columns))
+        connection.execute(f"COPY columns_of_table TO {_text(path)} (FORMAT csv, HEADER, DELIMITER ',')")
+    sync_file(path)
+
+
+def write_repeated(columns: Mapping[str, npt.NDArray[Any]], times: npt.NDArray[np.int64], *paths: Path) -> None:
+    """Write every row so many times, in order, to Parquet or CSV by the name of the file; durable when this returns."""
+    names = ", ".join(quoted_name(name) for name in columns)
+    with session() as connection:
+        connection.execute("SET pandas_analyze_sample = 0")
+        connection.register("cells", {**columns, "times": times})
+        for path in paths:
+            form = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, HEADER, DELIMITER ','"
+            each = f"SELECT {names} FROM (SELECT {names}, unnest(range(times)) FROM cells)"
+            connection.execute(f"COPY ({each}) TO {_text(path)} ({form})")
             sync_file(path)
 
 
@@ -52,6 +74,16 @@ def _read(path: Path, options: str) -> Columns:
 def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Say which entries of a column are empty."""
     return np.ma.getmaskarray(np.ma.asarray(column))
+
+
+def rows_named(columns: Columns, table: Columns, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The row of a table that has the same names, for every row of other columns; −1 where there is none."""
+    there, here = (
+        list(zip(*(np.ma.filled(np.ma.asarray(found[name], dtype=object), None) for name in names), strict=True))
+        for found in (table, columns)
+    )
+    place = {row: number for number, row in enumerate(there)}
+    return np.array([place.get(row, -1) for row in here], dtype=np.int64)
 
 
 def _text(path: Path) -> str:

@@ -11,8 +11,8 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.release.spec.data import DataSpec
 from holdfast.release.spec.places import At
-from holdfast.release.spec.spec import DataSpec
 from holdfast.release.storage.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
 
 Texts = npt.NDArray[np.object_]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
 
 from holdfast.arguments import Refused
-from holdfast.release.storage.reading import Unreadable, quoted_name, rows_of, session
+from holdfast.release.spec.data import COUNTS, SECRET
+from holdfast.release.storage.reading import WHOLE_TEXT, Unreadable, quoted_name, rows_of, session
 from holdfast.release.table.public import ENDS
 
 SPEC = """\
 # A spec for holdfast. `holdfast plan {file}` says what it promises and how wrong each figure will be, before any
-# confidential data is read; `holdfast release {file}` makes the release. `holdfast schema` describes every key.
+# confidential data is read; `holdfast check {file}` shows you alone how the records fit, and `holdfast release {file}`
+# makes the release. `holdfast schema` describes every key.
 title: {title}
 
 data:
-  source: {source}        # confidential records: .parquet, .csv or .duckdb, one row per record
+  source: {source}        # confidential records: files, a folder, or a database (with table: or query:)
+{data}
   domain: {domain}        # public: the names of all places or values, never read from the records
   nulls: refuse           # records with a missing value: refuse, drop, or {{category: NAME}}
   outside: refuse         # records that are not in the domain: refuse, drop, or {{category: NAME}}
@@ -24,7 +29,7 @@ data:
 privacy:
   unit: record            # or {{column: person, max_records: 5}} where a person can have several records
   neighbours: add-remove  # or replace-one
-  epsilon: 1.0            # with delta, or rho instead
+  epsilon: {epsilon}            # with delta, or rho instead
 
 table:
 {table}
@@ -38,35 +43,77 @@ method: auto              # compares the methods that hold all of this and takes
 output: release           # the folder that is made
 ledger: holdfast-ledger.sqlite
 """
+COUNTED = "  count: {}            # a row stands for that many records; without it, every row is one record"
+NOT_COUNTED = "  # count: trips          # a column that says how many records a row stands for, where rows are counted"
+EXACT = "- exact: [{}]    # published exactly, and so not protected"
+GUESS = "  # guess: 100            # a public guess of a typical count, for the errors in the plan"
 
 
-def starting_spec(
-    domain: str | Path, source: str = "records.parquet", file: str = "spec.yaml", written: str | Path | None = None
-) -> str:
-    """Return the text of a spec for the tables that a public file suggests; `written` is how the spec names it."""
-    path = Path(domain)
-    names, rows, distinct, nested = _columns(path)
+@dataclass(frozen=True)
+class Suggested:
+    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts."""
+
+    kind: str
+    columns: tuple[str, ...]
+    count: str | None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that the records must have: of a hierarchy the lowest level."""
+        return self.columns[-1:] if self.kind == "hierarchy" else self.columns
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a curator says besides: where the records are and how they call a column, and what is promised."""
+
+    source: str = "records.parquet"
+    table: str | None = None
+    count: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    epsilon: str = "1.0"
+    exact: tuple[str, ...] = ()
+
+
+def suggested(domain: Path) -> Suggested:
+    """Look at a public file."""
+    names, count, rows, distinct, nested = _columns(domain)
     levels = [name for name in names if nested[name] and distinct[name] <= rows]
     levels = sorted(levels, key=lambda name: distinct[name])
     if levels and distinct[levels[-1]] == rows and rows > 1:
-        table = f"  hierarchy: [{', '.join(map(_plain, levels))}]   # levels, the top one first\n  root: all"
-        exact = f"  # - exact: [{_plain(levels[0])}]    # published exactly, and so not protected"
-    elif len(names) == 1:
-        table = f"  histogram: {_plain(names[0])}"
-        exact = "  # - exact: total          # published exactly, and so not protected"
-    else:
-        table = (
-            f"  cube: [{', '.join(map(_plain, names))}]   # axes; margins: [[a], [a, b], []] measures margins instead"
-        )
-        exact = f"  # - exact: [{_plain(names[0])}]    # published exactly, and so not protected"
-    table += "\n  # guess: 100            # a public guess of a typical count, for the errors in the plan"
-    title = path.stem.replace("_", " ").replace("-", " ").capitalize()
+        return Suggested("hierarchy", tuple(levels), count)
+    return Suggested("histogram" if len(names) == 1 else "cube", tuple(names), count)
+
+
+def starting_spec(found: Suggested, answers: Answers, domain: Path, file: str = "spec.yaml") -> str:
+    """Return the text of a spec; `domain` is how it names the public file."""
+    if SECRET.search(answers.source):
+        raise Refused("a password has no place in a spec: leave it to the environment, and name a source without it")
+    listed = ", ".join(map(_plain, found.columns))
+    words = {
+        "hierarchy": f"  hierarchy: [{listed}]   # levels, the top one first\n  root: all",
+        "histogram": f"  histogram: {listed}",
+        "cube": f"  cube: [{listed}]   # axes; margins: [[a], [a, b], []] measures margins instead",
+    }
+    first = "total" if found.kind == "histogram" else _plain(found.columns[0])
+    exact = (
+        f"  {EXACT.format(', '.join(map(_plain, answers.exact)))}" if answers.exact else f"  # {EXACT.format(first)}"
+    )
+    data = [COUNTED.format(_plain(answers.count)) if answers.count else NOT_COUNTED]
+    if answers.table:
+        data.append(f"  table: {_plain(answers.table)}")
+    if answers.columns:
+        pairs = ", ".join(f"{_plain(name)}: {_plain(called)}" for name, called in answers.columns.items())
+        data.append(f"  columns: {{{pairs}}}   # how the records call these columns")
     return SPEC.format(
         file=file,
-        title=_plain(title),
-        source=_plain(source),
-        domain=_plain(str(written or domain)),
-        table=table,
+        title=_plain(domain.stem.replace("_", " ").replace("-", " ").capitalize()),
+        source=_plain(answers.source),
+        data="\n".join(data),
+        domain=_plain(str(domain)),
+        epsilon=answers.epsilon,
+        table=words[found.kind]
+        + "\n  # guess: 100            # a public guess of a typical count, for the errors in the plan",
         exact=exact,
     )
 
@@ -80,8 +127,10 @@ def _plain(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool]]:
-    """Return the columns, the number of rows, distinct values per column, and which columns nest in each other."""
+def _columns(path: Path) -> tuple[list[str], str | None, int, dict[str, int], dict[str, bool]]:
+    """Return the columns, the one of counts if there is one, the number of rows, and about the others: how many
+    distinct values each has, and which nest in each other.
+    """
     if not path.name.endswith(ENDS):
         raise Refused(f"a domain file must end in {' or '.join(ENDS)}, found {path.name!r}")
     if not path.exists():
@@ -90,6 +139,8 @@ def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool
         try:
             reader = rows_of(path)
             names = [row[0] for row in engine.execute(f"DESCRIBE FROM {reader}").fetchall()]
+            counted = _counts(engine, reader, names)
+            names = [name for name in names if name != counted]
 
             def count(*columns: str) -> int:
                 listed = ", ".join(map(quoted_name, columns))
@@ -107,4 +158,13 @@ def _columns(path: Path) -> tuple[list[str], int, dict[str, int], dict[str, bool
             raise Refused(f"the domain file {path.name!r} cannot be read: a CSV file needs a header") from None
     if rows == 0:
         raise Refused(f"the domain file {path.name!r} has no rows")
-    return names, rows, distinct, nested
+    return names, counted, rows, distinct, nested
+
+
+def _counts(engine: duckdb.DuckDBPyConnection, reader: str, names: list[str]) -> str | None:
+    """The column, not the only one, that is called like counts and holds whole numbers."""
+    for name in names if len(names) > 1 else ():
+        whole = f"regexp_full_match(trim(CAST({quoted_name(name)} AS VARCHAR)), '{WHOLE_TEXT}')"
+        if name.lower() in COUNTS:
+            return name if engine.execute(f"SELECT bool_and({whole}) FROM {reader}").fetchall()[0][0] else None
+    return None

@@ -32,21 +32,34 @@ class Levelwise:
 
     `order` lists the outputs breadth-first; the children of place i stand at the places first[i], …, first[i+1]−1.
     An estimate is the own value plus `gain` times (sum of the children's estimates − own value), and has `variance`.
+    `names` are the numbers by which equal fractions are hashed: the outputs' own, or those in a larger forest.
     """
 
     order: Ints
+    names: Ints
     first: Ints
     exact: npt.NDArray[np.bool_]
     gain: Floats
     variance: Floats
 
     @classmethod
-    def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, combined: bool) -> Levelwise:
-        """Prepare the passes; `exact` outputs have no variance, and `combined` asks for generalised least squares."""
+    def of(
+        cls,
+        parents: Ints,
+        exact: npt.NDArray[np.bool_],
+        spreads: Floats,
+        *,
+        combined: bool,
+        numbers: Ints | None = None,
+    ) -> Levelwise:
+        """Prepare the passes; `exact` outputs have no variance, and `combined` asks for generalised least squares.
+
+        `numbers`: those of the outputs in a larger forest, where this is a part of one.
+        """
         order, counts = sorted_outputs(parents)
         first = np.cumsum(np.append(counts[0], counts[1:][order]))
-        placed = exact[order]
-        return cls(order, first, placed, *_weigh(first, placed, spreads[order], combined))
+        placed, names = exact[order], order if numbers is None else numbers[order]
+        return cls(order, names, first, placed, *_weigh(first, placed, spreads[order], combined))
 
     @property
     def roots_known(self) -> bool:
@@ -64,11 +77,13 @@ class Levelwise:
         low: npt.NDArray[Any],
         high: npt.NDArray[Any],
         ties: npt.NDArray[np.uint64] | None = None,
+        steps: Floats | None = None,
     ) -> npt.NDArray[Any]:
         """Return values within the bounds that add up, (size, n), from noisy ones; whole where the bounds are.
 
         No bound is ∓2**62; exact outputs have equal bounds. Noisy values that are not whole are rounded first where
-        whole numbers are asked for. `ties` holds the coin of each row that decides between equal fractions.
+        whole numbers are asked for. `ties` holds the coin of each row that decides between equal fractions. `steps`:
+        what is added to the leaves' values, where these are the estimates of `heads`.
         """
         size = np.abs(noisy.astype(np.float64)).sum(axis=1).max(initial=0.0)
         if not size < LARGEST:
@@ -76,16 +91,33 @@ class Levelwise:
         if low.dtype.kind == "i" and noisy.dtype.kind == "f":
             noisy = np.rint(noisy)
         noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
-        lowest, highest = low[self.order], high[self.order]
-        whole = low.dtype.kind == "i"
-        places = np.arange(self.order.size)
-        bad = bound_upwards(self.first, places, places, lowest, highest, 0.0 if whole else SLACK)
-        if bad >= 0:
-            raise Refused(f"what must hold cannot be reached below output {self.order[bad]}: widen its bounds")
+        bounds = self._bounded(low, high)
         result = np.empty_like(noisy)
-        passes = (self.order, self.first, self.exact, self.gain, self.variance)
-        _move_rows(*passes, lowest, highest, whole, noisy, coins_of(ties, len(noisy)), result)
+        placed = np.empty(0) if steps is None else steps[self.order]
+        passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance, placed)
+        whole = low.dtype.kind == "i"
+        _move_rows(*passes, bounds, whole, noisy, coins_of(ties, len(noisy)), result)
         return result
+
+    def heads(self, noisy: Ints, low: Ints, high: Ints) -> tuple[Ints, Floats, Floats, Ints, Ints]:
+        """Return what a forest above would know of the roots, increasing, from one row of whole noisy values.
+
+        Estimates, as whole numbers and steps to be added to them, their variances, least and most values.
+        """
+        lowest, highest = self._bounded(low, high)
+        base, shift = noisy[self.order], np.empty(self.order.size)
+        _estimate(self.first, self.exact, self.gain, self.variance, np.empty(0), lowest, base, shift)
+        roots = slice(0, self.first[0])
+        return base[roots], shift[roots], self.variance[roots], lowest[roots], highest[roots]
+
+    def _bounded(self, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Bounds by place, tightened by those below; refused where nothing is left between them."""
+        lowest, highest = low[self.order], high[self.order]
+        places = np.arange(self.order.size)
+        bad = bound_upwards(self.first, places, places, lowest, highest, 0.0 if low.dtype.kind == "i" else SLACK)
+        if bad >= 0:
+            raise Refused(f"what must hold cannot be reached below output {self.names[bad]}: widen its bounds")
+        return lowest, highest
 
 
 @compiled
@@ -121,14 +153,19 @@ def _shares(first, variance):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _estimate(first, exact, gain, variance, low, base, shift):  # type: ignore[no-untyped-def]
-    """Turn own values (`base`) into estimates base + shift, children first; differences of whole numbers stay exact."""
+def _estimate(first, exact, gain, variance, steps, low, base, shift):  # type: ignore[no-untyped-def]
+    """Turn own values (`base`) into estimates base + shift, children first; differences of whole numbers stay exact.
+
+    Leaves that are estimates already come with their `steps`.
+    """
     for i in range(base.size - 1, -1, -1):
         shift[i] = 0.0
         if exact[i]:
             base[i] = low[i]
         elif first[i + 1] == first[i]:
-            if np.isinf(variance[i]):
+            if steps.size > 0:
+                shift[i] = steps[i]
+            elif np.isinf(variance[i]):
                 base[i] = 0
         elif gain[i] > 0.0:
             below, beside = base[i] * 0, 0.0
@@ -284,8 +321,9 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
+def _move_rows(order, numbers, first, exact, gain, variance, steps, bounds, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
     """All passes for each row of noisy values: estimates upwards, then final values downwards."""
+    low, high = bounds
     n, widest = order.size, 0
     for i in range(n):
         widest = max(widest, first[i + 1] - first[i])
@@ -294,10 +332,10 @@ def _move_rows(order, first, exact, gain, variance, low, high, whole, noisy, coi
     side, step = np.empty(widest, np.int8), np.empty(widest)
     keys, ranked = np.empty(widest, np.uint64), np.empty(widest, np.uint64)
     for row in range(noisy.shape[0]):
-        names = order ^ coins[row]
+        names = numbers ^ coins[row]
         for i in range(n):
             base[i] = noisy[row, order[i]]
-        _estimate(first, exact, gain, variance, low, base, shift)
+        _estimate(first, exact, gain, variance, steps, low, base, shift)
         for i in range(first[0]):
             if whole:  # not a conditional expression, which would turn whole numbers into doubles
                 value[i] = _root(base[i], shift[i], names[i])

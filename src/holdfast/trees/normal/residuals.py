@@ -23,21 +23,8 @@ from holdfast.constraints import System
 from holdfast.domains import Hierarchy
 from holdfast.queries.areas.area_equalities import Axes, knowing_forest, known_sets, knows
 from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.trees.normal.contrasts import turned, turned_back
 from holdfast.trees.normal.passes import NormalPasses
-
-
-def contrasts(size: int) -> Floats:
-    """Return an orthogonal matrix whose first row is constant: row j compares entry j with the mean of those before."""
-    below = np.tril(np.ones((size, size)), -1) - np.diag(np.arange(size, dtype=np.float64))
-    below[0] = 1.0
-    return np.asarray(below / np.sqrt((below**2).sum(axis=1, keepdims=True)))
-
-
-def along(values: Floats, matrices: list[Floats]) -> Floats:
-    """Apply one matrix to each axis of the values but the first."""
-    for axis, matrix in enumerate(matrices, start=1):
-        values = np.moveaxis(np.tensordot(values, matrix, axes=(axis, 1)), -1, axis)
-    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,27 +151,23 @@ class Residuals:
         return self._outputs(self._estimates(measured))
 
     def _estimates(self, measured: Floats) -> list[Floats]:
-        tree, matrices = self.query.hierarchy, self._matrices
+        tree = self.query.hierarchy
         sums = [np.zeros((tree.n, each.count)) for each in self.coordinates]
         for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
             if p > 0:
                 nodes = self.query.places[g][0]
                 block = measured[self.query.outputs(g)].reshape(nodes.size, *self.query.table.margin_shape(kept))
-                turned = along(block, [matrices[a] for a in kept])
+                coordinates = turned(block)
                 for each, total in zip(self.coordinates, sums, strict=True):
                     if set(each.axes) <= set(kept):
                         share = p * math.sqrt(self._summed(kept)) / each.precision[depth]
-                        total[nodes] += share * turned[_block(kept, each.axes)].reshape(nodes.size, -1)
+                        total[nodes] += share * coordinates[_block(kept, each.axes)].reshape(nodes.size, -1)
         found = []
         for each, total in zip(self.coordinates, sums, strict=True):
             values = each.in_order(total[each.nodes])
             each.passes.estimated(values)
             found.append(each.at_nodes(values))
         return found
-
-    @cached_property
-    def _matrices(self) -> list[Floats]:
-        return [contrasts(size) for size in self.query.table.shape]
 
     def _outputs(self, by_coordinate: list[Floats]) -> Floats:
         """Return the outputs from the coordinates at every node that knows them."""
@@ -200,8 +183,7 @@ class Residuals:
                 if set(each.axes) <= set(kept):
                     where = _block(kept, each.axes)
                     block[where] = by_coordinate[s][place[s, nodes]].reshape(block[where].shape)
-            turned = along(block, [self._matrices[a].T for a in kept]) * math.sqrt(self._summed(kept))
-            result[query.outputs(g)] = turned.reshape(nodes.size, -1)
+            result[query.outputs(g)] = turned_back(block).reshape(nodes.size, -1) * math.sqrt(self._summed(kept))
         return result
 
     def variance_of(self, weights: Floats) -> float:
@@ -211,10 +193,10 @@ class Residuals:
         for g, (_, kept) in enumerate(query.groups):
             nodes = query.places[g][0]
             block = weights[query.outputs(g)].reshape(nodes.size, *query.table.margin_shape(kept))
-            turned = along(block, [self._matrices[a] for a in kept]) * math.sqrt(self._summed(kept))
+            coordinates = turned(block) * math.sqrt(self._summed(kept))
             for each, sums in zip(self.coordinates, at, strict=True):
                 if set(each.axes) <= set(kept):
-                    sums[nodes] += turned[_block(kept, each.axes)].reshape(nodes.size, -1)
+                    sums[nodes] += coordinates[_block(kept, each.axes)].reshape(nodes.size, -1)
         for each, sums in zip(self.coordinates, at, strict=True):
             total += sum(each.passes.variance_of(row) for row in each.in_order(sums[each.nodes]))
         return total

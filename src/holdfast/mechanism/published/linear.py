@@ -1,0 +1,114 @@
+"""The draw that is published with a table and has a public law of errors, and error bars from it (THEORY H10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused, probability
+from holdfast.arrays import Floats
+from holdfast.constraints.system.parts import EQUALITIES
+from holdfast.mechanism.published.error_bars import ErrorBars, certain
+from holdfast.noise.spread import FEWEST, STUDY, simulated_quantiles
+from holdfast.privacy import Guarantee
+from holdfast.randomness import seeded
+
+#: A Mechanism; to import its name would close a circle.
+Made = Any
+#: Errors that are simulated in all for sums of figures.
+MOST_SUMMED = 1 << 22
+
+
+def input_is_free(mechanism: Made, statements: Sequence[Guarantee]) -> bool:
+    """Whether the input of a move may be published beside the table (THEORY H10).
+
+    Beside a table conditioned on bounds it would be a second spend (THEORY §9), and a subspace statement is about the
+    moved part alone.
+    """
+    known = bool(mechanism.moves) and not mechanism.source.depends_on_data
+    return known and all(each.scope != "subspace" for each in statements)
+
+
+def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
+    """Return ends, (k, 2), for sums of true figures, `sums` a sparse matrix of 0 and 1, (k, n).
+
+    Measured on simulated errors; for many outputs the sum of the figures' own intervals, each at its share of what may
+    be missed (a union bound).
+    """
+    tail = (1 - float(probability("confidence", confidence))) / 2
+    low, high = sums @ bars.low, sums @ bars.high
+    linear = mechanism.linear_part
+    if bars.spread is None or linear is None:
+        return np.column_stack([low, high])
+    middle = sums @ np.asarray(bars.centre, dtype=np.float64)
+    reach = np.zeros(sums.shape[0])
+    if sums.shape[1] * FEWEST <= MOST_SUMMED:
+        size = min(MOST_SUMMED // sums.shape[1], STUDY)
+        errors = simulated_quantiles(lambda: np.asarray(sums @ linear.noise(size, seeded(0)).T).T)
+        try:
+            reach = np.maximum(np.abs(errors(tail)), np.abs(errors(1 - tail)))
+        except Refused:  # too rare for so few simulated errors
+            reach = np.zeros(0)
+    if not reach.any():
+        parts = np.diff(sums.indptr)
+        for count in np.unique(parts[parts > 0]).tolist():
+            each = np.maximum(*(np.abs(bars.spread.quantiles(p)) for p in (tail / count, 1 - tail / count)))
+            reach = (
+                np.where(parts == count, sums @ each, reach) if reach.size else np.where(parts == count, sums @ each, 0)
+            )
+    return bars.within(middle - reach, middle + reach, low, high)
+
+
+def possible(mechanism: Made) -> bool:
+    """Whether a draw with a public law of errors can be published beside the tables of a mechanism."""
+    return not mechanism.source.depends_on_data
+
+
+def linear_part(mechanism: Made) -> Made | None:
+    """The mechanism whose draw is published with a table and has a public law of errors; None where there is none.
+
+    The mechanism itself where its law does not depend on the data. Otherwise what was drawn before bounds moved it; of
+    independent noise, that draw moved onto the equalities alone, weighted by the noise: its best linear estimate.
+    """
+    if mechanism.source.depends_on_data:
+        return None
+    if not mechanism.moves or (not mechanism.depends_on_data and mechanism.unit_spread() is not None):
+        return mechanism
+    drawn = replace(mechanism, moves=())
+    asked = mechanism.asked
+    if mechanism.source.system is not None or asked is None:
+        return drawn
+    kept = tuple(part for part in asked.parts if part.kind in EQUALITIES or part.origin == "invariant")
+    return drawn.onto(replace(asked, parts=kept, branches=()), integer=False) if kept else drawn
+
+
+def error_bars(mechanism: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any] | None) -> ErrorBars:
+    """What published values, and the draw that is published beside them if there is one, tell about the truth."""
+    whole = mechanism.base.law.integer and mechanism.base.unit == 1
+    low, high = certain(mechanism.held, values, whole=whole)
+    centre, spread = values, None
+    try:
+        linear = mechanism.linear_part
+        if linear is mechanism:
+            spread = mechanism.unit_spread()
+        elif linear is not None and draw is not None:
+            spread = linear.unit_spread()
+            centre = _estimated(linear, values, draw, whole=whole)
+    except Refused:  # what is not measured is not determined without the bounds
+        spread = None
+    return ErrorBars(centre, spread, low, high, whole)
+
+
+def _estimated(linear: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any], *, whole: bool) -> npt.NDArray[Any]:
+    """The draw, moved so that all sums and the exact figures of the published table hold."""
+    if not linear.moves:
+        return draw
+    problem, query = linear.moves[0].problem, linear.query
+    sides = problem.space.sides_of(np.asarray(values) if linear.base.unit == 1 else values / float(linear.base.unit))
+    right = np.rint(sides.astype(np.float64)).astype(np.int64) if whole and sides.dtype.kind != "i" else sides
+    steps = query.in_steps("draw", draw, (query.n,), whole=linear.base.law.integer)
+    return np.asarray(query.in_units(linear.moves[0].way.image(problem, steps[None], right, None)[0]))

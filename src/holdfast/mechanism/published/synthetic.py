@@ -1,0 +1,59 @@
+"""Synthetic records: one row for every one that a whole table counts. Post-processing, and free (THEORY §10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Ints
+from holdfast.queries import Query
+from holdfast.queries.margin_counts import MarginCounts
+
+NO_CELLS = "records need a table that counts every cell: a hierarchy, a histogram, a cube, or margins with all axes"
+NOT_COUNTS = (
+    "records need whole numbers of 0 or more that add up: ask for nonnegative and consistent, and whole numbers"
+)
+
+
+def cell_outputs(query: Query) -> Ints:
+    """The outputs that are the cells themselves, in the order of the cells; refused where some are not asked for."""
+    if query.tree is not None:
+        by = query.n // query.tree.n
+        return (query.tree.leaves[:, None] * by + np.arange(by)).ravel()
+    if query.identity:
+        return np.arange(query.n)
+    if isinstance(query, MarginCounts):
+        for start, axes in zip(query.offsets.tolist(), query.keep, strict=True):
+            if len(axes) == len(query.table.shape):
+                return start + np.arange(query.cells)
+    raise Refused(NO_CELLS)
+
+
+def cells_of(query: Query, values: npt.NDArray[Any]) -> Ints:
+    """The count of every cell of a published table; refused where records cannot count to the table exactly."""
+    outputs = cell_outputs(query)
+    if values.dtype.kind != "i" or (values < 0).any() or (query.answer(values[outputs]) != values).any():
+        raise Refused(NOT_COUNTS)
+    return np.asarray(values[outputs], dtype=np.int64)
+
+
+def named_cells(query: Query) -> dict[str, npt.NDArray[Any]]:
+    """The columns that name a cell: the levels of a hierarchy and its category, the axes of a cube, or a number."""
+    tree, cube = query.tree, query.cube
+    if tree is not None:
+        by = query.n // tree.n
+        node = tree.leaves
+        path = {}
+        for depth in range(len(tree.levels) - 1, -1, -1):
+            here = np.array([tree.names[v] if tree.depth[v] == depth else None for v in node], dtype=object)
+            path[tree.levels[depth]] = np.repeat(here, by)
+            node = np.where(tree.depth[node] == depth, tree.parents[node], node)
+        columns = {level: path[level] for level in tree.levels}
+        return columns | ({"category": np.tile(np.arange(by), tree.n_leaves)} if by > 1 else {})
+    if cube is None:
+        return {"cell": np.arange(query.n)}
+    points = cube.coordinates(np.arange(cube.cells))
+    return {name: points[:, a] for a, name in enumerate(cube.names)}

@@ -1,0 +1,191 @@
+"""The few kinds of picture that releases need, each a function of names and figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.pictures.svg import (
+    CHARACTER,
+    COLOURS,
+    Picture,
+    Scale,
+    circle,
+    element,
+    label_width,
+    line,
+    number,
+    rectangle,
+    scale_of,
+    shortened,
+    text,
+)
+
+#: Width of pictures: on a phone they shrink a little, elsewhere they stand at this size.
+WIDTH = 420.0
+ROW, AXIS, LABELS = 28.0, 38.0, 140.0
+Row = tuple[str, float, float]
+
+
+def bands(rows: Sequence[Row], words: str) -> Picture:
+    """Draw for each name how far figures fall from the truth: its mean error inside, the limits of most around it.
+
+    `rows` are name, mean absolute error and the distance within which most figures fall; 0 stands for exact.
+    """
+    names = [name for name, _, _ in rows]
+    left = label_width(names, LABELS)
+    reach = max((limit for _, _, limit in rows if math.isfinite(limit)), default=0.0) or 1.0
+    scale = Scale(-reach, reach, left + 4, WIDTH - 56)
+    height = AXIS + ROW * len(rows)
+    middle = scale(0.0)
+    drawn = [line(middle, 18, middle, height - 18, stroke_dasharray="2 3"), text(middle, 9, "the truth", "middle")]
+    for i, (name, mean, limit) in enumerate(rows):
+        y = 20 + ROW * (i + 0.5)
+        drawn.append(text(left - 8, y, shortened(name, left), "end"))
+        if not math.isfinite(limit):
+            drawn.append(text(middle + 6, y, "depends on the data"))
+        elif limit == 0:
+            drawn.append(element("path", d=f"M{middle - 6:g} {y:g}l6 -6l6 6l-6 6z", fill="currentColor"))
+            drawn.append(text(middle + 11, y, "exact"))
+        else:
+            drawn.append(rectangle(scale(-limit), y - 8, scale(limit) - scale(-limit), 16, 4, rx=3))
+            drawn.append(rectangle(scale(-mean), y - 8, max(scale(mean) - scale(-mean), 1.5), 16, 0, rx=1))
+            drawn.append(text(scale(limit) + 5, y, f"±{number(limit)}"))
+    drawn.append(text(middle, height - 8, words, "middle", opacity=0.75))
+    told = [
+        f"{name}: {'exact' if limit == 0 else f'mean error {number(mean)}, most within {number(limit)}'}"
+        for name, mean, limit in rows
+    ]
+    return Picture("".join(drawn), WIDTH, height, f"How far figures fall from the truth. {'; '.join(told)}.")
+
+
+def bars(rows: Sequence[Row], words: str, chosen: int | None = None) -> Picture:
+    """Draw a bar for each name and figure, with a thin line to a second figure where it is larger.
+
+    `chosen`: the bar that stands out; None: all alike. An unknown figure is infinite.
+    """
+    left = label_width([name for name, _, _ in rows], LABELS)
+    scale = scale_of([value for _, *both in rows for value in both], left, WIDTH - 60)
+    bottom = 6 + ROW * len(rows)
+    drawn = [_axis(scale, bottom, words)]
+    for i, (name, value, limit) in enumerate(rows):
+        y = 6 + ROW * (i + 0.5)
+        drawn.append(text(left - 8, y, shortened(name, left), "end"))
+        if not math.isfinite(value):
+            drawn.append(text(left + 6, y, "depends on the data"))
+            continue
+        if value > 0:
+            colour = 0 if chosen is None or chosen == i else 4
+            drawn.append(rectangle(left, y - 8, scale(value) - left, 16, colour, rx=1))
+        if math.isfinite(limit) and limit > value:
+            drawn.append(line(scale(value), y, scale(limit), y))
+            drawn.append(line(scale(limit), y - 4, scale(limit), y + 4))
+        end = scale(max(value, limit if math.isfinite(limit) else 0.0)) if value > 0 else left
+        drawn.append(text(end + 6, y, number(value) if value > 0 else "exact"))
+    told = [f"{name}: {number(value) if value > 0 else 'exact'}" for name, value, _ in rows]
+    return Picture("".join(drawn), WIDTH, bottom + AXIS, f"{words}. {'; '.join(told)}.")
+
+
+def parts(rows: Sequence[tuple[str, float]]) -> Picture:
+    """Draw shares of a whole as parts of one bar, named below it."""
+    total = sum(share for _, share in rows) or 1.0
+    drawn, at = [], 0.0
+    for i, (_, share) in enumerate(rows):
+        width = WIDTH * share / total
+        fade = max(0.35, 1 - 0.22 * (i // len(COLOURS)))
+        drawn.append(rectangle(at, 2, max(width - 2, 0.5), 26, i % len(COLOURS), opacity=fade))
+        at += width
+    x, y = 0.0, 46.0
+    for i, (name, share) in enumerate(rows):
+        words = shortened(f"{name} {100 * share / total:.3g} %", WIDTH / 2)
+        room = len(words) * CHARACTER + 34
+        if x and x + room > WIDTH:
+            x, y = 0.0, y + 22
+        drawn.append(rectangle(x, y - 6, 12, 12, i % len(COLOURS)))
+        drawn.append(text(x + 18, y, words))
+        x += room
+    told = "; ".join(f"{name} {100 * share / total:.3g} percent" for name, share in rows)
+    return Picture("".join(drawn), WIDTH, y + 14, f"Shares of the budget: {told}.")
+
+
+def curves(x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], across: str, up: str) -> Picture:
+    """Draw figures against sizes, one line per name, told apart by colour, mark and dash; sizes of 0 stand first."""
+    left, top, right, bottom = 52.0, 26.0, WIDTH - 16, 226.0
+    known = [value for _, values in series for value in values if math.isfinite(value)]
+    highest, lowest = max([*known, 0.0]) or 1.0, min([*known, 0.0])
+    room = (highest - lowest) * 0.06
+    height = Scale(lowest - (room if lowest < 0 else 0.0), highest + room, bottom, top)
+    sizes = [value for value in x if value > 0]
+    low, high = (min(sizes, default=1.0), max(sizes, default=10.0))
+    scale = Scale(low, high if high > low else 10 * low, left + 34, right - 10, logarithmic=True)
+
+    def across_at(size: float) -> float:
+        return scale(size) if size > 0 else left + 8
+
+    drawn = [line(left, height(tick), right, height(tick), opacity=0.6 if tick == 0 else 0.15) for tick in height.ticks]
+    drawn += [text(left - 6, height(tick), number(tick), "end") for tick in height.ticks]
+    ticks = [tick for tick in (10.0**power for power in range(-3, 19)) if low * 0.999 <= tick <= high * 1.001]
+    for size in [*([0.0] if min(x) == 0 else []), *(ticks or [low, high])]:
+        drawn.append(line(across_at(size), bottom, across_at(size), bottom + 4))
+        drawn.append(text(across_at(size), bottom + 14, number(size), "middle"))
+    for i, (name, values) in enumerate(series):
+        places = [(across_at(a), height(b)) for a, b in zip(x, values, strict=True) if math.isfinite(b)]
+        dash = None if i == 0 else "5 4"
+        joined = " ".join(f"{a:.5g},{b:.5g}" for a, b in places)
+        look: dict[str, Any] = {"fill": "none", "stroke": COLOURS[i], "stroke_width": 2, "stroke_dasharray": dash}
+        drawn.append(element("polyline", points=joined, class_=f"hf-line-{i}", **look))
+        drawn += [circle(a, b, 3.5, i) if i == 0 else rectangle(a - 3.2, b - 3.2, 6.4, 6.4, i) for a, b in places]
+        start = left + i * (WIDTH - left) / 2
+        drawn.append(circle(start + 6, 10, 4, i) if i == 0 else rectangle(start + 2, 6, 8, 8, i))
+        drawn.append(text(start + 16, 10, name))
+    drawn.append(text((left + right) / 2, bottom + 34, across, "middle", opacity=0.75))
+    told = "; ".join(
+        f"{name}: {', '.join(f'{number(b)} at size {number(a)}' for a, b in zip(x, values, strict=True))}"
+        for name, values in series
+    )
+    return Picture("".join(drawn), WIDTH, bottom + 44, f"{up} against {across}. {told}.")
+
+
+def hundred(right: int, before: int = 50) -> Picture:
+    """Draw one hundred guesses: those right by chance, those right through the release, and the others."""
+    drawn = []
+    for i in range(100):
+        x, y = 9 + 16 * (i % 20), 9 + 16 * (i // 20)
+        if i < right:
+            drawn.append(circle(x, y, 6, 4 if i < before else 1))
+        else:
+            drawn.append(element("circle", cx=x, cy=y, r=5.4, fill="none", stroke="currentColor", opacity=0.5))
+    words = f"Of 100 guesses at most {right} are right, {before} of them by chance."
+    return Picture("".join(drawn), 322, 82, words)
+
+
+def points(rows: Sequence[tuple[str, float, float, float]], words: str) -> Picture:
+    """Draw for each name its value and its interval; an interval that is not known is left out."""
+    left = label_width([name for name, *_ in rows], LABELS)
+    known = [each for _, *figures in rows for each in figures if math.isfinite(each)]
+    lowest, highest = min([*known, 0.0]), max([*known, 0.0]) or 1.0
+    scale = Scale(lowest, highest, left + 6, WIDTH - 60)
+    height = 22.0
+    drawn = [_axis(scale, 6 + height * len(rows), words)]
+    for i, (name, value, low, high) in enumerate(rows):
+        y = 6 + height * (i + 0.5)
+        drawn.append(text(left - 8, y, shortened(name, left, end=True), "end"))
+        end = scale(value)
+        if math.isfinite(low) and math.isfinite(high):
+            drawn.append(line(scale(low), y, scale(high), y, stroke_width=2, opacity=0.7))
+            end = scale(high)
+        drawn.append(circle(scale(value), y, 4, 0))
+        drawn.append(text(end + 8, y, number(value)))
+    told = "; ".join(
+        f"{name} {number(value)}{f' ({number(low)} to {number(high)})' if math.isfinite(low + high) else ''}"
+        for name, value, low, high in rows
+    )
+    return Picture("".join(drawn), WIDTH, 6 + height * len(rows) + AXIS, f"{words}. {told}.")
+
+
+def _axis(scale: Scale, y: float, words: str) -> str:
+    drawn = [line(tick_at, 2, tick_at, y, opacity=0.15) for tick_at in map(scale, scale.ticks)]
+    drawn += [text(scale(tick), y + 11, number(tick), "middle", font_size=11) for tick in scale.ticks]
+    how = f"{words}, logarithmic" if scale.logarithmic else words
+    return "".join([*drawn, text((scale.start + scale.end) / 2, y + 28, how, "middle", opacity=0.75)])

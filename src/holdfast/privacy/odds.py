@@ -1,0 +1,142 @@
+"""A statement as odds and as a card: how often a reader guesses right which of two neighbouring datasets is true.
+
+Before the release both are equally likely for the reader, who knows everything else. The best guess from the output is
+right with probability (1 + TV)/2, TV being the total variation between the two laws of the output, and a statement
+bounds it (docs/theory/calibration.md, "Odds in words"):
+
+- (ε, δ): TV ≤ (e^ε − 1 + 2δ)/(e^ε + 1); for δ = 0 the guess is right with probability e^ε/(1 + e^ε) at most;
+- μ: TV ≤ 2Φ(μ/2) − 1;
+- ρ: with the Kullback–Leibler divergence D ≤ ρ (D ≤ D₂ ≤ 2ρ where only whole orders are proved),
+  TV ≤ √(D/2) (Pinsker) and TV ≤ √(1 − e^(−D)) (Bretagnolle–Huber).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+
+from scipy.special import expit, ndtr, ndtri
+
+from holdfast.pictures import card, number, rows_of, table_of
+from holdfast.privacy.words import CHANGES, Statement, figure
+
+#: Far more than the error of the functions above in doubles; results are rounded up by it.
+MARGIN = 1e-12
+#: Figures on the card of a release.
+FIRST = 8
+
+
+def guessed_right(statement: Statement) -> float:
+    """Return a bound on the probability of a right guess, between 1/2 and 1, rounded up."""
+    bounds = [1.0]
+    if statement.epsilon is not None and not statement.void:
+        bounds.append(float(expit(statement.epsilon)) + statement.delta * float(expit(-statement.epsilon)))
+    if statement.mu is not None:
+        bounds.append(float(ndtr(statement.mu / 2)))
+    if statement.rho is not None:
+        divergence = statement.rho * (2 if statement.orders == "integer" else 1)
+        distance = min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
+        bounds.append((1 + distance) / 2)
+    return min(1.0, min(bounds) + MARGIN)
+
+
+def in_hundred(statement: Statement) -> int:
+    """Return of how many guesses in a hundred at most so many are right, rounded up to a whole number."""
+    return math.ceil(100 * guessed_right(statement))
+
+
+def shift(statement: Statement) -> float | None:
+    """Return μ: that of the statement, or the one that follows from ε where δ is 0, rounded up; None where none does.
+
+    The trade-off curve of ε lies above that of μ = 2Φ⁻¹(e^ε/(1 + e^ε)): both are convex, begin and end together, and
+    meet at the corner of the first (docs/theory/calibration.md, "Odds in words").
+    """
+    if statement.mu is not None:
+        return statement.mu
+    if statement.epsilon is None or statement.delta or statement.void:
+        return None
+    return -2 * float(ndtri(expit(-statement.epsilon))) * (1 + MARGIN) + MARGIN
+
+
+def amounts(statement: Statement) -> tuple[tuple[str, str], ...]:
+    """Return how strongly changes are hidden, as signs with their figures, rounded up: ε, δ, ρ and μ where known."""
+    found = []
+    if statement.epsilon is not None:
+        found.append(("ε", figure(statement.epsilon)))
+        if statement.delta:
+            found.append(("δ", figure(statement.delta)))
+    if statement.rho is not None:
+        found.append(("ρ", figure(statement.rho)))
+    mu = shift(statement)
+    if mu is not None:
+        found.append(("μ", f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(mu)).normalize():f}"))
+    return tuple(found)
+
+
+def in_words(statement: Statement) -> str:
+    """Say of how many guesses in a hundred at most so many are right."""
+    one, many = CHANGES[statement.neighbours.kind]
+    change = one if statement.records == 1 else many.format(k=statement.records)
+    shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
+    seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
+    return (
+        f"Take any two datasets that differ in that {change}{shared}. Somebody who knows both, {seen} and guesses "
+        f"which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a coin it would "
+        "be 50 in 100."
+    )
+
+
+# --- cards for notebooks ----------------------------------------------------------------------------------------------
+
+
+def promise_rows(statement: Statement) -> dict[str, str]:
+    """Return what a statement says, short, by heading."""
+    one, many = CHANGES[statement.neighbours.kind]
+    scopes = {
+        "subspace": "the part that exact figures leave open",
+        "invariant-sharing": "data that share exact figures",
+    }
+    return {
+        "hides that": one if statement.records == 1 else many.format(k=statement.records),
+        "right guesses": "" if statement.void else f"at most {in_hundred(statement)} in 100 (a coin: 50)",
+        "only for": scopes.get(statement.scope, ""),
+        "not protected": "; ".join(statement.unprotected),
+        "assumes": "; ".join(statement.assumes),
+        "because": statement.because,
+        "note": "; ".join(statement.caveats),
+    }
+
+
+def heading(statement: Statement) -> str:
+    """Return how much a statement promises, in signs."""
+    if statement.void:
+        return "nothing is promised"
+    return f"{', '.join(f'{sign} = {amount}' for sign, amount in amounts(statement))} ({statement.status})"
+
+
+def figures_card(
+    name: str,
+    rows: Sequence[tuple[str, float, float, float]],
+    total: int,
+    statement: Statement,
+    told: Mapping[str, str],
+) -> str:
+    """Return a card of the first figures, each with its value and the ends of its interval, of `total` in all."""
+    listed = [(each, number(value), _interval(low, high)) for each, value, low, high in rows[:FIRST]]
+    more = f"and {total - len(listed):,} more" if total > len(listed) else ""
+    table = table_of(("name", "value", "95 % interval"), listed)
+    return card("Release", name, table, rows_of({"": more, "promises": heading(statement), **told}))
+
+
+def _interval(low: float, high: float) -> str:
+    if math.isfinite(low) and math.isfinite(high):
+        return f"{number(low)} to {number(high)}"
+    if math.isfinite(low):
+        return f"{number(low)} or more"
+    return f"{number(high)} or less" if math.isfinite(high) else "not known"
+
+
+def card_of(statement: Statement) -> str:
+    """Return the card."""
+    return card("Guarantee", heading(statement), rows_of(promise_rows(statement)))

@@ -1,0 +1,68 @@
+"""Check intervals and noisy answers from the files alone: that they can be what the certificate says they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.release.certificate.certificate import TableCertificate
+from holdfast.release.certificate.naming import sums_of
+from holdfast.release.certificate.sums import TOLERANCE, Values
+from holdfast.release.storage.tables import MEASUREMENTS, Columns, missing, read_csv, read_parquet, rows_named
+
+#: Each yields a sentence for everything that it finds wrong.
+Findings = Iterator[str]
+
+
+def interval_findings(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    """Say what is wrong with the intervals of a table."""
+    low, high = columns["low"], columns["high"]
+    if table.interval.basis is None:
+        if not (missing(low).all() and missing(high).all()):
+            yield "intervals are given although nothing certifies them"
+        return
+    if table.interval.basis != "bounds" and (missing(low).any() or missing(high).any()):
+        yield "intervals are missing"
+        return
+    ends = [
+        np.ma.filled(np.ma.asarray(end, dtype=np.float64), empty) for end, empty in ((low, -np.inf), (high, np.inf))
+    ]
+    if not (ends[0] <= ends[1]).all():
+        yield "an interval ends before it begins"
+    own = [row for figure in table.holds.exact for rows in figure.rows if len(rows) == 1 for row in rows]
+    if not ((ends[0][own] == values[own]) & (ends[1][own] == values[own])).all():
+        yield "the interval of an exact figure is not the figure"
+    if table.interval.basis == "bounds" and not ((ends[0] <= values) & (values <= ends[1])).all():
+        yield "a value lies outside the limits that are certain"
+
+
+def derived_findings(values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    """Say which rows behind the outputs are not the sums of these that their names say."""
+    sums = sums_of(table, columns)
+    found = np.asarray(sums @ values[: table.outputs])
+    there = values[table.outputs :]
+    room = 0.0 if values.dtype.kind == "i" else TOLERANCE * np.maximum(1.0, np.abs(there))
+    wrong = np.flatnonzero(np.abs(found - there) > room)
+    if wrong.size:
+        yield f"row {table.outputs + wrong[0]} is not the sum that its names say"
+
+
+def measurement_findings(path: Path, copy: Path, table_columns: Columns, table: TableCertificate) -> Findings:
+    """Say what is wrong with the noisy answers beside a table: with their names, their numbers or their copy."""
+    columns, listed = read_parquet(path), read_csv(copy)
+    if tuple(columns) != (*table.columns, *MEASUREMENTS):
+        yield f"{path.name} does not have the columns {', '.join(MEASUREMENTS)}"
+        return
+    rows = rows_named(columns, table_columns, table.columns)
+    if any(missing(columns[name]).any() for name in MEASUREMENTS):
+        yield f"{path.name} has empty entries"
+    elif (rows < 0).any() or len(np.unique(rows)) != len(rows):
+        yield f"{path.name} speaks of rows that the table does not have"
+    elif not (np.asarray(columns["standard_deviation"]) >= 0).all():
+        yield f"{path.name} has standard deviations below 0"
+    if tuple(listed) != (*table.columns, "standard_deviation", "count"):
+        yield f"{copy.name} does not have the certified columns"
+    elif [float(text) for text in listed["count"].tolist()] != np.asarray(columns["value"], dtype=np.float64).tolist():
+        yield f"{copy.name} has other counts than {path.name}"

@@ -1,0 +1,40 @@
+"""Check synthetic records from the files alone: counted again, they are the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.release.certificate.certificate import TableCertificate
+from holdfast.release.certificate.sums import Values
+from holdfast.release.storage.reading import quoted_name, rows_of, session
+from holdfast.release.storage.tables import Columns, missing
+
+
+def record_findings(values: Values, columns: Columns, table: TableCertificate, *paths: Path) -> Iterator[str]:
+    """Say where synthetic records do not count to the cells of their table."""
+    wanted: dict[tuple[Any, ...], int] = {}
+    for row in _cells(columns, table).tolist():
+        if values[row]:
+            wanted[tuple(str(columns[name][row]) for name in table.record_columns)] = int(values[row])
+    for path in paths:
+        with session() as connection:
+            found = connection.execute(f"SELECT * FROM {rows_of(path, ',', '')} LIMIT 0").description or []
+            if [each[0] for each in found] != table.record_columns:
+                yield f"{path.name} does not have the certified columns"
+                continue
+            names = ", ".join(quoted_name(name) for name in table.record_columns)
+            rows = connection.execute(f"SELECT {names}, count(*) FROM {rows_of(path, ',', '')} GROUP BY ALL").fetchall()
+        if {tuple(map(str, row[:-1])): row[-1] for row in rows} != wanted:
+            yield f"the records of {path.name} do not count to the table"
+
+
+def _cells(columns: Columns, table: TableCertificate) -> Any:
+    """The rows of the lowest level, or of the margin with all axes: those in which every column has a name."""
+    full = np.ones(table.rows, dtype=bool)
+    for name in table.record_columns:
+        full &= ~missing(columns[name])
+    return np.flatnonzero(full)

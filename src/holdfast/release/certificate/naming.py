@@ -1,0 +1,96 @@
+"""What the names of an analyst mean: the rows of a published table, and the weights that add them up."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from holdfast.arguments import Refused, reals
+from holdfast.arrays import Floats
+from holdfast.release.certificate.certificate import TableCertificate
+from holdfast.release.certificate.rebuilt import BETWEEN, texts
+from holdfast.release.storage.tables import Columns
+
+
+def weights_of(table: TableCertificate, columns: Columns, where: Any, weights: Any = None) -> Floats:
+    """Return one weight per row: those given, or 1 for every row that has these names at the level that they mean."""
+    if (where is None) == (weights is None):
+        raise Refused("say what to add up by one of where (names) and weights (one number per row)")
+    if weights is not None:
+        return reals("weights", weights, (table.rows,))
+    return rows_where(table, columns, where).astype(np.float64)
+
+
+def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDArray[np.bool_]:
+    """Return the rows of one level or margin whose names are those in `where`, such as {"borough": "North"}.
+
+    Several values of a column are added up, and columns that are not named too.
+    """
+    if not isinstance(where, Mapping):
+        raise Refused(f"where must map columns to values, such as {{'borough': 'North'}}, found {type(where).__name__}")
+    named = [name for name in table.columns if name != "level"]
+    chosen = np.ones(table.rows, dtype=bool)
+    for column, wanted in where.items():
+        if column not in named:
+            raise Refused(f"there is no column {column!r} in where{_nearest(str(column), named)}")
+        found = texts(columns[column])
+        known = [text for text in dict.fromkeys(found.tolist()) if text is not None]
+        values = [wanted] if isinstance(wanted, str) or not np.iterable(wanted) else list(wanted)
+        for value in map(str, values):
+            if value not in known:
+                raise Refused(f"{column!r} has no value {value!r} in where{_nearest(value, known)}")
+        chosen &= np.isin(found.astype(str), [str(value) for value in values]) & (found != None)  # noqa: E711
+    chosen &= np.asarray(columns["level"]).astype(str) == _level(table, set(where))
+    if table.rows > table.outputs and table.kind == "hierarchy":  # a total over categories stands for them
+        categories = [name for name in table.columns[1:] if name not in table.levels]
+        chosen[: table.outputs] &= any(name in where for name in categories)
+        chosen[table.outputs :] &= not any(name in where for name in categories)
+    if not chosen.any():
+        raise Refused(f"no row has the names {dict(where)!r} together")
+    return chosen
+
+
+def sums_of(table: TableCertificate, columns: Columns) -> Any:
+    """The 0/1 matrix that adds up the outputs to the rows behind them, found from the names alone."""
+    found = {name: texts(columns[name]) for name in table.columns}
+    level, outputs = found["level"].astype(str), table.outputs
+    groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[int]]] = {}
+    rows: list[list[int]] = []
+    for row in range(outputs, table.rows):
+        named = tuple(name for name in table.columns[1:] if found[name][row] is not None)
+        source = level[row] if table.kind == "hierarchy" else _level(table, set(named), measured=True)
+        if (source, named) not in groups:
+            places: dict[tuple[Any, ...], list[int]] = {}
+            for other in np.flatnonzero(level[:outputs] == source).tolist():
+                places.setdefault(tuple(found[name][other] for name in named), []).append(other)
+            groups[source, named] = places
+        rows.append(groups[source, named].get(tuple(found[name][row] for name in named), []))
+    indptr = np.concatenate([[0], np.cumsum([len(each) for each in rows])])
+    indices = np.array([other for each in rows for other in each], dtype=np.int64)
+    ones = np.ones(indices.size, dtype=np.int64)
+    return sparse.csr_array((ones, indices, indptr), shape=(len(rows), outputs))
+
+
+def _level(table: TableCertificate, named: set[str], *, measured: bool = False) -> str:
+    """The level at which the names end, or the smallest margin that has them."""
+    if table.kind == "hierarchy":
+        return next((level for level in reversed(table.levels) if level in named), table.levels[0])
+    listed = [level.level for level in table.noise_by_level] if measured else table.levels
+    axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in listed}
+    holding = [level for level, have in axes.items() if named <= have]
+    if not holding:
+        raise Refused(f"no margin has all of {', '.join(map(repr, sorted(named)))}: the margins are {', '.join(axes)}")
+    return min(holding, key=lambda level: len(axes[level]))
+
+
+def _nearest(word: str, options: list[Any]) -> str:
+    close = difflib.get_close_matches(word, [str(option) for option in options], 1, 0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    shown = ", ".join(map(repr, options[:6]))
+    return f": choose one of {shown}{' and others' if len(options) > 6 else ''}"

@@ -1,0 +1,104 @@
+"""A published folder in words that a privacy officer can sign: everything from the certificate and the files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.release.certificate.certificate import Holds, LevelCertificate, TableCertificate, read_certificate
+from holdfast.release.certificate.verify import verify
+from holdfast.release.explain import HOLDS, HOW
+from holdfast.release.ledger.accounts import Budget
+
+
+def explain_folder(folder: str | Path) -> dict[str, list[str]]:
+    """Return headings with their sentences, in reading order; first whether the folder is as it was released."""
+    place = Path(folder)
+    verdict = verify(place)
+    wrong = [f"NOT as certified: {check.name}: {check.sentence}." for check in verdict.differences]
+    checked = wrong or [
+        f"Every file is as certified; {len(verdict.checks)} checks passed, every sum and bound exactly."
+    ]
+    if any(check.name == "certificate" for check in verdict.differences):
+        return {"What was checked": checked}
+    certificate = read_certificate(place)
+    basic, loss = certificate.deployment.basic, certificate.deployment.privacy_loss
+    first = certificate.statements[0]
+    software = certificate.software
+    found = {
+        "What this is": [
+            f"{certificate.title}, released on {basic.publication_date} by holdfast {software.version} as "
+            f"{certificate.release}; asked for: {Budget.from_mapping(certificate.asked)} in total.",
+            *(
+                f"{table.name}: {table.kind} of {table.rows:,} figures ({', '.join(table.levels)})."
+                for table in certificate.tables
+            ),
+        ],
+        "What was checked": checked,
+        "Who is protected": [loss.privacy_unit_details],
+        "What the release promises": [str(first)],
+        "What is assumed of all data": [f"{words[:1].upper()}{words[1:]}." for words in first.assumes],
+        "How many must change together": _together(certificate.tables),
+        "What is given away": [f"{words}." for words in certificate.unprotected]
+        or ["Nothing is published exactly: every figure is protected."],
+        "What holds in every table": [f"{table.name}: {_held(table.holds)}." for table in certificate.tables],
+        "How wrong the figures are": [words for table in certificate.tables for words in _errors(table)],
+        "How the noise is drawn": [words for table in certificate.tables for words in _drawn(table)],
+        "How the records are treated": [f"{words[:1].upper()}{words[1:]}." for words in certificate.caveats],
+        "What else holds": [str(statement) for statement in certificate.statements[1:]],
+    }
+    return {heading: sentences for heading, sentences in found.items() if sentences}
+
+
+def _together(tables: Sequence[TableCertificate]) -> list[str]:
+    found = [
+        f"{table.name}: {column.in_words}."
+        for table in tables
+        if table.protects is not None
+        for column in table.protects.columns
+    ]
+    return [HOW, *found] if found else []
+
+
+def _held(holds: Holds) -> str:
+    words = [words for key, words in HOLDS.items() if getattr(holds, key)]
+    for name, what in (
+        ("bounds", "bounds"),
+        ("orders", "orders"),
+        ("linear", "weighted sums with limits"),
+        ("either", "unions of which one side holds"),
+        ("impossible", "figures that are 0 by definition"),
+    ):
+        count = len(getattr(holds, name))
+        words += [f"{count} {what}"] if count else []
+    if holds.exact:
+        words.append(f"published exactly: {', '.join(figure.figure for figure in holds.exact)}")
+    return ", ".join(words) or "nothing is required"
+
+
+def _errors(table: TableCertificate) -> list[str]:
+    levels = [f"{level.level} {_error(level)}" for level in table.noise_by_level]
+    return [
+        f"{table.name}: expected absolute error by level: {'; '.join(levels)} (errors {table.errors_known}).",
+        f"{table.name}: {table.interval.confidence:.0%} intervals: {table.interval.sentence}.",
+    ]
+
+
+def _error(level: LevelCertificate) -> str:
+    if level.exact:
+        return "exact"
+    return "unknown" if level.expected_absolute_error is None else f"{level.expected_absolute_error:,.3g}"
+
+
+def _drawn(table: TableCertificate) -> list[str]:
+    levels = [
+        f"{level.level}: {level.in_words}{'' if level.share is None else f', share {level.share}'}"
+        for level in table.noise_by_level
+    ]
+    others = [each for each in table.compared if not each.chosen]
+    sentences = [f"{table.name}: method {table.method} ({table.ways}); {'; '.join(levels)}."]
+    for each in others:
+        known = each.expected_absolute_error
+        why = each.refused or ("its error is unknown" if known is None else f"mean error {known:,.3g}")
+        sentences.append(f"{table.name}: compared with {each.method} ({each.noise}): {why}.")
+    return sentences

@@ -1,0 +1,234 @@
+"""What a curator must see before a release, and nobody else may: which records do not fit, how many, and why.
+
+Nothing is charged, drawn or written. Everything here is computed from the records without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from holdfast.release.job.job import Job
+from holdfast.release.job.table import Table
+from holdfast.release.records.cells import MISSING, OUTSIDE, VALUES, addressed, columns_of, foreign
+from holdfast.release.records.nearest import nearest
+from holdfast.release.records.opening import opened
+from holdfast.release.records.source import Asked
+from holdfast.release.records.tabulate import asked_of, cells_of, distinct_values, violated
+from holdfast.release.spec.sections import Handling
+
+HEADING = "For the curator's eyes: exact and not protected; do not publish or keep it"
+EMPTY = "There are no records: a table of zeros is a valid release."
+#: Values and figures that are shown of each kind.
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A value that is not in the domain, how many records have it, and the public name it may mean."""
+
+    columns: tuple[str, ...]
+    value: tuple[str, ...]
+    records: int
+    nearest: str | None
+    differs_in: str | None
+
+    def __str__(self) -> str:
+        meant = f"; {self.nearest!r} differs only in {self.differs_in}" if self.nearest is not None else ""
+        if self.differs_in == "spelling":
+            meant = f"; did you mean {self.nearest!r}?"
+        return f"{' / '.join(map(repr, self.value))} in {_counted(self.records)}{meant}"
+
+
+@dataclass(frozen=True)
+class CheckedTable:
+    """How the records fall into one table.
+
+    `fitting`, `missing` and `outside` are numbers of records. `foreign` lists the most frequent values outside the
+    domain, of `different` ones by columns. `figures`: the exact figures of the spec, and their true values, of `exact`.
+    """
+
+    name: str
+    fitting: int
+    missing: int
+    outside: int
+    foreign: tuple[Foreign, ...]
+    different: dict[str, int]
+    figures: dict[str, int]
+    exact: int
+    violated: bool
+
+
+@dataclass(frozen=True)
+class Persons:
+    """How many persons there are, how many have more than one record and more than are kept, and what is left out."""
+
+    column: str
+    persons: int
+    several: int
+    above: int
+    left_out: int
+    nobody: int
+
+
+@dataclass(frozen=True, repr=False)
+class Check:
+    """Everything that was found. `records` are counted, of which `kept` fit every table."""
+
+    title: str
+    records: int
+    kept: int
+    nulls: dict[str, int]
+    rules: dict[str, Handling]
+    tables: tuple[CheckedTable, ...]
+    persons: Persons | None
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return plain values."""
+        found = {name: getattr(self, name) for name in ("title", "records", "kept", "nulls")}
+        tables = [{**vars(table), "foreign": [vars(each) for each in table.foreign]} for table in self.tables]
+        persons = None if self.persons is None else vars(self.persons)
+        return {"confidential": HEADING, **found, "persons": persons, "tables": tables}
+
+    def sections(self) -> dict[str, list[str]]:
+        """Return headings with their sentences, in reading order."""
+        found = {HEADING: [self.title], "Records": self._records()}
+        for table in self.tables:
+            found[f"Table {table.name!r}"] = self._table(table)
+        return found
+
+    def _records(self) -> list[str]:
+        if self.records == 0 and (self.persons is None or not self.persons.nobody):
+            return [EMPTY]
+        left = self.records - self.kept
+        told = [f"{_counted(self.records)}; all fit every table and are counted."]
+        if left:
+            told = [f"{_counted(self.records)}; {self.kept:,} fit every table and are counted, {left:,} do not fit."]
+        if self.persons is not None:
+            told += _about(self.persons)
+        for column, records in self.nulls.items():
+            told.append(f"{column!r} has no value in {_counted(records)}: {_happens(self.rules['nulls'])}.")
+        return told
+
+    def _table(self, table: CheckedTable) -> list[str]:
+        told = [f"{_counted(table.fitting)} fit."]
+        if table.missing:
+            told.append(f"{_counted(table.missing)} without a value somewhere: {_happens(self.rules['nulls'])}.")
+        if table.outside:
+            told.append(f"{_counted(table.outside)} outside the domain: {_happens(self.rules['outside'])}.")
+            if table.different == {}:
+                told.append("They lie in impossible cells.")
+        for columns, different in table.different.items():
+            listed = [each for each in table.foreign if " / ".join(each.columns) == columns]
+            more = f", the most frequent {len(listed)}" if different > len(listed) else ""
+            told.append(f"{columns!r} has {different:,} value{'s' * (different > 1)} outside the domain{more}:")
+            told += [f"  {each}" for each in listed]
+        if table.violated:
+            told.append("The counts violate what hold says about every possible dataset: a release is refused.")
+        if table.figures:
+            more = f", the first {len(table.figures)} of {table.exact:,}" if table.exact > len(table.figures) else ""
+            told.append(f"Published exactly would be{more}:")
+            told += [f"  {name}: {value:,}" for name, value in table.figures.items()]
+        return told
+
+    def __str__(self) -> str:
+        return "\n\n".join("\n".join([title, *(f"  {s}" for s in told)]) for title, told in self.sections().items())
+
+    __repr__ = __str__
+
+
+def check(job: Job, source: Any = None) -> Check:
+    """Look at the records of a job; `source` as for a release."""
+    with distinct_values(job, source, nobody=True) as engine:
+        used = columns_of(job.tables)
+        sums = ", ".join(f"sum(n) FILTER (WHERE t{i} IS NULL)" for i in range(len(used)))
+        (row,) = engine.execute(f"SELECT coalesce(sum(n), 0), {sums} FROM {VALUES}").fetchall()
+        words = addressed(engine, job.tables)
+        marks = [f"sum(n) FILTER (WHERE cell{i} {how})" for i in range(len(job.tables)) for how in _HOW]
+        everywhere = " AND ".join(f"cell{i} >= 0" for i in range(len(job.tables)))
+        kept, *found = engine.execute(
+            f"SELECT sum(n) FILTER (WHERE {everywhere}), {', '.join(marks)} FROM ({words})"
+        ).fetchall()[0]
+        numbers = np.array([each or 0 for each in found], dtype=object).reshape(-1, len(_HOW))
+        filled = cells_of(engine, job)
+        tables = tuple(
+            _table(engine, i, table, numbers[i].tolist(), counted.cells, used)
+            for i, (table, counted) in enumerate(zip(job.tables, filled, strict=True))
+        )
+        persons = _persons(engine, job, source)
+    nulls = {column: int(records) for column, records in zip(used, row[1:], strict=True) if records}
+    rules = {"nulls": job.spec.data.nulls, "outside": job.spec.data.outside}
+    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons)
+
+
+#: Cells of records that fit, have no value somewhere, lie outside.
+_HOW = (">= 0", f"= {MISSING}", f"= {OUTSIDE}")
+
+
+def _table(
+    engine: duckdb.DuckDBPyConnection, number: int, table: Table, numbers: list[int], cells: Any, used: Sequence[str]
+) -> CheckedTable:
+    strange: list[Foreign] = []
+    different: dict[str, int] = {}
+    figures: dict[str, int] = {}
+    for i, key in enumerate(table.layout.keys):
+        for columns, words in foreign(number, table, i, used).items():
+            (count,) = engine.execute(f"SELECT count(*) FROM ({words})").fetchall()[0]
+            if not count:
+                continue
+            different[" / ".join(columns)] = int(count)
+            known = [texts.tolist() for column, texts in zip(key.columns, key.values, strict=True) if column in columns]
+            names = list(dict.fromkeys(" / ".join(each) for each in zip(*known, strict=True)))
+            for *value, records in engine.execute(f"{words} ORDER BY n DESC, 1 LIMIT {SHOWN}").fetchall():
+                near = nearest(" / ".join(value), names) or (None, None)
+                strange.append(Foreign(columns, tuple(value), int(records), *near))
+    answer = table.layout.query.answer(cells)
+    labels, exact = table.layout.query.labels, 0
+    for figure in table.holding.account["exact"]:
+        for position, rows in enumerate(figure["rows"]):
+            exact += 1
+            if len(figures) < SHOWN:
+                name = str(labels[rows[0]]) if len(rows) == 1 else f"{figure['figure']} [{position + 1}]"
+                figures[name] = int(answer[rows].sum())
+    broken = violated(table, cells)
+    fitting, missing, outside = numbers
+    return CheckedTable(table.name, fitting, missing, outside, tuple(strange), different, figures, exact, broken)
+
+
+def _persons(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> Persons | None:
+    """Count the records of every person, before they are limited."""
+    limit = asked_of(job).persons
+    if limit is None:
+        return None
+    with opened(engine, job.spec, source) as records:
+        most = limit.max_records
+        sums = "count(*) FILTER (WHERE n > {0}), sum(n - {0}) FILTER (WHERE n > {0})"
+        several, above = sums.format(1).split(", ")[0], sums.format(most)
+        alike = f"SELECT t0, sum(n) AS n FROM {records.counted(Asked((limit.column,)))} GROUP BY 1"
+        named = f"SELECT count(*), {several}, {above} FROM ({alike}) WHERE t0 IS NOT NULL"
+        persons, twice, more, left = engine.execute(named).fetchall()[0]
+        (nobody,) = engine.execute(f"SELECT sum(n) FROM ({alike}) WHERE t0 IS NULL").fetchall()[0]
+    return Persons(limit.column, int(persons), int(twice), int(more), int(left or 0), int(nobody or 0))
+
+
+def _about(persons: Persons) -> list[str]:
+    told = [
+        f"{persons.persons:,} persons by {persons.column!r}: {persons.several:,} have more than one record, and "
+        f"{persons.above:,} more than are kept, so that {_counted(persons.left_out)} of theirs are left out."
+    ]
+    if persons.nobody:
+        told.append(f"{_counted(persons.nobody)} have no {persons.column!r}.")
+    return told
+
+
+def _counted(records: int) -> str:
+    return f"{records:,} record{'s' * (records != 1)}"
+
+
+def _happens(rule: Handling) -> str:
+    told = {"refuse": "a release is refused", "drop": "they are dropped"}
+    return told.get(rule.rule, f"they are counted as {rule.category!r}")

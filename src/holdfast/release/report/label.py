@@ -1,0 +1,124 @@
+"""The label of a release: what it is, who is protected, how strongly, what is not, and how wrong figures are, in words.
+
+Every number stands in the certificate or follows from one there, rounded to the side that promises less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.pictures import Picture, bands, bars, curves, number, parts
+from holdfast.release.certificate.certificate import Certificate, LevelCertificate, TableCertificate
+from holdfast.release.job.sizes import Sizes
+
+
+def contents(certificate: Certificate) -> list[str]:
+    """Say what each table is."""
+    several = len(certificate.tables) > 1
+    return [
+        f"{f'{table.name}: ' if several else ''}{table.rows:,} figures "
+        f"({', '.join(f'{level.level} {level.figures:,}' for level in table.noise_by_level)})."
+        for table in certificate.tables
+    ]
+
+
+def exact_figures(certificate: Certificate) -> list[str]:
+    """Name the figures that are published exactly, which the statement takes as given."""
+    several = len(certificate.tables) > 1
+    return [
+        f"{f'{table.name}: ' if several else ''}{each.figure} ({len(each.rows):,} figure{'s' * (len(each.rows) > 1)})"
+        for table in certificate.tables
+        for each in table.holds.exact
+    ]
+
+
+def how_wrong(table: TableCertificate) -> list[str]:
+    """Say for every level how far its figures are from the truth."""
+    return [f"{level.level}: {_wrong(level)}." for level in table.noise_by_level]
+
+
+def _wrong(level: LevelCertificate) -> str:
+    if level.exact:
+        return "exact, as in the data"
+    if level.expected_absolute_error is None or level.interval_width is None:
+        return "nobody can tell before the data are known"
+    if level.expected_absolute_error == level.interval_width == 0:
+        return "exact, since it follows from exact figures"
+    mean, width = number(level.expected_absolute_error), number(level.interval_width)
+    return f"off by {mean} on average; 95 in 100 errors lie within a range {width} wide"
+
+
+def error_bands(table: TableCertificate) -> Picture:
+    """Draw how far figures of every level fall from the truth."""
+    return bands(
+        [(name, mean, width / 2) for name, mean, width in _errors(table)],
+        "inner band: mean error; outer band: 95 in 100",
+    )
+
+
+def error_bars(table: TableCertificate) -> Picture:
+    """Draw the expected errors of every level, with half the width of the range of most errors."""
+    rows = [(name, mean, width / 2) for name, mean, width in _errors(table)]
+    return bars(rows, "expected absolute error; line to half the 95 % range")
+
+
+def _errors(table: TableCertificate) -> list[tuple[str, float, float]]:
+    endless = float("inf")
+    return [
+        (level.level, 0.0, 0.0)
+        if level.exact
+        else (
+            level.level,
+            endless if level.expected_absolute_error is None else level.expected_absolute_error,
+            endless if level.interval_width is None else level.interval_width,
+        )
+        for level in table.noise_by_level
+    ]
+
+
+def methods(table: TableCertificate) -> Picture | None:
+    """Draw the errors of the methods that were compared; None where there was nothing to compare."""
+    known = [each for each in table.compared if each.expected_absolute_error is not None]
+    if len(known) < 2:
+        return None
+    several = len({each.noise for each in known}) > 1
+    rows = [
+        (f"{each.method} ({each.noise})" if several else each.method, each.expected_absolute_error or 0.0, 0.0)
+        for each in known
+    ]
+    chosen = next((i for i, each in enumerate(known) if each.chosen), None)
+    return bars(rows, "mean over levels of the expected absolute error", chosen)
+
+
+def sizes_picture(found: Sizes) -> Picture:
+    """Draw error and bias against size."""
+    series = [("mean absolute error", found.absolute), ("bias (mean error)", found.bias)]
+    return curves(found.size, series, f"true size of a figure of {found.level}", "Error")
+
+
+def budget(certificate: Certificate) -> list[tuple[str, Picture]]:
+    """Draw who got which share: tables of the whole, and levels of each table whose shares the spec sets."""
+    found = []
+    between = _between_tables(certificate.tables)
+    if between is not None:
+        found.append(("Between the tables", parts(between)))
+    for table in certificate.tables:
+        shares = [(level.level, _share(level.share)) for level in table.noise_by_level if level.share is not None]
+        if shares:
+            found.append((f"Between the levels of {table.name}", parts(shares)))
+    return found
+
+
+def _between_tables(tables: Sequence[TableCertificate]) -> list[tuple[str, float]] | None:
+    """What each table takes of the whole, where all state the same kind of amount; None for one table."""
+    statements = [table.statements[0] for table in tables]
+    for kind in ("rho", "epsilon"):
+        amounts = [getattr(statement, kind) for statement in statements]
+        if len(tables) > 1 and all(amounts):
+            return [(table.name, float(amount)) for table, amount in zip(tables, amounts, strict=True)]
+    return None
+
+
+def _share(text: str) -> float:
+    above, _, below = text.partition("/")
+    return int(above) / int(below or 1)

@@ -1,0 +1,95 @@
+"""Filling in the page: a function of the certificate, the released figures, public sentences and what the ledger says.
+
+The page has a content security policy: its own style and its own script by their hashes, nothing else. The script adds
+filter and sort; without it everything can be read.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy.typing as npt
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from markupsafe import Markup
+
+from holdfast.pictures import hundred, number
+from holdfast.privacy import odds
+from holdfast.release.certificate.certificate import Certificate
+from holdfast.release.certificate.checks import foretold
+from holdfast.release.job.errors import LAW
+from holdfast.release.job.sizes import Sizes
+from holdfast.release.ledger.accounts import Budget
+from holdfast.release.report import label
+from holdfast.release.report.figures import FEW, figures
+
+REPORT = "report.html"
+
+
+def report(
+    certificate: Certificate,
+    tables: Sequence[Mapping[str, npt.NDArray[Any]]],
+    protected: str,
+    spent: Sequence[str],
+    sizes: Sequence[Sizes | None],
+) -> str:
+    """Return the page.
+
+    `tables` hold the columns of the released files; `protected` says whom the release protects, `spent` what the
+    ledger says about the dataset (nothing, where the spec keeps it out) and `sizes` how errors depend on sizes.
+    """
+    shown = []
+    for table, columns, size in zip(certificate.tables, tables, sizes, strict=True):
+        text, rows = figures(table, columns)
+        lowest = table.columns[-1]
+        example = {lowest: next((str(name) for name in columns[lowest].tolist() if name is not None), "")}
+        about = {"example": example, "few": rows <= FEW, "intervals": table.interval.basis is not None, "sizes": size}
+        shown.append({"table": table, "figures": Markup(text), "rows": rows, **about})
+    style, script = _text("report.css"), _text("report.js")
+    return _page().render(
+        certificate=certificate,
+        tables=shown,
+        asked=str(Budget.from_mapping(certificate.asked)),
+        protected=protected,
+        spent=spent,
+        odds=odds,
+        hundred=hundred,
+        checks=foretold(certificate),
+        date=certificate.deployment.basic.publication_date,
+        curators=certificate.deployment.basic.data_curators,
+        label=label,
+        law=LAW,
+        number=number,
+        svg=lambda picture: Markup(str(picture)),
+        style=Markup(style),
+        script=Markup(script),
+        policy=(
+            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; "
+            "form-action 'none'"
+        ),
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _text(name: str) -> str:
+    return resources.files("holdfast.release").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+@cache
+def _page() -> Template:
+    environment = Environment(
+        loader=PackageLoader("holdfast.release"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(REPORT)

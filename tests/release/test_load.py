@@ -1,0 +1,159 @@
+"""What an analyst computes from a published folder alone: intervals, sums, ratios, differences, simulated errors."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import holdfast as hf
+import released
+from holdfast.release.certificate.certificate import seal_of
+from holdfast.release.run import release
+
+RARE = 1e-6
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory):
+    return hf.load(release(released.job(tmp_path_factory.mktemp("moved"), "moved")))
+
+
+@pytest.fixture(scope="module")
+def margins(tmp_path_factory):
+    return hf.load(release(released.job(tmp_path_factory.mktemp("margins"), "margins")))
+
+
+def test_a_published_figure_by_its_name_is_the_figure_of_the_file(moved):
+    table = moved.table()
+    found = table.estimate(where={"borough": "North"})
+    row = np.flatnonzero((table.names["level"] == "borough") & (table.names["borough"] == "North"))[0]
+    assert found.value == table.values[row]
+    assert [found.low, found.high] == table.interval()[row].tolist()
+    assert found.standard_error == table.error_bars.spread.standard_errors[row]
+    assert str(found).startswith(f"{found.value:,.6g} (")
+
+
+def test_several_values_are_added_up_and_errors_of_a_sum_are_smaller_than_the_sum_of_errors(moved):
+    table = moved.table()
+    both = table.estimate(where={"zone": ["N1", "N2"]})
+    each = [table.estimate(where={"zone": name}) for name in ("N1", "N2")]
+    assert both.value == sum(one.value for one in each) == table.estimate(where={"borough": "North"}).value
+    assert both.high - both.low < sum(one.high - one.low for one in each)
+    weights = np.where(np.isin(table.names["zone"].filled(""), ["N1", "N2"]), 1.0, 0.0)
+    assert table.estimate(weights=weights) == both
+
+
+def test_the_smallest_margin_that_has_the_columns_is_meant(margins):
+    table = margins.table()
+    assert table.estimate(where={}).value == table.values[-1]
+    women = table.estimate(where={"sex": "F"})
+    assert women.value == pytest.approx(table.values[:3].sum())
+    assert table.estimate(where={"state": ["X", "Y"]}).value == pytest.approx(table.values[-1])
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        ({"borugh": "North"}, "there is no column 'borugh' in where; did you mean 'borough'?"),
+        ({"borough": "Nort"}, "'borough' has no value 'Nort' in where; did you mean 'North'?"),
+        ({"borough": "xyz"}, "'borough' has no value 'xyz' in where: choose one of 'North', 'South'"),
+        ({"borough": "North", "zone": "S1"}, "no row has the names"),
+        ("North", "where must map columns to values"),
+        (None, "by one of where"),
+    ],
+)
+def test_names_that_do_not_exist_are_refused_with_the_nearest(moved, where, sentence):
+    with pytest.raises(hf.Refused) as refusal:
+        moved.table().estimate(where=where)
+    assert sentence in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_ratio_lies_between_0_and_1_and_has_no_end_where_its_denominator_may_be_0(moved):
+    table = moved.table()
+    share = table.ratio({"borough": "South"}, {"city": "city"})
+    assert 0 < share.low < 217 / 270 < share.high < 1
+    assert share.value == pytest.approx(table.values[2] / table.values[0])
+    open_ended = table.ratio({"zone": "S2"}, {"zone": "S1"})
+    assert open_ended.low == 0
+    assert math.isinf(open_ended.high)
+    whole = table.ratio({"zone": "N1"}, {"borough": "North"})
+    assert whole.high <= 1
+
+
+def test_simulated_errors_have_the_spread_that_is_told(moved):
+    table = moved.table()
+    drawn = table.errors(4000)
+    assert drawn.shape == (4000, 8)
+    assert drawn.std(axis=0) == pytest.approx(table.error_bars.spread.standard_errors, rel=0.15)
+    assert drawn[:, 0] == pytest.approx(drawn[:, 3:].sum(axis=1))
+    assert not np.array_equal(table.errors(3, hf.seeded(5)), table.errors(3))
+
+
+def test_two_releases_are_compared_and_what_shares_a_draw_is_not(tmp_path, moved):
+    other = hf.load(release(released.job(tmp_path, "moved")))
+    found = moved.table().difference(other.table(), {"borough": "South"})
+    assert found.value == moved.values[2] - other.values[2]
+    errors = [table.estimate(where={"borough": "South"}).standard_error for table in (moved.table(), other.table())]
+    assert found.standard_error == pytest.approx(math.hypot(*errors), rel=0.05)
+    assert found.low < found.high
+    with pytest.raises(hf.Refused, match="share their noise"):
+        moved.table().difference(moved.table(), {"borough": "South"})
+
+
+def test_tables_of_different_domains_are_not_compared(moved, margins):
+    with pytest.raises(hf.Refused, match="different domains"):
+        moved.table().difference(margins.table(), {"borough": "South"})
+    with pytest.raises(hf.Refused, match="a table of a loaded release"):
+        moved.table().difference(moved, {"borough": "South"})
+
+
+def test_tables_are_found_by_their_names(moved):
+    assert moved.table("table") is moved.table()
+    with pytest.raises(hf.Refused, match="table must be"):
+        moved.table("tabel")
+    assert repr(moved) == "<Release 'Trips': table (8 figures); print .guarantee for what it promises>"
+    assert repr(moved.table()) == "<Table 'table': hierarchy, 8 figures with error bars, made by onto>"
+
+
+def test_a_certificate_of_a_newer_version_is_refused_in_one_sentence(tmp_path):
+    folder = release(released.job(tmp_path))
+    path = folder / "certificate.json"
+    content = json.loads(path.read_text()) | {"schema": "holdfast-certificate-2"}
+    path.write_text(json.dumps(content | {"seal": seal_of(content)}))
+    with pytest.raises(hf.Refused, match="was written by a newer holdfast"):
+        hf.load(folder)
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("table.csv", "missing"), ("measurements.parquet", "missing")])
+def test_a_folder_with_a_file_missing_is_refused_in_one_sentence(tmp_path, name, sentence):
+    folder = release(released.job(tmp_path, "moved"))
+    (folder / name).unlink()
+    with pytest.raises(hf.Refused, match=f"{name} is {sentence}"):
+        hf.load(folder)
+
+
+@pytest.mark.parametrize("method", [pytest.param("onto", marks=pytest.mark.slow), "given-then-onto"])
+def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
+    job = released.job(tmp_path, "moved", ("method: onto", f"method: {method}"))
+    loaded = hf.load(release(job)).table()
+    mechanism, truth = job.tables[0].mechanism, np.array([270, 53, 217, 50, 3, 0, 200, 17])
+    stream, weights = hf.seeded(8), np.array([0, 0, 0, 2, 1, 0, 0, -1.0])
+    counts, releases = np.zeros((2, 3), dtype=int), 60
+    for _ in range(releases):
+        drawn = mechanism.release(truth, rng=stream)
+        columns = {**loaded.columns, "value": drawn.values}
+        again = type(loaded)(loaded.certificate, columns, "other", {**loaded.noisy, "value": drawn.measurements})
+        again.__dict__.update(mechanism=loaded.mechanism, _studies=loaded._studies)
+        loaded._study(0)
+        for k, confidence in enumerate((0.5, 0.9, 0.98)):
+            total = again.estimate(weights=weights, confidence=confidence)
+            counts[0, k] += total.low <= weights @ truth <= total.high
+        for k, confidence in enumerate((0.5, 0.9)):
+            ratio = again.ratio({"zone": "N1"}, {"borough": "South"}, confidence=confidence)
+            counts[1, k] += ratio.low <= 50 / 217 <= ratio.high
+    for k, confidence in enumerate((0.5, 0.9, 0.98)):
+        assert (counts[: 2 if k < 2 else 1, k] >= stats.binom.ppf(RARE, releases, confidence)).all()
+    assert (counts[:, 0] < releases).all()

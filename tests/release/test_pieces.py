@@ -1,0 +1,161 @@
+"""Hierarchies in pieces: the same table as the undivided one, whatever the cut, and the same bytes twice."""
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.arguments import Refused
+from holdfast.randomness import Keys
+from holdfast.release.pieces import cut as cut_module
+from holdfast.release.pieces.cut import TOP, Cut
+from holdfast.release.pieces.drawing import NO_FRAME, drawing
+from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
+from holdfast.release.pieces.tasks import ascending, packed, unpacked
+from holdfast.release.pieces.whole import NOT_IN_PIECES, Pieces, in_one_process, undivided
+from jobs import job, tree
+
+
+def random_tree(random: np.random.Generator, size: int) -> hf.Hierarchy:
+    """A tree with leaves at several depths, its nodes numbered in any order."""
+    parents = np.array([-1, *(random.integers(max(0, i - 6), i) for i in range(1, size))])
+    number = random.permutation(size)
+    shuffled = np.empty(size, dtype=np.int64)
+    shuffled[number] = np.where(parents < 0, -1, number[parents])
+    return hf.Hierarchy.from_parents(shuffled)
+
+
+def random_mechanism(random: np.random.Generator) -> hf.Mechanism:
+    """Noise of another scale on every level, one level perhaps not measured, one node perhaps exact or fixed."""
+    shape = random_tree(random, int(random.integers(4, 50)))
+    by = int(random.integers(1, 3))
+    query = hf.counts(shape, by=by)
+    scale = {d: float(random.integers(1, 6)) for d in range(len(shape.levels))}
+    if random.random() < 0.4:
+        for _ in range(int(random.integers(1, 3))):
+            scale[int(random.integers(0, len(shape.levels)))] = np.inf
+    held = hf.consistent(query) & hf.nonnegative()
+    if by == 1 and random.random() < 0.5:
+        held &= hf.invariant(hf.exact_nodes(shape, [int(random.integers(0, shape.n))]))
+    law = hf.laplace if random.random() < 0.7 else hf.gaussian
+    method = "topdown" if random.random() < 0.5 else "bluedown"
+    return law(query, scale=scale).onto(held, method=method, integer=True)
+
+
+def cut_at(pieces: Pieces, depth: int) -> Pieces:
+    """The same mechanism, cut elsewhere."""
+    return Pieces(pieces.mechanism, Cut(pieces.cut.tree, pieces.cut.by, depth))
+
+
+def test_pieces_make_the_undivided_table():
+    random, tried = np.random.default_rng(5), 0
+    while tried < 60:
+        try:
+            mechanism = random_mechanism(random)
+            pieces = cut_at(Pieces.of(mechanism), int(random.integers(1, len(mechanism.query.levels))))
+        except Refused:  # some leaf is not measured, nor anything above it; or there are only two levels
+            continue
+        tried += 1
+        cells = np.maximum(random.geometric(0.2, mechanism.query.cells) - 3, 0)
+        keys = Keys.of(random.bytes(32))
+        values, noisy = in_one_process(pieces, cells, keys)
+        expected, measured = undivided(pieces, cells, keys)
+        np.testing.assert_array_equal(noisy, measured)
+        np.testing.assert_array_equal(values, expected)
+
+
+def test_ties_are_decided_by_the_numbers_in_the_whole():
+    """Without noise to speak of every child has the same fraction, and hashes alone decide."""
+    shape = hf.Hierarchy.from_parents([-1, *[0] * 4, *np.repeat([1, 2, 3, 4], 9)])
+    query = hf.counts(shape)
+    scale = {0: 1e3, 1: 1e3, 2: np.inf}
+    mechanism = hf.laplace(query, scale=scale).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
+    pieces, cells = Pieces.of(mechanism), np.zeros(query.cells, dtype=np.int64)
+    assert pieces.cut.depth == 1
+    for seed in range(5):
+        keys = Keys.of(bytes([seed] * 32))
+        np.testing.assert_array_equal(in_one_process(pieces, cells, keys)[0], undivided(pieces, cells, keys)[0])
+
+
+def test_every_output_belongs_to_one_piece():
+    shape = random_tree(np.random.default_rng(2), 200)
+    cut = Cut.of(shape, 2)
+    pieces = [cut.top(), *(cut.piece(number) for number in range(cut.nodes.size))]
+    own = np.concatenate([piece.outputs[: piece.own] for piece in pieces])
+    np.testing.assert_array_equal(np.sort(own), np.arange(2 * shape.n))
+    assert max(piece.own for piece in pieces[1:]) == cut.largest
+    assert pieces[0].node == TOP
+    assert all((piece.parents < 0).sum() == 2 for piece in pieces[1:])
+
+
+def test_pieces_have_noise_of_their_own():
+    """Two equal subtrees are not drawn from the same words."""
+    shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 50, *[2] * 50])
+    query = hf.counts(shape)
+    mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query), method="topdown")
+    _, noisy = undivided(Pieces.of(mechanism), np.zeros(100, dtype=np.int64), Keys.of(bytes(32)))
+    assert (noisy[3:53] != noisy[53:]).any()
+
+
+def test_a_task_makes_the_same_bytes_twice():
+    shape = random_tree(np.random.default_rng(1), 60)
+    query = hf.counts(shape)
+    mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
+    pieces = Pieces.of(mechanism)
+    _, below = pieces.cut.split(np.arange(query.cells))
+    number = int(np.argmax([own.size for own in below]))
+    cells = below[number]
+    row = (number, packed(pieces.work(pieces.cut.piece(number))), packed(cells))
+    assert ascending(bytes(32))(*row) == ascending(bytes(32))(*row)
+    assert ascending(bytes(32))(*row)[3] != ascending(bytes([1] * 32))(*row)[3]
+    assert unpacked(packed(cells)).tolist() == cells.tolist()
+
+
+def test_the_cut_leaves_small_subtrees_whole(monkeypatch):
+    sizes = np.cumsum([0, 1, 5, 50, 1000])
+    parents = [-1, *(sizes[d] + i % (sizes[d + 1] - sizes[d]) for d in range(3) for i in range(np.diff(sizes)[d + 1]))]
+    shape = hf.Hierarchy.from_parents(parents)
+    for small, expected in ((211, (1, 5, 1, 211)), (210, (2, 50, 6, 21)), (0, (2, 50, 6, 21))):
+        monkeypatch.setattr(cut_module, "SMALL", small)
+        cut = Cut.of(shape, 1)
+        assert (cut.depth, cut.nodes.size, cut.top().own, cut.largest) == expected
+    with pytest.raises(Refused, match="no subtrees to draw apart"):
+        Cut.of(hf.Hierarchy.from_parents([-1, 0, 0]), 1)
+
+
+@pytest.mark.parametrize("method", ["onto", "given"])
+def test_what_is_not_made_level_by_level_is_refused(method):
+    shape = hf.Hierarchy.from_parents([-1, 0, 0])
+    noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape)
+    made = noise.given(held) if method == "given" else noise.onto(held)
+    with pytest.raises(Refused, match="level by level"):
+        Pieces.of(made)
+    assert "topdown" in NOT_IN_PIECES
+
+
+class Session:
+    """The settings of a Spark session."""
+
+    def __init__(self, **settings: str) -> None:
+        self.conf = {key.replace("__", "."): value for key, value in settings.items()}
+
+
+def test_a_cluster_that_would_show_the_secret_is_refused():
+    with pytest.raises(Refused) as refused:
+        refuse_open(Session())
+    assert str(refused.value) == READABLE
+    with pytest.raises(Refused) as refused:
+        refuse_open(Session(spark__io__encryption__enabled="true", spark__master="yarn"))
+    assert str(refused.value) == OVERHEARD
+    refuse_open(Session(spark__io__encryption__enabled="true", spark__master="local[2]"))
+    safe = {"spark__io__encryption__enabled": "true", "spark__network__crypto__enabled": "true"}
+    refuse_open(Session(**safe, spark__master="spark://somewhere"))
+
+
+def test_a_cluster_needs_a_spark_frame(tmp_path):
+    made = job(tmp_path, tree(rest="hold: [consistent, nonnegative]\nmethod: topdown\nengine: spark"))
+    with pytest.raises(Refused) as refused:
+        drawing(made, None)
+    assert str(refused.value) == NO_FRAME
+    assert drawing(made, None, "local")
+    with pytest.raises(Refused, match="engine must be one of"):
+        drawing(made, None, "cluster")

@@ -1,0 +1,233 @@
+"""The job from Python, and what a check shows the curator and nobody else."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+import holdfast as hf
+from holdfast.arguments import Refused
+from holdfast.release.job import errors
+from holdfast.release.records.nearest import nearest
+from jobs import ZONES, job, tree
+
+ROWS = {"zone": ["N1", "n1", " S1", "S1", None, "Atlantis", "S3"], "trips": [4, 3, 2, 1, 5, 6, 0]}
+SPEC = {
+    "title": "Trips",
+    "data": {"name": "trips", "domain": "zones.csv", "count": "trips", "nulls": "drop", "outside": "drop"},
+    "privacy": {"epsilon": 1},
+    "table": {"hierarchy": ["borough", "zone"], "root": "city"},
+    "hold": ["consistent", {"exact": "borough"}],
+    "accept_disclosure": True,
+    "output": "out",
+}
+TEXT = """
+title: Trips
+data: {name: trips, domain: zones.csv, count: trips, nulls: drop, outside: drop}
+privacy: {epsilon: 1}
+table: {hierarchy: [borough, zone], root: city}
+hold: [consistent, {exact: borough}]
+accept_disclosure: true
+output: out
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.setattr(errors, "TABLES", 20)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zones.csv").write_text(ZONES)
+    return tmp_path
+
+
+def test_a_path_a_mapping_and_a_text_are_the_same_job(here):
+    (here / "spec.yaml").write_text(TEXT)
+    jobs = [hf.job(spec) for spec in (here / "spec.yaml", "spec.yaml", SPEC, TEXT)]
+    assert len({made.spec.hash for made in jobs}) == 1
+    assert len({str(made.guarantee) for made in jobs}) == 1
+    assert jobs[2].plan().tables
+    assert "What the release promises" in jobs[2].explain()
+    released = jobs[2].release(source=pl.DataFrame(ROWS), output=here / "other")
+    assert released.values.tolist() == hf.load(here / "other").values.tolist()
+    assert released.values[:3].tolist() == [5, 4, 1]  # the city and its boroughs are exact
+    assert not (here / "out").exists()
+
+
+def test_what_is_wrong_in_a_mapping_has_a_place_without_a_line():
+    wrong = {**SPEC, "privacy": {"epsilon": -1}}
+    with pytest.raises(Refused, match=r"^spec: privacy.epsilon: must be above 0") as caught:
+        hf.job(wrong)
+    assert caught.value.line is None
+    with pytest.raises(Refused, match=r"^spec, line 3: data.domin: there is no key"):
+        hf.job(TEXT.replace("domain", "domin"))
+    with pytest.raises(Refused, match="there is no spec"):
+        hf.job("nowhere.yaml")
+    with pytest.raises(Refused, match="spec must be a path, a mapping or a YAML text"):
+        hf.job(5)
+
+
+# --- check ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_check_names_what_does_not_fit_and_the_nearest_names(here):
+    found = hf.job(SPEC).check(pl.DataFrame(ROWS))
+    assert (found.records, found.kept, found.nulls) == (21, 5, {"zone": 5})
+    (table,) = found.tables
+    assert (table.fitting, table.missing, table.outside) == (5, 5, 11)
+    assert [(each.value[0], each.records, each.nearest, each.differs_in) for each in table.foreign] == [
+        ("Atlantis", 6, None, None),
+        ("n1", 3, "N1", "upper and lower case"),
+        (" S1", 2, "S1", "spaces"),
+    ]
+    assert table.figures == {"city / North": 4, "city / South": 1}
+    told = str(found)
+    assert told.startswith("For the curator's eyes")
+    assert "'n1' in 3 records; 'N1' differs only in upper and lower case" in told
+    assert "city / South: 1" in told
+    assert sorted(path.name for path in here.iterdir()) == ["zones.csv"]
+    assert found.as_mapping()["tables"][0]["foreign"][1]["nearest"] == "N1"
+
+
+def test_an_empty_source_is_valid_and_said_so_here():
+    assert "a table of zeros is a valid release" in str(hf.job(SPEC).check(pl.DataFrame(ROWS).clear()))
+
+
+def test_a_check_of_refused_records_and_of_persons():
+    refusing = {
+        **SPEC,
+        "data": {"name": "x", "domain": "zones.csv"},
+        "hold": ["consistent"],
+        "accept_disclosure": False,
+    }
+    refusing["privacy"] = {"epsilon": 1, "unit": {"column": "rider", "max_records": 2}}
+    riders = {"rider": ["a", "a", "a", "b", "c", "c", None, ""], "zone": ["N1"] * 5 + ["X", "N1", "N2"]}
+    found = hf.job(refusing).check(pl.DataFrame(riders))
+    persons = found.persons
+    assert (persons.persons, persons.several, persons.above, persons.left_out, persons.nobody) == (3, 2, 1, 1, 2)
+    assert (found.records, found.kept) == (5, 4)
+    assert "1 record outside the domain: a release is refused" in str(found)
+
+
+def test_a_check_of_several_tables_says_into_which_each_record_falls():
+    spec = {key: SPEC[key] for key in ("title", "privacy", "output")}
+    spec["data"] = {"name": "x", "values": {"sex": ["F", "M"], "age": ["child", "old"]}, "outside": {"category": "old"}}
+    spec["data"]["values"]["sex"].append("old")
+    spec["tables"] = [{"name": "a", "histogram": "sex"}, {"name": "b", "histogram": "age"}]
+    found = hf.job(spec).check(pl.DataFrame({"sex": ["F", "x", None], "age": ["old", "old", "unborn"]}))
+    assert [(table.fitting, table.missing, table.outside) for table in found.tables] == [(2, 1, 0), (3, 0, 0)]
+    assert [list(table.different) for table in found.tables] == [["sex"], ["age"]]
+    assert found.kept == 2
+
+
+def test_a_check_of_paths_looks_at_every_column_and_then_at_their_combinations():
+    spec = {**SPEC, "table": {**SPEC["table"], "match": "path"}, "hold": ["consistent"]}
+    data = {"borough": ["north", "north", "North", "South"], "zone": ["N1", "N2", "S1", "s1"], "trips": [1, 2, 4, 8]}
+    (table,) = hf.job(spec).check(pl.DataFrame(data)).tables
+    found = [(each.columns, each.value, each.records, each.nearest) for each in table.foreign]
+    assert found[:2] == [(("borough",), ("north",), 3, "North"), (("zone",), ("s1",), 8, "S1")]
+    assert found[2][:3] == (("borough", "zone"), ("North", "S1"), 4)
+    assert (table.outside, table.different) == (15, {"borough": 1, "zone": 1, "borough / zone": 1})
+
+
+def test_a_check_of_impossible_cells():
+    spec = {**SPEC, "hold": ["consistent", {"impossible": "N2"}]}
+    (table,) = (found := hf.job(spec).check(pl.DataFrame({"zone": ["N2", "N1"], "trips": [3, 4]}))).tables
+    assert (table.fitting, table.outside, table.foreign) == (4, 3, ())
+    assert "They lie in impossible cells." in str(found)
+
+
+def test_a_check_says_that_counts_break_the_rules(tmp_path):
+    made = job(tmp_path, tree(rest="hold: [consistent, {between: {high: 2, at: zone}}]\nmethod: onto"))
+    from holdfast.release.records.check import check
+
+    assert check(made, pl.DataFrame({"zone": ["N1"] * 3})).tables[0].violated
+    assert "a release is refused" in str(check(made, pl.DataFrame({"zone": ["N1"] * 3})))
+    assert not check(made, pl.DataFrame({"zone": ["N1"] * 2})).tables[0].violated
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "why"),
+    [
+        ("queens", "Queens", "upper and lower case"),
+        ("Staten  Island", "Staten Island", "spaces"),
+        ("007", "7", "leading zeros"),
+        ("7.0", "7", "leading zeros"),
+        ("MÃ¼nchen", "München", "encoding"),
+        ("Mu\u0308nchen", "München", "encoding"),
+        ("Munchen", "München", "accents"),
+        (" STATEN ISLAND", "Staten Island", "case, spaces, zeros, encoding and accents"),
+        ("Quens", "Queens", "spelling"),
+    ],
+)
+def test_the_nearest_name_and_in_what_it_differs(value, name, why):
+    assert nearest(value, ["Queens", "Staten Island", "7", "München", "A", "a"]) == (name, why)
+
+
+def test_no_name_is_near_where_several_are_as_near():
+    assert nearest("á", ["A", "a"]) == ("a", "accents")
+    assert nearest(" a", ["A", "a"]) == ("a", "spaces")
+    assert nearest("b.", ["B", "c"]) is None
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def command(*words: str, terminal: bool, answers: str = "") -> tuple[int, str, str]:
+    """Run the command; on a terminal, where answers are typed, all that it says is returned as one text."""
+    words = (sys.executable, "-m", "holdfast.cli", *words)
+    if not terminal:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(ours, answers.encode())
+    told = b""
+    while True:
+        try:
+            told += (piece := os.read(ours, 65536))
+        except OSError:
+            break
+        if not piece:
+            break
+    os.close(ours)
+    return running.wait(), told.decode(), ""
+
+
+def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_records_there(here):
+    (here / "spec.yaml").write_text(TEXT.replace("name: trips", "source: trips.csv"))
+    pl.DataFrame(ROWS).write_csv(here / "trips.csv")
+    code, told, wrong = command("check", "spec.yaml", terminal=False)
+    assert (code, told) == (3, "")
+    assert "use a terminal, or write --even-to-a-file" in wrong
+    code, told, _ = command("check", "spec.yaml", "--even-to-a-file", terminal=False)
+    assert code == 0
+    assert "'n1' in 3 records" in told
+    code, told, _ = command("check", "spec.yaml", terminal=True)
+    assert code == 0
+    assert "For the curator's eyes" in told
+    code, told, _ = command("release", "spec.yaml", terminal=True)
+    assert code == 0, told
+    assert "some records were dropped" in told
+    code, told, wrong = command("release", "spec.yaml", "--output", "again", terminal=False)
+    assert code == 0
+    assert "dropped" not in told + wrong
+
+
+def test_init_asks_on_a_terminal_for_what_a_public_file_does_not_tell(here):
+    answers = "postgresql://db/city\ntrips\nzone_id\nn\n0.5\nborough\n"
+    code, told, _ = command("init", "zones.csv", terminal=True, answers=answers)
+    assert code == 0, told
+    made = hf.job(here / "spec.yaml")
+    data = made.spec.data
+    assert (data.source, data.table, data.count, data.columns) == (
+        "postgresql://db/city",
+        "trips",
+        "n",
+        {"zone": "zone_id"},
+    )
+    assert made.guarantee.epsilon <= 0.5
+    assert made.spec.tables[0].hold[-1].exact == ("borough",)
