@@ -44,7 +44,7 @@ def test_a_far_bound_is_kept_where_one_parcel_pulls_hard():
     made = sampler(parents, "laplace", 8.0, low)
     assert not made.messages.prospect.is_rough
     assert made.messages.far.tolist() == [large]
-    kept = made.messages.ready
+    kept = made.ready
     assert np.flatnonzero(kept.pulled).tolist() == [large]
     assert kept.far.size == 0
     tables = made.draw(5, hf.seeded(1))
@@ -56,7 +56,7 @@ def test_far_bounds_are_left_out_where_nothing_pulls():
     parents = np.concatenate([[-1], np.zeros(40, int), 1 + np.repeat(np.arange(40), 20)])
     low = np.where(np.arange(parents.size) < 41, -NONE, -1000)
     made = sampler(parents, "laplace", 8.0, low)
-    assert made.messages.ready.pulled is None
+    assert made.ready.pulled is None
     assert made.messages.far.size == 800
 
 
@@ -89,6 +89,6 @@ def test_a_gaussian_leaf_stays_within_a_far_bound_that_it_is_pulled_against():
     low = np.r_[-NONE, -143, [0] * 500]
     made = sampler(np.r_[-1, [0] * 501], "gaussian", 10.0, low, exact=[0])
     drawn = made.draw(20, hf.seeded(2))
-    assert made.messages.ready.far.size == 0
+    assert made.ready.far.size == 0
     assert (drawn >= low).all()
     assert drawn[:, 1].mean() < -130

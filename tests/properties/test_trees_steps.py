@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.noise.precision import working_precision
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part
-from holdfast.trees.messages.leaf_steps import ENDLESS, add_leaf, leaf_excess
+from holdfast.trees.messages.leaf_steps import ENDLESS, add_leaf, leaf_leans
 from holdfast.trees.messages.steps import HIGH, LOW, add_piece, extended, finish, retilted, tail_ratio, weigh
 
 BITS = 200
@@ -166,8 +166,8 @@ def test_tail_ratios_lie_between_the_true_ratios(message, error, seed, hard_lo, 
     values, lo, _, _ = message
     hi = lo + values.size - 1
     stirred = values * np.exp(np.random.default_rng(seed).choice([-0.999, 0.999], values.size) * error)
-    found = finish(stirred, lo, hi, lo if hard_lo else -ENDLESS, hi if hard_hi else ENDLESS, error)
-    s_lo, s_hi, r_lo, r_hi, hard, defined, scale = found
+    found = finish(stirred, lo, hi, lo if hard_lo else -ENDLESS, hi if hard_hi else ENDLESS, error, 0.0)
+    s_lo, s_hi, r_lo, r_hi, hard, leaning, _, scale = found
     if scale == 0.0:
         assert values.size < 5
         return
@@ -179,26 +179,26 @@ def test_tail_ratios_lie_between_the_true_ratios(message, error, seed, hard_lo, 
         true = [arb(float(v)) for v in values]
         if not hard & LOW:
             assert s_lo > lo
-            if not defined & LOW:
+            if not leaning & LOW:
                 i = s_lo - lo
                 assert true[i - 1] / true[i] <= arb(r_lo) <= true[i] / true[i + 1]
         if not hard & HIGH:
             assert s_hi < hi
-            if not defined & HIGH:
+            if not leaning & HIGH:
                 i = s_hi - lo
                 assert true[i + 1] / true[i] <= arb(r_hi) <= true[i] / true[i - 1]
 
 
 def test_a_ratio_is_chosen_only_where_there_is_room():
-    assert not tail_ratio(0.2, 0.5, 1.0, 1e-10)[1]
-    assert tail_ratio(0.25, 0.5, 1.0, 1e-10)[1]
-    assert tail_ratio(0.2499, 0.5, 1.0, 1e-2)[1]
-    assert tail_ratio(0.2, 0.5, 1.0, np.inf)[1]
+    assert not tail_ratio(0.2, 0.5, 1.0, 1e-10, 0.0)[1]
+    assert tail_ratio(0.25, 0.5, 1.0, 1e-10, 0.0)[1]
+    assert tail_ratio(0.2499, 0.5, 1.0, 1e-2, 0.0)[1]
+    assert tail_ratio(0.2, 0.5, 1.0, np.inf, 0.0)[1]
 
 
 @FEW
 @given(messages(), st.sampled_from([0.7, 4.0]), st.booleans(), st.integers(-15, 15), st.data())
-def test_the_excess_of_a_tail_is_not_understated(message, scale, up, shift, data):
+def test_the_distance_in_a_tail_is_not_understated(message, scale, up, shift, data):
     values, lo, r_lo, r_hi = message
     hi = lo + values.size - 1
     r = r_hi if up else r_lo
@@ -207,7 +207,7 @@ def test_the_excess_of_a_tail_is_not_understated(message, scale, up, shift, data
     bound = st.sampled_from([0, 3, 30, ENDLESS])
     b_lo, b_hi = -data.draw(bound), data.draw(bound)
     s = (hi if up else lo) + shift
-    found = leaf_excess(values, lo, hi, r, up, powers, True, b_lo, b_hi, s)
+    found = leaf_leans(values, lo, hi, r, up, powers, True, b_lo, b_hi, s)
     d = np.arange(1, 2_000)
     b = s - (hi + d) if up else s - (lo - d)
     inside = (b >= b_lo) & (b <= b_hi)

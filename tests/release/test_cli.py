@@ -275,7 +275,7 @@ def test_faults_do_not_repeat_what_they_were_about(folder, monkeypatch):
     def broken(*_):
         raise ValueError("secret")
 
-    monkeypatch.setattr("holdfast.cli.verbs.read_spec", broken)
+    monkeypatch.setattr("holdfast.release.spec.spec.read_spec", broken)
     found = called("plan", "spec.yaml")
     assert found.exit_code == 1
     assert "a fault of holdfast (ValueError)" in found.stderr

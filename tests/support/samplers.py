@@ -9,7 +9,7 @@ from scipy import stats
 
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.draws.decisions import Restart
-from holdfast.trees.messages import exact_draws as undecided
+from holdfast.trees.messages import exact
 from holdfast.trees.messages.sampler import Sampler
 from holdfast.trees.shape.forest import Forest
 
@@ -56,8 +56,8 @@ def narrowed(made, width):
 
 @contextmanager
 def coins_counted():
-    """Count coins tossed for totals beyond a window, and tables drawn again."""
-    counts, accept = Counter(), undecided.accept
+    """Count tests that were computed, nearly all of totals beyond a window, and those that failed."""
+    counts, accept = Counter(), exact.accept
 
     def counting(*arguments):
         counts["coins"] += 1
@@ -67,11 +67,11 @@ def coins_counted():
             counts["restarts"] += 1
             raise
 
-    undecided.accept = counting
+    exact.accept = counting
     try:
         yield counts
     finally:
-        undecided.accept = accept
+        exact.accept = accept
 
 
 def sums_up(parents, draws):

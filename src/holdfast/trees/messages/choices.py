@@ -1,8 +1,8 @@
 """Compiled choices: a leaf's noise, a part of a total, or a total, drawn by one random word.
 
 The places are gone through in a fixed order, and the first is taken at which the sum of their weights passes the word's
-share of all of it. Weights are known up to a relative error; where that does not tell which place it is, the choice is
-left undecided and made again in ball arithmetic (exact_draws.py). Proofs: docs/theory/exact-trees.md.
+share of all of it. Sums are rounded; where that does not tell which place it is, the choice is left undecided and made
+again in ball arithmetic (exact.py). Proofs: docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations

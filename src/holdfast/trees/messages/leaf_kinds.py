@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from flint import arb
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Bools, Floats, Ints, compiled
@@ -51,12 +52,15 @@ def limits(laws: Laws, pulled: Bools | None) -> Ints:
 
 
 def weights(law: Independent, longest: int) -> Floats:
-    """The weights of 0, 1, 2, … up to the longest noise under each measured law, each within an ulp or so."""
+    """The weights of 0, 1, 2, … up to the longest noise under each measured law, each within an ulp or so.
+
+    Laplace weights are the powers of a double that is not below e^{−1/λ}.
+    """
     rows = []
     with working_precision(96):
         for each in law.laws:
             if isinstance(each, IntegerLaplace):
-                ratio = (-ball(1 / each.scale)).exp()
+                ratio = arb(float(np.nextafter(double((-ball(1 / each.scale)).exp()), 1.0)))
                 row, power = [], ball(1)
                 for _ in range(longest + 1):
                     row.append(double(power))

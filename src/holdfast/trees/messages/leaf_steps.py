@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import compiled
-from holdfast.trees.messages.steps import HIGH, LOW, ROUNDING, SMALLEST, TRIMS, TWICE, add_piece, extended
+from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extended
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
 CUT_OFF = 0.9
@@ -265,10 +265,10 @@ def add_leaf(
 
 
 @compiled
-def leaf_excess(
+def leaf_leans(
     f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
 ) -> Any:
-    """As `_excess` of passes.py, for the upper or lower tail of f and one leaf; a bound."""
+    """As `_leans` of passes.py, for the upper or lower tail of f and one leaf; a bound."""
     longest = powers.size - 1
     far, previous = 0.0, 0.0
     term = f[hi - lo] if up else f[0]
@@ -328,22 +328,22 @@ def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo
 
 
 @compiled
-def kept(kit: Any, q: Any, message: Any, defined: Any, out: Any, first: Any, final: Any) -> Any:
-    """Keep to sums that hardly use a tail whose ratio is not a double; return them and the factor of the error."""
+def kept(kit: Any, q: Any, message: Any, leaning: Any, out: Any, first: Any, final: Any) -> Any:
+    """Keep to sums that hardly use a tail without room; return them and the mean distance."""
     f, lo, hi, r_lo, r_hi = message
     powers = kit.weights[kit.leaf_law[q]]
     b_lo, b_hi = kit.leaf_low[q], kit.leaf_high[q]
     start = first
     error = 0.0
     for side in range(2):
-        if not defined & (HIGH if side else LOW):
+        if not leaning & (HIGH if side else LOW):
             continue
         added = 0.0
         for _ in range(TRIMS):
             s = final if side else first
-            far = leaf_excess(f, lo, hi, r_hi if side else r_lo, side == 1, powers, kit.laplace, b_lo, b_hi, s)
-            added = TWICE * far / out[s - start]
-            if added <= 0.02 or final - first < 16:
+            far = leaf_leans(f, lo, hi, r_hi if side else r_lo, side == 1, powers, kit.laplace, b_lo, b_hi, s)
+            added = 1.1 * far / out[s - start]
+            if added <= LEANING or final - first < 16:
                 break
             if side:
                 final -= max(4, (final - first) // 32)

@@ -2,7 +2,7 @@
 
 Sum-product messages (THEORY §4). First the forest is cut into pieces and it is guessed where totals will lie; then the
 messages are made from the leaves up, on windows that are widened where they turn out too narrow. Windows, tails and
-rounding do not reach the law of a draw: see steps.py and exact_draws.py, and for the proofs docs/theory/exact-trees.md.
+rounding do not reach the law of a draw: see steps.py and exact.py, and for the proofs docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,18 @@ SELDOM = 1e-4
 HARD = 5.0
 #: Most bytes of messages.
 MOST_BYTES = 5 << 29
+
+
+#: Pieces whose totals are tested together.
+TOGETHER = 32
+
+
+class Tests(NamedTuple):
+    """Pieces in groups, each of one tree; where each group begins; and a bound on 1 − ∏c over a group."""
+
+    pieces: Ints
+    start: Ints
+    slack: Floats
 
 
 class TooNarrow(Exception):
@@ -133,9 +145,7 @@ class Messages(Owner):
         """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self.kinds_of_leaves
 
-        def over(task: Callable[[Ints], Any], kinds: Ints) -> None:
-            self.over(task, kinds, 1 << 14, None)
-
+        over = partial(_in_slices, self.workers, share=1 << 14)  # without self: what is kept must not keep its keeper
         found = Prospect(self.pieces, leaves, self.laws, self.need, over, self.slopes)
         pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
@@ -171,20 +181,7 @@ class Messages(Owner):
         self, task: Callable[[Ints], Any], items: Ints, share: int, progress: Progress | None, heavy: bool = False
     ) -> list[Any]:
         """Run a task over slices of items on all workers, smaller ones where each item is much work."""
-
-        def counted(part: Ints) -> Any:
-            result = task(part)
-            if progress:
-                progress.advance(part.size)
-            return result
-
-        workers = self.workers or os.cpu_count() or 1
-        share = max(1, min(share, -(-items.size // (2 * workers)))) if heavy else share
-        slices = [items[i : i + share] for i in range(0, items.size, share)]
-        if len(slices) < 2:
-            return [counted(part) for part in slices]
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(counted, slices))
+        return _in_slices(self.workers, task, items, share, progress, heavy)
 
     @cached_property
     def blocks(self) -> tuple[Shelf, Ints, int]:
@@ -257,7 +254,6 @@ class Messages(Owner):
                 raise TooNarrow
         return shelf
 
-    @cached_property
     def ready(self) -> Messages:
         """The messages with windows so wide that they can be summed; chosen before any random bit is drawn."""
         wide = self
@@ -270,7 +266,7 @@ class Messages(Owner):
             try:
                 _ = wide.shelf
             except TooNarrow:
-                if wide.need >= WIDEST * self.need:
+                if wide.need >= WIDEST * max(self.need, NEED):
                     raise Refused(TOO_WIDE) from None
                 wide.prospect.forget()
                 wider = 1.5 if wide.learn or wide.prospect.is_rough else 1.0
@@ -282,6 +278,17 @@ class Messages(Owner):
     def trees(self) -> tuple[Ints, Ints]:
         """The root of every piece, and of every output; what lies below different roots is independent."""
         return self.pieces.trees(self.forest.n)
+
+    @cached_property
+    def tests(self) -> Tests:
+        """The groups of pieces that are tested together."""
+        tree = self.trees[0]
+        pieces = np.argsort(tree, kind="stable")
+        _, first = np.unique(tree[pieces], return_index=True)
+        sizes = np.diff(np.append(first, pieces.size))
+        start = np.concatenate([np.arange(0, size, TOGETHER) + at for at, size in zip(first, sizes, strict=True)])
+        slack = np.add.reduceat(self.shelf.slack[self.pieces.kind[pieces]], start)
+        return Tests(pieces, np.append(start, pieces.size), 1.01 * slack)
 
     # --- inside parcels ------------------------------------------------------------------------------------------
 
@@ -296,14 +303,30 @@ class Messages(Owner):
         _, base, _ = prefixes(inside, kinds, g.below[k], g.rest[k], g.hold[k], lo, hi)
         return inside.scratch, kinds, int(base)
 
-    def rest_window(self, k: int, j: int, q: int, base: int) -> tuple[int, int]:
-        """The window of a parcel's first j leaves."""
-        if j >= base:
-            scratch, _, _ = self.prefixes_of(k)
-            return int(scratch.lo[j - base]), int(scratch.hi[j - base])
-        shelf, slots, _ = self.blocks
-        i = int(slots[q, j])
-        return int(shelf.lo[i]), int(shelf.hi[i])
+
+def _in_slices(
+    workers: int | None,
+    task: Callable[[Ints], Any],
+    items: Ints,
+    share: int,
+    progress: Progress | None = None,
+    heavy: bool = False,
+) -> list[Any]:
+    """Run a task over slices of items on all workers, smaller ones where each item is much work."""
+
+    def counted(part: Ints) -> Any:
+        result = task(part)
+        if progress:
+            progress.advance(part.size)
+        return result
+
+    workers = workers or os.cpu_count() or 1
+    share = max(1, min(share, -(-items.size // (2 * workers)))) if heavy else share
+    slices = [items[i : i + share] for i in range(0, items.size, share)]
+    if len(slices) < 2:
+        return [counted(part) for part in slices]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(counted, slices))
 
 
 def _gives_way(up: Messages, found: Prospect) -> Bools | None:

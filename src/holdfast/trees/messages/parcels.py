@@ -22,6 +22,9 @@ from holdfast.trees.messages.steps import ROUNDING, ends, finish
 
 #: Shares of a parcel's variance at which it is guessed how far its first leaves together stray.
 _SHARES = (0.08, 0.33, 0.67, 0.95)
+#: A message is above what it stands for, up to a constant, by at most so many times the error of its last step; and
+#: 1 − c is at most so many times that.
+EXCESS, TESTED = 4.1, 2.1
 
 
 class Shelf(NamedTuple):
@@ -34,9 +37,12 @@ class Shelf(NamedTuple):
     r_lo: Floats
     r_hi: Floats
     hard: Ints
-    defined: Ints
+    leaning: Ints  # ends without room
     tilt: Floats
-    error: Floats
+    error: Floats  # how far it may be from a log-concave function
+    swerve: Floats  # how much further for each place beyond an end without room
+    excess: Floats  # how far it may be above what it stands for, up to a constant, inside its window
+    slack: Floats  # bounds 1 − ∏c over it and, for a parcel, all that is inside
     scale: Floats
 
 
@@ -61,9 +67,9 @@ def empty_shelf(lengths: Ints) -> Shelf:
     n = lengths.size
     offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     whole = [np.zeros(n, dtype=np.int64) for _ in range(4)]
-    real = [np.zeros(n) for _ in range(4)]
+    real = [np.zeros(n) for _ in range(7)]
     return Shelf(np.empty(int(offset[-1])), offset, whole[0], whole[1], real[0], real[1], whole[2], whole[3], real[2],
-                 np.full(n, np.inf), real[3])  # fmt: skip
+                 np.full(n, np.inf), *real[3:])  # fmt: skip
 
 
 @compiled(inline="always")
@@ -87,14 +93,19 @@ class Inside(NamedTuple):
 
 
 @compiled
-def put(to: Any, i: Any, values: Any, start: Any, ends: Any, tilt: Any, error: Any) -> None:
-    """Put a message, those places of values that begin at `start` which `finish` chose, on a shelf."""
-    lo, hi, r_lo, r_hi, hard, defined, scale = ends
+def put(to: Any, i: Any, values: Any, start: Any, ends: Any, tilt: Any, error: Any, fresh: Any) -> None:
+    """Put a message, those places of values that begin at `start` which `finish` chose, on a shelf.
+
+    `error` is that of all steps so far, `fresh` that of the last one.
+    """
+    lo, hi, r_lo, r_hi, hard, leaning, swerve, scale = ends
     head = to.offset[i]
     for s in range(lo, hi + 1):
         to.values[head + s - lo] = values[s - start]
     to.lo[i], to.hi[i], to.r_lo[i], to.r_hi[i] = lo, hi, r_lo, r_hi
-    to.hard[i], to.defined[i], to.tilt[i], to.error[i], to.scale[i] = hard, defined, tilt, error, scale
+    to.hard[i], to.leaning[i], to.tilt[i], to.scale[i] = hard, leaning, tilt, scale
+    to.error[i], to.swerve[i], to.excess[i] = error, swerve, EXCESS * (fresh + ROUNDING)
+    to.slack[i] = TESTED * to.excess[i]
 
 
 @compiled
@@ -240,7 +251,8 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any) -> Any:
             values = np.empty(final - first + 1)
             for b in range(first, final + 1):
                 values[b - first] = powers[abs(b)]
-            error = 2 * ROUNDING
+            error = fresh = ROUNDING * (2 + longest)
+            swerve = 0.0
         else:
             head = to.offset[last]
             f = to.values[head : head + to.hi[last] - to.lo[last] + 1]
@@ -248,17 +260,17 @@ def make_blocks(kit: Any, q: Any, lo: Any, hi: Any, slots: Any, to: Any) -> Any:
             room = _room(room, to.lo[last], to.hi[last], first, final)
             message = (f, to.lo[last], to.hi[last], to.r_lo[last], to.r_hi[last])
             leaf = (powers, kit.leaf_low[q], kit.leaf_high[q])
-            first, final, error = leaf_onto(kit.laplace, leaf, message, to.hard[last], values, first, final, room)
-            error += to.error[last]
-            if to.defined[last]:
+            first, final, fresh = leaf_onto(kit.laplace, leaf, message, to.hard[last], values, first, final, room)
+            error, swerve = to.error[last] + fresh, to.swerve[last]
+            if to.leaning[last]:
                 start = first
-                first, final, added = kept(kit, q, message, to.defined[last], values, first, final)
-                error += added * (to.error[last] + ROUNDING)
+                first, final, added = kept(kit, q, message, to.leaning[last], values, first, final)
+                error += added * swerve
                 values = values[first - start : final - start + 1].copy()
-        chosen = finish(values, first, final, lowest, highest, error)
+        chosen = finish(values, first, final, lowest, highest, error, swerve)
         if chosen[-1] == 0.0:
             return False
-        put(to, i, values, first, chosen, 0.0, error)
+        put(to, i, values, first, chosen, 0.0, error, fresh)
         last = i
         lowest = plus(lowest, kit.leaf_low[q], -LARGEST)
         highest = plus(highest, kit.leaf_high[q], LARGEST)
@@ -279,13 +291,15 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
     i = slots[kinds[0], base]
     head = blocks.offset[i]
     chosen = (
-        blocks.lo[i], blocks.hi[i], blocks.r_lo[i], blocks.r_hi[i], blocks.hard[i], blocks.defined[i], blocks.scale[i]
+        blocks.lo[i], blocks.hi[i], blocks.r_lo[i], blocks.r_hi[i], blocks.hard[i], blocks.leaning[i], blocks.swerve[i],
+        blocks.scale[i],
     )  # fmt: skip
     values = blocks.values[head : head + blocks.hi[i] - blocks.lo[i] + 1]
-    put(to, 0, values, blocks.lo[i], chosen, 0.0, blocks.error[i])
+    put(to, 0, values, blocks.lo[i], chosen, 0.0, blocks.error[i], 0.0)
+    to.excess[0] = blocks.excess[i]
     # fields by name: a tuple's field that is read in a loop is counted as used and unused again each time
-    values, offsets, los, his, hards, defineds = to.values, to.offset, to.lo, to.hi, to.hard, to.defined
-    r_los, r_his, errors = to.r_lo, to.r_hi, to.error
+    values, offsets, los, his, hards, leanings = to.values, to.offset, to.lo, to.hi, to.hard, to.leaning
+    r_los, r_his, errors, swerves, excesses = to.r_lo, to.r_hi, to.error, to.swerve, to.excess
     leaf_low, leaf_high, leaf_law, rate, laplace = kit.leaf_low, kit.leaf_high, kit.leaf_law, kit.rate, kit.laplace
     law = leaf_law[kinds[0]]
     powers = kit.weights[law]
@@ -298,7 +312,8 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
         lowest = plus(lowest, leaf_low[kinds[0]], -LARGEST)
         highest = plus(highest, leaf_high[kinds[0]], LARGEST)
     variance = base * 0.5 / rate[law]
-    lo, hi, r_lo, r_hi, hard, defined, error = los[0], his[0], r_los[0], r_his[0], hards[0], defineds[0], errors[0]
+    lo, hi, r_lo, r_hi, hard, leaning = los[0], his[0], r_los[0], r_his[0], hards[0], leanings[0]
+    error, swerve = errors[0], swerves[0]
     place = hi - lo + 1
     head = np.int64(0)
     for j in range(base, count):
@@ -324,22 +339,22 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
         f = values[head : head + hi - lo + 1]
         out = values[place : place + final - first + 1]
         message, leaf = (f, lo, hi, r_lo, r_hi), (powers, leaf_low[q], leaf_high[q])
-        first, final, added = leaf_onto(laplace, leaf, message, hard, out, first, final, room)
-        added += error
-        if defined:
+        first, final, fresh = leaf_onto(laplace, leaf, message, hard, out, first, final, room)
+        more = 0.0
+        if leaning:
             start = first
-            first, final, more = kept(kit, q, message, defined, out, first, final)
-            added += more * (error + ROUNDING)
+            first, final, more = kept(kit, q, message, leaning, out, first, final)
             place += first - start
-        error = added
+        error += fresh + more * swerve
         out = values[place : place + final - first + 1]
-        lo, hi, r_lo, r_hi, hard, defined, good = ends(out, first, final, lowest, highest, error)
+        lo, hi, r_lo, r_hi, hard, leaning, swerve, good = ends(out, first, final, lowest, highest, error, swerve)
         if good == 0.0:
             return step, base, False
         step += 1
         head = place + lo - first
         place += final - first + 1
         los[step], his[step], r_los[step], r_his[step] = lo, hi, r_lo, r_hi
-        hards[step], defineds[step], errors[step], offsets[step] = hard, defined, error, head
+        hards[step], leanings[step], errors[step], swerves[step], offsets[step] = hard, leaning, error, swerve, head
+        excesses[step] = EXCESS * (fresh + ROUNDING)
         to.tilt[step], to.scale[step] = 0.0, 1.0
     return count - base, base, True

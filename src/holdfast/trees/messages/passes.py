@@ -2,8 +2,7 @@
 
 Going up, the message of a parcel is that of all its leaves, and that of a pair is the sum of its two parts; then each
 gets its own weight and bounds. Going down, roots are drawn, totals of pairs are divided, and totals of parcels are
-divided over their leaves. Threads fill disjoint ranges. A draw that the error bounds do not decide is left open for
-exact_draws.py.
+divided over their leaves. Threads fill disjoint ranges. A draw that doubles do not decide is left open for exact.py.
 """
 
 from __future__ import annotations
@@ -15,19 +14,25 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.arrays import compiled
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part, choose_total
-from holdfast.trees.messages.parcels import asked, plus, prefixes, put
+from holdfast.trees.messages.parcels import TESTED, asked, plus, prefixes, put
 from holdfast.trees.messages.steps import (
     HIGH,
+    LEANING,
     LOW,
     ROUNDING,
     TRIMS,
-    TWICE,
     add_piece,
     extended,
     finish,
     retilted,
     weigh,
 )
+
+
+@compiled(inline="always")
+def leaf_excess(weights: Any) -> Any:
+    """How far the weights of leaves, as they are tabled, may be above the true ones."""
+    return 2 * ROUNDING * (weights.shape[1] + 4)
 
 
 @compiled
@@ -48,19 +53,34 @@ def parcel_messages(parcels: Any, pieces: Any, outlook: Any, inside: Any, to: An
         values = scratch.values[head : head + span[1] - span[0] + 1]
         ends = (pieces.lowest[k], pieces.highest[k])
         tilts = (outlook.tilt[k], outlook.tilt[k])
-        if not _own(k, pieces, inside.kit, values, span, scratch.error[last], ends, spare, tilts, to):
+        errors = (scratch.error[last], 0.0, scratch.swerve[last])
+        if not _own(k, pieces, inside.kit, values, span, errors, ends, spare, tilts, to):
             failed += 1
+        to.slack[k] += TESTED * _inner(inside, kinds, last)
     return failed
 
 
 @compiled
+def _inner(inside: Any, kinds: Any, last: Any) -> Any:
+    """How far all messages inside a parcel, and its leaves, may together be above what they stand for."""
+    kit, blocks, slots, scratch, _ = inside
+    result = kinds.size * leaf_excess(kit.weights)
+    for c in range(1, kinds.size - last):
+        result += blocks.excess[slots[kinds[0], c]]
+    for step in range(last + 1):
+        result += scratch.excess[step]
+    return result
+
+
+@compiled
 def _own(
-    k: Any, pieces: Any, kit: Any, values: Any, span: Any, error: Any, ends: Any, spare: Any, tilts: Any, to: Any
+    k: Any, pieces: Any, kit: Any, values: Any, span: Any, errors: Any, ends: Any, spare: Any, tilts: Any, to: Any
 ) -> Any:
     """Give a message its own weight and bounds and put it on the shelf.
 
-    `ends` are those that the totals cannot exceed, `spare` is the window that is asked for; `tilts` are the tilt that
-    is added now, and all of it.
+    `errors` are that of all steps so far, that of the last one, and the swerve of what is below; `ends` are those that
+    the totals cannot exceed, `spare` is the window that is asked for; `tilts` are the tilt that is added now, and all
+    of it.
     """
     first, final = max(span[0], pieces.low[k], spare[0]), min(span[1], pieces.high[k], spare[1])
     if first > final:
@@ -68,16 +88,16 @@ def _own(
     # copy: the prefixes of a parcel are needed as they are
     own = values[first - span[0] : final - span[0] + 1].copy()
     law = pieces.law[k]
-    error += weigh(own, first, final, law, kit.laplace, kit.rate[law] if law >= 0 else 0.0, tilts[0])
-    chosen = finish(own, first, final, ends[0], ends[1], error)
+    added = weigh(own, first, final, law, kit.laplace, kit.rate[law] if law >= 0 else 0.0, tilts[0])
+    chosen = finish(own, first, final, ends[0], ends[1], errors[0] + added, errors[2])
     if chosen[-1] == 0.0:
         return False
-    put(to, k, own, first, chosen, tilts[1], error)
+    put(to, k, own, first, chosen, tilts[1], errors[0] + added, errors[1] + added)
     return True
 
 
 @compiled
-def _excess(one: Any, other: Any, s: Any) -> Any:
+def _leans(one: Any, other: Any, s: Any) -> Any:
     """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
 
     The mean of that distance above (below) a window grows (falls) with s, so it is largest at an end of the result.
@@ -93,8 +113,8 @@ def _excess(one: Any, other: Any, s: Any) -> Any:
 
 
 @compiled
-def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any, errors: Any) -> Any:
-    """Keep to totals that hardly use tails whose ratio is known up to the message's error; return these and an error.
+def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any, swerves: Any) -> Any:
+    """Keep to totals that hardly use tails without room; return these and an error.
 
     `one` and `other` are values, window, and the window without such tails.
     """
@@ -103,10 +123,9 @@ def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any,
         added = 0.0
         for _ in range(TRIMS):
             s = final if side else first
-            far_f, far_g = _excess(one, other, s)
-            added = (errors[0] + ROUNDING) * far_f + (errors[1] + ROUNDING) * far_g
-            added *= TWICE / out[s - start]
-            if added <= 0.02 * (errors[0] + errors[1]) or final - first < 16:
+            far_f, far_g = _leans(one, other, s)
+            added = 1.1 * (swerves[0] * far_f + swerves[1] * far_g) / out[s - start]
+            if added <= LEANING * (swerves[0] + swerves[1]) or final - first < 16:
                 break
             if side:
                 final -= max(4, (final - first) // 32)
@@ -140,7 +159,8 @@ def _only_child(k: Any, a: Any, pieces: Any, outlook: Any, kit: Any, to: Any) ->
     wide, lo, hi = extended(f, to.lo[a], to.hi[a], to.r_lo[a], to.r_hi[a], 1)
     ends = (lowest if lowest >= to.lo[a] else -LARGEST, highest if highest <= to.hi[a] else LARGEST)
     tilts = (outlook.tilt[k] - to.tilt[a], outlook.tilt[k])
-    return _own(k, pieces, kit, wide, (lo, hi), to.error[a], ends, asked(k, pieces, outlook), tilts, to)
+    errors = (to.error[a], 0.0, to.swerve[a])
+    return _own(k, pieces, kit, wide, (lo, hi), errors, ends, asked(k, pieces, outlook), tilts, to)
 
 
 @compiled
@@ -152,8 +172,7 @@ def _two_children(k: Any, a: Any, b: Any, pieces: Any, outlook: Any, kit: Any, t
     extra_a, extra_b = (to.hi[b] - to.lo[b]) // 2 + 16, (to.hi[a] - to.lo[a]) // 2 + 16
     wide, lo, hi = extended(f, to.lo[a], to.hi[a], to.r_lo[a], to.r_hi[a], extra_a)
     other, other_lo, other_hi = extended(g, to.lo[b], to.hi[b], to.r_lo[b], to.r_hi[b], extra_b)
-    error = to.error[a] + to.error[b]
-    error += retilted(other, other_lo, other_hi, to.tilt[a] - to.tilt[b])
+    fresh = retilted(other, other_lo, other_hi, to.tilt[a] - to.tilt[b])
     first = max(first, plus(pieces.lowest[a], pieces.lowest[b], -LARGEST), pieces.low[k])
     final = min(final, plus(pieces.highest[a], pieces.highest[b], LARGEST), pieces.high[k])
     if first > final:
@@ -163,23 +182,23 @@ def _two_children(k: Any, a: Any, b: Any, pieces: Any, outlook: Any, kit: Any, t
     first, final, added = add_piece(wide, lo, hi, to.hard[a], other, other_lo, other_hi, to.hard[b], out, first, final)
     if first > final:
         return False
-    error += added
-    if to.defined[a] or to.defined[b]:
-        # the ratio of such a tail is known up to the message's error
-        one = (wide, lo, hi, to.lo[a] if to.defined[a] & LOW else lo, to.hi[a] if to.defined[a] & HIGH else hi)
-        b_lo = to.lo[b] if to.defined[b] & LOW else other_lo
-        b_hi = to.hi[b] if to.defined[b] & HIGH else other_hi
-        errors = (to.error[a], to.error[b])
-        first, final, added = _trusted(first, final, start, out, one, (other, other_lo, other_hi, b_lo, b_hi), errors)
+    fresh += added
+    error = to.error[a] + to.error[b] + fresh
+    if to.leaning[a] or to.leaning[b]:
+        one = (wide, lo, hi, to.lo[a] if to.leaning[a] & LOW else lo, to.hi[a] if to.leaning[a] & HIGH else hi)
+        b_lo = to.lo[b] if to.leaning[b] & LOW else other_lo
+        b_hi = to.hi[b] if to.leaning[b] & HIGH else other_hi
+        swerves = (to.swerve[a], to.swerve[b])
+        first, final, added = _trusted(first, final, start, out, one, (other, other_lo, other_hi, b_lo, b_hi), swerves)
         error += added
-    # the tails of such messages, as far as they were written out, are known to a few percent
-    unsure = (to.error[a] * extra_a if to.defined[a] else 0.0) + (to.error[b] * extra_b if to.defined[b] else 0.0)
-    if not unsure < 0.05:
+    # such tails, as far as they were written out, are log-concave to a few percent
+    if not to.swerve[a] * extra_a + to.swerve[b] * extra_b < 0.2:
         return False
     out = out[first - start : final - start + 1]
     span, ends = (first, final), (pieces.lowest[k], pieces.highest[k])
     tilts = (outlook.tilt[k] - to.tilt[a], outlook.tilt[k])
-    return _own(k, pieces, kit, out, span, error, ends, span, tilts, to)
+    errors = (error, fresh, to.swerve[a] + to.swerve[b])
+    return _own(k, pieces, kit, out, span, errors, ends, span, tilts, to)
 
 
 @compiled
@@ -212,7 +231,7 @@ def draw_pairs(
         one = (f, shelf.lo[ka], shelf.hi[ka], shelf.hard[ka])
         other = (g, shelf.lo[kb], shelf.hi[kb], shelf.hard[kb])
         tilt = shelf.tilt[kb] - shelf.tilt[ka]
-        slack = TWICE * inflation * (shelf.error[ka] + shelf.error[kb])
+        slack = inflation * 4 * ROUNDING
         for row in range(totals.shape[1]):
             s = totals[p, row]
             low, high = max(one[1], s - other[2]), min(one[2], s - other[1])
@@ -270,8 +289,8 @@ def draw_parcels(
             is_open[row] = False
         for from_base in range(2):
             shelf = shelves[1 - from_base]
-            values, offsets, los, his, errors, scales = (
-                shelf.values, shelf.offset, shelf.lo, shelf.hi, shelf.error, shelf.scale
+            values, offsets, los, his, excesses, scales = (
+                shelf.values, shelf.offset, shelf.lo, shelf.hi, shelf.excess, shelf.scale
             )  # fmt: skip
             top, bottom = (min(base, size) - 1, 0) if from_base else (size - 1, base - 1)
             for j in range(top, bottom, -1):
@@ -282,7 +301,7 @@ def draw_parcels(
                     law = leaf_law[q]
                     powers = kit.weights[law]
                 b_lo, b_hi = max(leaf_low[q], -longest), min(leaf_high[q], longest)
-                slack = TWICE * inflation * errors[now]
+                slack = inflation * excesses[now]
                 for row in range(rows):
                     s = rest_of[row]
                     if is_open[row] or s < all_lo or s > all_hi:
@@ -329,7 +348,7 @@ def draw_roots(
             start = part_start(outlook.centre[k], 0.0, 0.0, 0, shelf.lo[k], shelf.hi[k])
             s = choose_total(
                 f, shelf.lo[k], shelf.hi[k], shelf.hard[k], shelf.tilt[k], start, words[offset + i, row],
-                TWICE * inflation * shelf.error[k], terms,
+                inflation * 4 * ROUNDING, terms,
             )  # fmt: skip
             if s == UNDECIDED:
                 open_pieces[count, 0], open_pieces[count, 1] = row, p

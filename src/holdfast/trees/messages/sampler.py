@@ -1,28 +1,31 @@
 """Exact draws of integer noise on a hierarchy given that parents equal the sum of their children, up to a nation.
 
-The messages are made once (messages.py); then totals are divided from the roots down. A draw that the error bounds of
-the messages do not decide is made again by hand (exact_draws.py). Every piece has its own place in one key stream, so
-the number of workers changes nothing. Proofs: docs/theory/exact-trees.md.
+The messages are made once (messages.py); then totals are divided from the roots down, and one test of what was drawn
+makes up for all that messages are above what they stand for (H8; the same in plain numpy: plain/sampler.py). What
+doubles do not decide is decided by hand (exact.py). Every piece has its own place in one key stream, so the number of
+workers changes nothing. Proofs: docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from holdfast.arguments import Refused
 from holdfast.arrays import Ints, Owner, Words, compiled
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.draws.decisions import Restart
 from holdfast.progress import Progress
 from holdfast.randomness import Keys, Stream
 from holdfast.trees.messages import passes
-from holdfast.trees.messages.exact_draws import Hand
+from holdfast.trees.messages.exact import Exact, Node
 from holdfast.trees.messages.messages import NEED, NEED_INSIDE, Messages
+from holdfast.trees.plain.sampler import PlainSampler, reaches
 from holdfast.trees.shape.forest import Forest
 from holdfast.trees.tickets import many
 from holdfast.trees.tickets.halves import cut as cut_in_halves
@@ -45,14 +48,19 @@ class Sampler(Owner):
     workers: int | None = None
     at_roots: Ints | None = None  # noise of every output that stands at a root, where it is given; others are not read
     learn: bool | None = None  # as in `Messages`
-    inflation: float = 1.0  # of the error bounds; above 1 for tests of the undecided path only
+    inflation: float = 1.0  # of the error bounds; above 1 for tests of choices by hand only
 
     @cached_property
     def messages(self) -> Messages:
-        """The messages as first guessed; `messages.ready` are those that draws are made from."""
+        """The messages as first guessed; `ready` are those that draws are made from."""
         return Messages(
             self.forest, self.law, self.low, self.high, self.need, self.need_inside, self.workers, self.learn
         )
+
+    @cached_property
+    def ready(self) -> Messages:
+        """The messages with windows that are wide enough."""
+        return self.messages.ready()
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
@@ -91,8 +99,24 @@ class Sampler(Owner):
 
     # --- the down-pass -------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _plain(self) -> PlainSampler | None:
+        """The same law in plain numpy, where compiled messages cannot be made; None where they can.
+
+        Counts decide this, as they decide the time that a draw takes; its law is the same.
+        """
+        try:
+            _ = self.ready
+        except Refused:
+            if self.at_roots is not None or not reaches(self.law):
+                raise
+            return PlainSampler(self.forest, self.law, self.low, self.high)
+        return None
+
     def _draw(self, size: int, stream: Stream) -> Ints:
-        up = self.messages.ready
+        if self._plain is not None:
+            return self._plain.draw(size, stream)
+        up = self.ready
         noise = np.zeros((size, self.forest.n), dtype=np.int64)
         rows = max(1, CHUNK // _slots(up))
         keys = Keys.drawn_from(stream)
@@ -113,13 +137,13 @@ class Sampler(Owner):
             attempt += 1
             again = np.zeros((self.forest.n, 1), dtype=np.int64)
             once_more = self._draw_rows(again, keys, row, attempt).get(0, set()) & rejected
-            done = np.isin(self.messages.ready.trees[1], list(rejected - once_more))
+            done = np.isin(self.ready.trees[1], list(rejected - once_more))
             noise[done] = again[done, 0]
             rejected = once_more
 
     def _draw_rows(self, noise: Ints, keys: Keys, start: int, attempt: int) -> dict[int, set[int]]:
         """Draw some tables, (n, rows); return the rows with trees, by their roots, that are to be drawn again."""
-        up = self.messages.ready
+        up = self.ready
         rows = noise.shape[1]
         words = keys.at("words", start, attempt).words(rows * _slots(up)).reshape(-1, rows)
         drawing = _Drawing(up, noise, words, keys, start, attempt, self.inflation)
@@ -132,12 +156,12 @@ class Sampler(Owner):
 
 
 def _slots(up: Messages) -> int:
-    """Random words of one table: one for each piece and leaf, and one more for each root."""
-    return up.pieces.size + up.pieces.leaves.size + up.roots.size
+    """Random words of one table: one for each piece and leaf, one more for each root, and one for each test."""
+    return up.pieces.size + up.pieces.leaves.size + up.roots.size + up.tests.slack.size
 
 
 class _Drawing:
-    """Some tables in the making: totals of pieces for every row, and the trees of each that were rejected."""
+    """Some tables in the making: totals of pieces for every row, and what was drawn by hand."""
 
     def __init__(
         self, up: Messages, noise: Ints, words: Words, keys: Keys, start: int, attempt: int, inflation: float
@@ -146,25 +170,20 @@ class _Drawing:
         self.place = keys, start, attempt
         self.totals = np.zeros((up.pieces.size, noise.shape[1]), dtype=np.int64)
         self.room = int((up.shelf.hi - up.shelf.lo).max()) + 8
-        self.rejected: dict[int, set[int]] = {}
+        self.by_hand: list[tuple[int, int]] = []  # parcels, by row
 
-    def _by_hand(self, row: int) -> Hand:
+    def _exact(self, row: int) -> Exact:
         keys, start, attempt = self.place
-        return Hand(
+        return Exact(
             self.up,
             lambda purpose, slot: keys.at(purpose, start + row, attempt, slot),
             lambda slot: int(self.words[slot, row]),
         )
 
-    def _settle(self, openings: list[Ints], draw: Callable[[Hand, int, int], None]) -> None:
+    def _settle(self, openings: list[Ints], draw: Callable[[Exact, int, int], None]) -> None:
         """Draw by hand what stayed open, in a fixed order."""
         for row, piece in sorted((int(row), int(piece)) for part in openings for row, piece in part):
-            if row in self.rejected and int(self.up.trees[0][piece]) in self.rejected[row]:
-                continue
-            try:
-                draw(self._by_hand(row), row, piece)
-            except Restart:
-                self.rejected.setdefault(row, set()).add(int(self.up.trees[0][piece]))
+            draw(self._exact(row), row, piece)
 
     def _over(self, task: Callable[[Ints, Ints], int], some: Ints, share: int, progress: Progress) -> list[Ints]:
         rows = self.noise.shape[1]
@@ -179,8 +198,8 @@ class _Drawing:
                 some, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
             )
 
-        def by_hand(hand: Hand, row: int, piece: int) -> None:
-            totals[piece, row] = hand.root(piece, p.size + p.leaves.size + int(np.searchsorted(up.roots, piece)))
+        def by_hand(exact: Exact, row: int, piece: int) -> None:
+            totals[piece, row] = exact.root(piece, p.size + p.leaves.size + int(np.searchsorted(up.roots, piece)))
 
         if given is None:
             self._settle([_opened(drawn, up.roots, self.noise.shape[1] * up.roots.size)], by_hand)
@@ -198,9 +217,9 @@ class _Drawing:
                 part, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
             )
 
-        def by_hand(hand: Hand, row: int, piece: int) -> None:
+        def by_hand(exact: Exact, row: int, piece: int) -> None:
             total = int(totals[piece, row])
-            part = hand.pair(piece, total)
+            part = exact.pair(piece, total)
             totals[p.left[piece], row], totals[p.right[piece], row] = part, total - part
 
         self._settle(self._over(drawn, some, 4096, progress), by_hand)
@@ -214,23 +233,63 @@ class _Drawing:
                 part, p, up.guess, up.inside(), self.totals, self.words, self.noise, self.inflation, openings
             )
 
-        def by_hand(hand: Hand, row: int, piece: int) -> None:
-            places = p.leaves[p.first[piece] : p.first[piece] + p.members[piece]]
-            self.noise[places, row] = hand.parcel(piece, int(self.totals[piece, row]))
+        def by_hand(exact: Exact, row: int, piece: int) -> None:
+            self.noise[self._leaves(piece), row] = exact.parcel(piece, int(self.totals[piece, row]))
+            self.by_hand.append((row, piece))
 
         self._settle(self._over(drawn, some, 512, progress), by_hand)
 
+    def _leaves(self, piece: int) -> Ints:
+        p = self.up.pieces
+        return p.leaves[p.first[piece] : p.first[piece] + p.members[piece]]
+
+    # --- the test ------------------------------------------------------------------------------------------------
+
     def finished(self) -> dict[int, set[int]]:
-        """Put the totals where they are shown; return the trees that were rejected or broke a far bound, by rows."""
+        """Put the totals where they are shown; return the trees that are rejected, by rows."""
         up, p = self.up, self.up.pieces
         shown = np.flatnonzero(p.output >= 0)
         self.noise[p.output[shown]] = self.totals[shown]
+        rejected: dict[int, set[int]] = {}
         if up.far.size:
             chosen = self.noise[up.far]
             broken = (chosen < up.low[up.far, None]) | (chosen > up.high[up.far, None])
             for place, row in np.argwhere(broken).tolist():
-                self.rejected.setdefault(row, set()).add(int(up.trees[1][up.far[place]]))
-        return self.rejected
+                rejected.setdefault(row, set()).add(int(up.trees[1][up.far[place]]))
+        for row, piece, purpose, slot, nodes in self._tested():
+            tree = int(up.trees[0][piece])
+            if tree not in rejected.get(row, ()):
+                try:
+                    self._exact(row).accept(purpose, slot, nodes)
+                except Restart:
+                    rejected.setdefault(row, set()).add(tree)
+        return rejected
+
+    def _tested(self) -> Iterator[tuple[int, int, str, int, list[Node]]]:
+        """What needs a look: each total beyond its window alone, and groups whose number is close to 1."""
+        up, kind = self.up, self.up.pieces.kind
+        beyond = (self.totals < up.shelf.lo[kind, None]) | (self.totals > up.shelf.hi[kind, None])
+        beyond[up.pieces.root == 2] = False  # always 0
+        for piece, row in np.argwhere(beyond).tolist():
+            node = self._exact(row).node(piece, int(self.totals[piece, row]))
+            yield row, piece, node.purpose, node.slot, [node]
+        for row, piece in self.by_hand:
+            for node in self._exact(row).inside_parcel(piece, self.noise[self._leaves(piece), row]):
+                if not node.inside:
+                    yield row, piece, node.purpose, node.slot, [node]
+        numbers = self.words[self.words.shape[0] - up.tests.slack.size :] * 2.0**-64
+        for group, row in np.argwhere(numbers >= 1 - 1e-15 - up.tests.slack[:, None]).tolist():
+            yield row, int(up.tests.pieces[up.tests.start[group]]), "test", group, self._group(group, row)
+
+    def _group(self, group: int, row: int) -> list[Node]:
+        """All totals of a group that lie inside their windows."""
+        tests, exact = self.up.tests, self._exact(row)
+        found = []
+        for piece in tests.pieces[tests.start[group] : tests.start[group + 1]].tolist():
+            found.append(exact.node(piece, int(self.totals[piece, row])))
+            if self.up.pieces.left[piece] < 0:
+                found += exact.inside_parcel(piece, self.noise[self._leaves(piece), row])
+        return [node for node in found if node.inside]
 
 
 def _opened(task: Callable[[Ints, Ints], int], some: Ints, most: int) -> Ints:

@@ -1,12 +1,11 @@
 """Compiled steps that join two messages, weigh them and choose their tails, with proved bounds on the relative error.
 
-A message is a positive log-concave function on the whole numbers. It is stored on a window lo, …, hi, and beyond an end
-it *is* geometric: M(hi)·r^d, with r between the function's own next ratio and its last one. So every stored message is
-again log-concave, it bounds from above what was computed from the messages below it, and inside its window the two are
-equal. Draws from such messages are proposals; one is rejected, with the right probability, only if it leaves a window.
-Windows thus cost time when they are badly chosen, never exactness. An end is *hard* where the function is 0 beyond it.
-Every step adds positive terms only, so rounding is a small relative error. Adding one leaf to a message: leaf_steps.py;
-drawing from messages: choices.py. Proofs: docs/theory/exact-trees.md.
+A message is what its doubles say: values on a window lo, …, hi, and beyond an end the geometric series M(hi)·r^d, or 0
+beyond a *hard* end. Up to a constant it is nowhere below what it stands for, the sum over all ways to divide a total
+between the two messages below, and inside its window hardly above it: by a share that every step bounds. Beyond a soft
+end that is so because messages are log-concave up to their errors, which add up. Draws from messages are proposals that
+one test makes exact (exact.py), so windows cost time when they are badly chosen, never exactness. Every step adds
+positive terms only. Adding one leaf: leaf_steps.py; drawing: choices.py. Proofs: docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ LEFT_OUT = 1e-12
 FAINT = 1e-140
 #: Most places that are given up so that a tail ratio can be chosen freely.
 GIVE_UP = 24
-#: How often some places are cut off an end of a message that would lean on a tail known inexactly.
+#: How often some places are cut off an end of a message that would lean on a tail without room.
 TRIMS = 12
-#: Messages with a larger relative error are refused: bounds hold room for the square of an error up to this.
+#: Sums are kept where the mean distance beyond an end without room is at most this.
+LEANING = 1e-3
+#: Messages that are further from log-concave ones are refused: bounds hold room for the square of such an error.
 MOST_ERROR = 1e-4
-#: Share of the total that one relative error in each of two numbers may move; above 2 for squares of errors.
-TWICE = 2.1
 #: Numbers below this are not told from 0, since the smallest doubles have few digits.
 SMALLEST = 1e-290
 #: Weights that reach further above that in the middle of a window are refused.
 LARGEST_FACTOR = 1e280
-#: Codes of hard ends, and of ends whose ratio is by definition the true last ratio of the window.
+#: Codes of hard ends, and of ends without room.
 LOW, HIGH = 1, 2
 
 #: Terms of one sum in a convolution.
@@ -100,13 +99,23 @@ def put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> No
 
 
 @compiled(inline="always")
-def tail_ratio(following: Any, edge: Any, before: Any, error: Any) -> Any:
-    """The ratio beyond an end, and whether it is defined as the true last ratio (no room between the two)."""
+def tail_ratio(following: Any, edge: Any, before: Any, error: Any, swerve: Any) -> Any:
+    """The ratio beyond an end, and whether there was no room for the errors between the next ratio and the last one.
+
+    `swerve` is that of the messages below.
+    """
     last, upcoming = edge / before, following / edge
-    room = 2.25 * error + 1e-14
-    if upcoming * (1 + room) < last * (1 - room):
-        return np.sqrt(upcoming * last), False
-    return last, True
+    room = 2.25 * error + 2e-15
+    lift = 1 + 2.1 * room + swerve
+    if upcoming * lift < last * (1 - room):
+        return upcoming * lift, False
+    return last * lift, True
+
+
+@compiled(inline="always")
+def swerve_of(leaning: Any, error: Any, swerve: Any) -> Any:
+    """How far, for each place beyond an end without room, a message may be from a log-concave one."""
+    return 7.5 * error + 7e-15 + swerve if leaning else 0.0
 
 
 @compiled
@@ -307,30 +316,31 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
 
 
 @compiled
-def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, error: Any) -> Any:
+def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, error: Any, swerve: Any) -> Any:
     """The nearest place to an end with room for a tail ratio, that ratio, and False; else the end itself, and True."""
     for at in range(end - start, end - start + inwards * (give_up + 1), inwards):
-        ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error)
+        ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error, swerve)
         if not plain:
             return at + start, ratio, plain
     at = end - start
-    ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error)
+    ratio, plain = tail_ratio(values[at - inwards], values[at], values[at + inwards], error, swerve)
     return end, ratio, plain
 
 
 @compiled
-def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
+def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any, swerve: Any) -> Any:
     """Choose the stored window inside a computed one, with a place to spare at each soft end, and the tail ratios.
 
     The values are scaled by a power of two to a largest value near 1. Return lo, hi, the two ratios, hard ends, ends
-    whose ratio is by definition the last one, and that power of two; 0 if there is no such window.
+    without room and their swerve, and that power of two; 0 if there is no such window. `swerve` is that of the messages
+    below.
     """
     start = lo
     largest = 0.0
     for s in range(lo, hi + 1):
         largest = max(largest, values[s - start])
     if not (largest > SMALLEST and largest < np.inf and error < MOST_ERROR):
-        return lo, hi, 0.0, 0.0, 0, 0, 0.0
+        return lo, hi, 0.0, 0.0, 0, 0, 0.0, 0.0
     faint = max(FAINT * largest, SMALLEST)
     first, last = lo, hi
     while values[first - start] < faint:
@@ -340,7 +350,7 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any)
     scale = 2.0 ** -np.floor(np.log2(largest))
     for s in range(first, last + 1):
         values[s - start] *= scale
-    hard, defined = 0, 0
+    hard, leaning = 0, 0
     r_lo, r_hi = 0.0, 0.0
     if first == lowest:
         hard |= LOW
@@ -353,22 +363,22 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any)
     else:
         hi = last - 1
     if hi < lo or (hi == lo and hard != LOW | HIGH):
-        return lo, hi, 0.0, 0.0, hard, 0, 0.0
+        return lo, hi, 0.0, 0.0, hard, 0, 0.0, 0.0
     # an end that leaves room for a ratio is worth a few places
     give_up = min(GIVE_UP, (hi - lo) // 8)
     if not hard & LOW:
-        lo, r_lo, plain = _free_end(values, start, lo, 1, give_up, error)
-        defined |= LOW if plain else 0
+        lo, r_lo, plain = _free_end(values, start, lo, 1, give_up, error, swerve)
+        leaning |= LOW if plain else 0
     if not hard & HIGH:
-        hi, r_hi, plain = _free_end(values, start, hi, -1, give_up, error)
-        defined |= HIGH if plain else 0
-    return lo, hi, r_lo, r_hi, hard, defined, scale
+        hi, r_hi, plain = _free_end(values, start, hi, -1, give_up, error, swerve)
+        leaning |= HIGH if plain else 0
+    return lo, hi, r_lo, r_hi, hard, leaning, swerve_of(leaning, error, swerve), scale
 
 
 @compiled(inline="always")
-def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -> Any:
+def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any, swerve: Any) -> Any:
     """As `finish`, for a message that needs neither scaling nor shortening; the last result is 1, or 0 for failure."""
-    hard, defined = 0, 0
+    hard, leaning = 0, 0
     r_lo, r_hi = 0.0, 0.0
     first, last = lo, hi
     if first == lowest:
@@ -380,13 +390,13 @@ def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any) -
     else:
         last -= 1
     if last < first or (last == first and hard != LOW | HIGH) or not error < MOST_ERROR:
-        return first, last, 0.0, 0.0, hard, 0, 0.0
+        return first, last, 0.0, 0.0, hard, 0, 0.0, 0.0
     if not (values[0] > 1e-200 and values[hi - lo] > 1e-200 and values[(hi - lo) // 2] < 1e250):
-        return first, last, 0.0, 0.0, hard, 0, 0.0
+        return first, last, 0.0, 0.0, hard, 0, 0.0, 0.0
     if not hard & LOW:
-        r_lo, plain = tail_ratio(values[0], values[1], values[2], error)
-        defined |= LOW if plain else 0
+        r_lo, plain = tail_ratio(values[0], values[1], values[2], error, swerve)
+        leaning |= LOW if plain else 0
     if not hard & HIGH:
-        r_hi, plain = tail_ratio(values[hi - lo], values[hi - lo - 1], values[hi - lo - 2], error)
-        defined |= HIGH if plain else 0
-    return first, last, r_lo, r_hi, hard, defined, 1.0
+        r_hi, plain = tail_ratio(values[hi - lo], values[hi - lo - 1], values[hi - lo - 2], error, swerve)
+        leaning |= HIGH if plain else 0
+    return first, last, r_lo, r_hi, hard, leaning, swerve_of(leaning, error, swerve), 1.0

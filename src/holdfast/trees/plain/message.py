@@ -235,7 +235,8 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     local = _slope(sums[: end - base + 1] if side > 0 else sums[end - base :][::-1])
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
-    for rate in {min(local * share if local > 0 else steepest, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)}:
+    gentler = [steepest / slower for slower in (1, 2, 4, 8, 16, 32)]
+    for rate in {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else gentler:
         logs = [float((rest + rate * np.arange(1, rest.size + 1)).max())] if rest.size else []
         for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
             if tail.height > 0:
@@ -253,45 +254,58 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
 
 
 class Alone:
-    """All totals of a message, exactly."""
+    """All totals of a message times e^{tilt·t}, exactly."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, tilt: float = 0.0) -> None:
         self.message, self.low, self.high = message, message.lo, message.hi
+        self.tilt = arb(tilt)
 
     def term(self, total: int) -> arb:
         """The weight of a total."""
-        return self.message.ball(total)
+        return self.message.ball(total) * (self.tilt * total).exp()
 
     def total(self) -> arb:
         """The sum over all totals."""
         result = arb(0)
-        for value in self.message.values.tolist():
-            result = result + arb(value)
-        for end in (self.message.below, self.message.above):
-            result = result + arb(end.height) * arb(end.ratio) / (1 - arb(end.ratio))
+        for total in range(self.low, self.high + 1):
+            result = result + self.term(total)
+        for end, beyond, tilt in (
+            (self.message.below, self.low - 1, -self.tilt),
+            (self.message.above, self.high + 1, self.tilt),
+        ):
+            result = result + series(self.term(beyond), arb(end.ratio) * tilt.exp())
         return result
 
 
 class Division:
-    """All ways to divide a total between two messages, exactly."""
+    """All ways to divide a total between two messages, times e^{tilt·part} for the first part, exactly."""
 
-    def __init__(self, a: Message, b: Message, total: int) -> None:
+    def __init__(self, a: Message, b: Message, total: int, tilt: float | arb = 0.0) -> None:
         self.a, self.b, self.at = a, b, total
+        self.tilt = arb(tilt)
         self.low, self.high = max(a.lo, total - b.hi), min(a.hi, total - b.lo)
         self.first, self.last = min(a.lo, total - b.hi), max(a.hi, total - b.lo)
 
     def term(self, part: int) -> arb:
         """The weight of a's part."""
-        return self.a.ball(part) * self.b.ball(self.at - part)
+        weight = self.a.ball(part) * self.b.ball(self.at - part)
+        return weight if self.tilt == 0 else weight * (self.tilt * part).exp()
 
     def total(self) -> arb:
         """The sum over all parts: one by one as far as a window reaches, and two geometric series beyond."""
         result = arb(0)
         for part in range(self.first, self.last + 1):
             result = result + self.term(part)
-        for beyond, one, other in (
-            (self.last + 1, self.a.above, self.b.below),
-            (self.first - 1, self.a.below, self.b.above),
+        for beyond, one, other, tilt in (
+            (self.last + 1, self.a.above, self.b.below, self.tilt),
+            (self.first - 1, self.a.below, self.b.above, -self.tilt),
         ):
-            result = result + self.term(beyond) / (1 - arb(one.ratio) * arb(other.ratio))
+            result = result + series(self.term(beyond), arb(one.ratio) * arb(other.ratio) * tilt.exp())
         return result
+
+
+def series(first: arb, ratio: arb) -> arb:
+    """The sum of a geometric series from its first term."""
+    if not ratio < 1:
+        raise ArithmeticError("a message has no sum")
+    return first / (1 - ratio)

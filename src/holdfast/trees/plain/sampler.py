@@ -42,6 +42,8 @@ MOST_PRODUCTS, WIDTH = 4e9, 40.0
 MOST_PLACES, DIVISION, SPREAD = 6e8, 5_000.0, 4.0
 #: Outputs of a hierarchy whose weighted sums have their errors from here.
 MOST_SUMMED = 10_000
+#: Outputs and products where nothing else serves, and it may take minutes.
+UTMOST_OUTPUTS, UTMOST_PRODUCTS = 20_000, 4e10
 
 
 def _width(law: Independent) -> float:
@@ -60,6 +62,11 @@ def serves(law: Independent, rows: int) -> bool:
 def serves_sums(law: Independent) -> bool:
     """Whether errors of weighted sums are computed here."""
     return law.n <= MOST_SUMMED and law.n * _width(law) ** 2 <= MOST_PRODUCTS
+
+
+def reaches(law: Independent) -> bool:
+    """Whether tables can be drawn here at all, in time and memory; it depends on sizes alone."""
+    return law.n <= UTMOST_OUTPUTS and law.n * _width(law) ** 2 <= UTMOST_PRODUCTS
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Let v be such a leaf, without bounds, and p its parent. Whatever the noise of p and of v's siblings, one value of v
 makes them add up, and it costs nothing. So p becomes a leaf, v's siblings become roots of trees of their own, and v is
 filled in afterwards. If p is not measured either, it is now such a leaf itself, and so on upwards
-(docs/theory/exact-trees.md, section 7).
+(docs/theory/exact-trees.md, section 6).
 """
 
 from __future__ import annotations

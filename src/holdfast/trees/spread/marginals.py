@@ -102,7 +102,7 @@ class Marginals:
     def _widened(self, need: float) -> Messages:
         if not self._widest or self._widest[0].need < need:
             first = self.sampler.messages
-            self._widest[:] = [replace(first, need=need, need_inside=need, cut=first.pieces).ready]
+            self._widest[:] = [replace(first, need=need, need_inside=need, cut=first.pieces).ready()]
         return self._widest[0]
 
 
