@@ -101,3 +101,19 @@ def test_the_coin_decides_and_nothing_else(village):
     first, again, other = (steps.cells(estimate, coin) for coin in (1, 1, 2))
     assert (first == again).all()
     assert first.sum() == other.sum()
+
+
+def test_records_count_to_the_table(village):
+    query, truth = village
+    must = hf.consistent(query) & hf.nonnegative()
+    release = hf.gaussian(query, rho=1).onto(must, integer=True).release(truth, rng=hf.seeded(4))
+    frame = release.records("polars")
+    assert frame.columns == ["level 0", "level 1", "level 2", "axis 0", "axis 1", "axis 2"]
+    cells = np.zeros((20, 2, 3, 4), np.int64)
+    leaf = frame["level 2"].cast(int).to_numpy() - 5
+    np.add.at(cells, (leaf, *(frame[f"axis {a}"].to_numpy() for a in range(3))), 1)
+    assert (query.answer(cells) == release.values).all()
+    upper = hf.counts(query.hierarchy, by=(2, 3, 4), keep={0: None, 1: [(0,)]})
+    coarse = hf.gaussian(upper, rho=1).onto(hf.consistent(upper) & hf.nonnegative(), integer=True)
+    with pytest.raises(hf.Refused, match="counts every cell"):
+        coarse.release(upper.totals(cells), rng=hf.seeded(5)).records()

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Ints
+from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query
+from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.margin_counts import MarginCounts
 
 NO_CELLS = "records need a table that counts every cell: a hierarchy, a histogram, a cube, or margins with all axes"
@@ -25,11 +28,27 @@ def cell_outputs(query: Query) -> Ints:
         return (query.tree.leaves[:, None] * by + np.arange(by)).ravel()
     if query.identity:
         return np.arange(query.n)
+    if isinstance(query, AreaMargins):
+        return _cells_of_areas(query)
     if isinstance(query, MarginCounts):
         for start, axes in zip(query.offsets.tolist(), query.keep, strict=True):
             if len(axes) == len(query.table.shape):
                 return start + np.arange(query.cells)
     raise Refused(NO_CELLS)
+
+
+def _cells_of_areas(query: AreaMargins) -> Ints:
+    """The outputs that are the cells of the leaves; refused where a level with leaves does not ask them."""
+    tree, every = query.hierarchy, tuple(range(len(query.table.shape)))
+    found = np.empty((tree.n_leaves, query.table.cells), np.int64)
+    for depth in np.unique(tree.depth[tree.leaves]).tolist():
+        if (depth, every) not in query.groups:
+            raise Refused(NO_CELLS)
+        group = query.groups.index((depth, every))
+        at = tree.depth[tree.leaves] == depth
+        begin = query.starts[tree.leaves[at]] + query.places[group][1]
+        found[at] = begin[:, None] + np.arange(query.table.cells)
+    return found.ravel()
 
 
 def cells_of(query: Query, values: npt.NDArray[Any]) -> Ints:
@@ -42,18 +61,25 @@ def cells_of(query: Query, values: npt.NDArray[Any]) -> Ints:
 
 def named_cells(query: Query) -> dict[str, npt.NDArray[Any]]:
     """The columns that name a cell: the levels of a hierarchy and its category, the axes of a cube, or a number."""
-    tree, cube = query.tree, query.cube
-    if tree is not None:
-        by = query.n // tree.n
-        node = tree.leaves
-        path = {}
-        for depth in range(len(tree.levels) - 1, -1, -1):
-            here = np.array([tree.names[v] if tree.depth[v] == depth else None for v in node], dtype=object)
-            path[tree.levels[depth]] = np.repeat(here, by)
-            node = np.where(tree.depth[node] == depth, tree.parents[node], node)
-        columns = {level: path[level] for level in tree.levels}
-        return columns | ({"category": np.tile(np.arange(by), tree.n_leaves)} if by > 1 else {})
+    if isinstance(query, (TreeCounts, AreaMargins)):
+        return _names_of_areas(query.hierarchy, query.table, query.cells // query.hierarchy.n_leaves)
+    cube = query.cube
     if cube is None:
         return {"cell": np.arange(query.n)}
     points = cube.coordinates(np.arange(cube.cells))
     return {name: points[:, a] for a, name in enumerate(cube.names)}
+
+
+def _names_of_areas(tree: Hierarchy, table: Cube | None, by: int) -> dict[str, npt.NDArray[Any]]:
+    node = tree.leaves
+    path = {}
+    for depth in range(len(tree.levels) - 1, -1, -1):
+        here = np.array([tree.names[v] if tree.depth[v] == depth else None for v in node], dtype=object)
+        path[tree.levels[depth]] = np.repeat(here, by)
+        node = np.where(tree.depth[node] == depth, tree.parents[node], node)
+    columns = {level: path[level] for level in tree.levels}
+    if by > 1 or table is not None:
+        cells = table or Cube(by, ["category"])
+        points = np.tile(cells.coordinates(np.arange(by)), (tree.n_leaves, 1))
+        columns |= {name: points[:, a] for a, name in enumerate(cells.names)}
+    return columns
