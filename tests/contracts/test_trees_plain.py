@@ -27,7 +27,7 @@ def test_sizes_alone_decide(monkeypatch):
     assert asked == [(26, 1), (26, 1)]
     law = noise.base.law
     assert serves(law, 100)
-    assert not serves(law, 10_000)
+    assert not serves(law, 100_000)
     assert not serves(mechanism(20, scale=10_000)[1].base.law, 1)
     assert not serves(mechanism(4_000)[1].base.law, 1)
 

@@ -26,9 +26,9 @@ from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
 from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, within
 from holdfast.release.certificate.naming import sums_of, weights_of
-from holdfast.release.certificate.rebuilt import rebuilt, texts
+from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
-from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named
+from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
 
 #: Simulated errors by which the two sums of a ratio are compared in every direction.
 MOST_COMPARED = 5_000

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
 from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.certificate.rebuilt import BETWEEN, texts
-from holdfast.release.storage.tables import Columns
+from holdfast.release.storage.tables import Columns, texts
+
+#: What stands between the axes in the name of a margin.
+BETWEEN = " × "
 
 
 def weights_of(table: TableCertificate, columns: Columns, where: Any, weights: Any = None) -> Floats:
@@ -73,6 +74,8 @@ def sums_of(table: TableCertificate, columns: Columns) -> Any:
     indptr = np.concatenate([[0], np.cumsum([len(each) for each in rows])])
     indices = np.array([other for each in rows for other in each], dtype=np.int64)
     ones = np.ones(indices.size, dtype=np.int64)
+    from scipy import sparse  # whoever only verifies a table without such rows does not need it
+
     return sparse.csr_array((ones, indices, indptr), shape=(len(rows), outputs))
 
 

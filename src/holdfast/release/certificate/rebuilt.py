@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from holdfast.arguments import Refused
@@ -38,9 +37,9 @@ from holdfast.noise.independent import LAWS
 from holdfast.privacy import Additive
 from holdfast.queries import Neighbours, Query, counts, margins
 from holdfast.release.certificate.certificate import Sum, TableCertificate
-from holdfast.release.storage.tables import Columns, missing
+from holdfast.release.certificate.naming import BETWEEN
+from holdfast.release.storage.tables import Columns, texts
 
-BETWEEN = " × "
 #: Methods whose draws are conditioned on everything that holds.
 CONDITIONED = ("given", "walk", "metropolis")
 EXTENDED = "extend-"
@@ -71,13 +70,6 @@ def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
         return noise.onto(equal, weights=None, integer=False)
     named = method if method in ("topdown", "bluedown") and unequal is None else None
     return noise.onto(everything, integer=whole, method=named)
-
-
-def texts(column: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
-    """A column of names as texts, None where it is empty."""
-    found: npt.NDArray[np.object_] = np.ma.filled(np.ma.asarray(column, dtype=object), None)
-    found[missing(column)] = None
-    return found
 
 
 def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:

@@ -88,3 +88,10 @@ def rows_named(columns: Columns, table: Columns, names: Sequence[str]) -> npt.ND
 
 def _text(path: Path) -> str:
     return f"'{quoted_text(str(path))}'"
+
+
+def texts(column: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
+    """A column of names as texts, None where it is empty."""
+    found: npt.NDArray[np.object_] = np.ma.filled(np.ma.asarray(column, dtype=object), None)
+    found[missing(column)] = None
+    return found

@@ -1,11 +1,10 @@
 """Compiled steps that join two messages, weigh them and choose their tails, with proved bounds on the relative error.
 
-A message is what its doubles say: values on a window lo, …, hi, and beyond an end the geometric series M(hi)·r^d, or 0
-beyond a *hard* end. Up to a constant it is nowhere below what it stands for, the sum over all ways to divide a total
-between the two messages below, and inside its window hardly above it: by a share that every step bounds. Beyond a soft
-end that is so because messages are log-concave up to their errors, which add up. Draws from messages are proposals that
-one test makes exact (exact.py), so windows cost time when they are badly chosen, never exactness. Every step adds
-positive terms only. Adding one leaf: leaf_steps.py; drawing: choices.py. Proofs: docs/theory/exact-trees.md.
+A message is what its doubles say: values on a window lo, …, hi, and beyond an end the series M(hi)·r^d, or 0 beyond a
+*hard* end. Up to a constant it is nowhere below the sum over all ways to divide a total between the two messages below,
+and inside its window hardly above it: by a share that every step bounds, adding positive terms only. Beyond a soft end
+that is so because messages are log-concave up to their errors. Draws from them are proposals that one test makes exact
+(exact.py): badly chosen windows cost time, never exactness. Proofs: docs/theory/exact-trees.md.
 """
 
 from __future__ import annotations
@@ -378,8 +377,7 @@ def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any,
 @compiled(inline="always")
 def ends(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any, swerve: Any) -> Any:
     """As `finish`, for a message that needs neither scaling nor shortening; the last result is 1, or 0 for failure."""
-    hard, leaning = 0, 0
-    r_lo, r_hi = 0.0, 0.0
+    hard, leaning, r_lo, r_hi = 0, 0, 0.0, 0.0
     first, last = lo, hi
     if first == lowest:
         hard |= LOW
