@@ -7,25 +7,31 @@ import pytest
 from scripts import program
 
 
+@pytest.fixture(scope="module")
+def house():
+    return program("script/house.py")
+
+
+@pytest.fixture(scope="module")
+def modules(house):
+    return house.modules()
+
+
 def test_the_page_of_limits_is_up_to_date():
     limits = program("script/limits.py")
     assert limits.PAGE.read_text(encoding="utf-8") == limits.page(), "run script/limits.py"
 
 
-def test_nothing_new_exceeds_a_limit_of_the_house():
-    house = program("script/house.py")
-    found = {
-        line.partition(": ")[0] if not line.startswith("circle") else line for line in house.objections(house.modules())
-    }
+def test_nothing_new_exceeds_a_limit_of_the_house(house, modules):
+    found = {line.partition(": ")[0] if not line.startswith("circle") else line for line in house.objections(modules)}
     assert found <= LEFT, found - LEFT
 
 
-def test_no_clock_decides_a_result():
+def test_no_clock_decides_a_result(modules):
     """Only what is shown while one waits, what a plan measures and how long an audit tries look at a clock."""
-    house = program("script/house.py")
-    named = {module.name for module in house.modules() if {"time", "timeit"} & set(clocks(module.tree))}
+    named = {module.name for module in modules if {"time", "timeit"} & set(clocks(module.tree))}
     assert named <= {"holdfast.progress", "holdfast.release.plan", "holdfast.auditing.sampling"}
-    assert not [module.name for module in house.modules() if '"time_limit"' in module.text]
+    assert not [module.name for module in modules if '"time_limit"' in module.text]
 
 
 def clocks(tree):
@@ -36,8 +42,7 @@ def clocks(tree):
             yield node.module
 
 
-def test_circles_are_found():
-    house = program("script/house.py")
+def test_circles_are_found(house):
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"e"}, "f": {"d"}}
     assert house.circles(graph) == [["a", "b", "c"], ["e"]]
 
@@ -50,8 +55,7 @@ def test_circles_are_found():
         ("class C:\n" + "    x = 1\n" * 251, "252 lines"),
     ],
 )
-def test_long_things_are_named(source, named, tmp_path):
-    house = program("script/house.py")
+def test_long_things_are_named(house, source, named, tmp_path):
     (tmp_path / "long.py").write_text(source)
     assert any(named in line for line in house.long_things(house.modules(tmp_path)))
 
