@@ -44,9 +44,11 @@ def _trace_of_root(classes: Classes, by_depth: Floats, *, constant: bool) -> flo
             children[parent].append(c)
     total = 0.0
     # Each class with several alike nodes below one parent gives contrasts between them, as often as there are parents.
-    for c, (times, many) in enumerate(zip(classes.times.tolist(), classes.nodes.tolist(), strict=True)):
-        if times > 1:
-            total += many * (times - 1) / times * _alike(classes, children, [c], by_depth, once=True)
+    share = classes.nodes * (classes.times - 1) / classes.times
+    alone = ~classes.inner
+    total += float((share[alone] * np.sqrt(by_depth[classes.kind[alone]])).sum())
+    for c in np.flatnonzero(classes.inner & (classes.times > 1)).tolist():
+        total += float(share[c]) * _alike(classes, children, [c], by_depth, once=True)
     roots = np.flatnonzero(classes.parents < 0).tolist()
     return total + _alike(classes, children, roots, by_depth, once=False, constant=constant)
 

@@ -33,14 +33,22 @@ from holdfast.trees.normal.residuals import scalar_forest
 
 minimize: Any = _optimize.minimize
 #: The gap that is reached, as a part of the error.
-GAP = 1e-7
+GAP = 5e-7
 #: Small steps after the large ones until then.
 ROUNDS = 500
 #: The least part of the budget that a group gets: what is not worth measuring is measured with next to nothing.
 LEAST = 1e-9
-_FAR: Any = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
+_FAR: Any = {"maxiter": 100, "maxfun": 150, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
 #: The share of a figure that costs nothing, where all others together have 1.
 FREE = 10**6
+
+
+class _Found(Exception):
+    """Precisions with so small a gap that no further step is needed."""
+
+    def __init__(self, precision: Floats) -> None:
+        super().__init__()
+        self.precision = precision
 
 
 @dataclass(frozen=True)
@@ -158,11 +166,16 @@ class Problem:
             precision = np.exp(powers)
             value, slope = self.error(_placed(paid, precision))
             total = float(cost[paid] @ precision)
+            if float((-slope[paid] / cost[paid]).max()) * total <= value * (1 + GAP):
+                raise _Found(precision)
             return math.log(value) + math.log(total), precision * (slope[paid] / value + cost[paid] / total)
 
         limits = [(math.log(LEAST), 1.0)] * int(paid.sum())
-        found = minimize(logarithm, np.log(start[paid]), jac=True, method="L-BFGS-B", bounds=limits, options=_FAR)
-        precision = self._polished(full(np.exp(found.x)), cost, paid)
+        try:
+            found = minimize(logarithm, np.log(start[paid]), jac=True, method="L-BFGS-B", bounds=limits, options=_FAR)
+            precision = self._polished(full(np.exp(found.x)), cost, paid)
+        except _Found as enough:
+            precision = enough.precision
         best, value, gap = start, math.inf, math.inf
         for step in range(ROUNDS):
             trial = full(precision)
@@ -175,7 +188,10 @@ class Problem:
             # Where next to nothing is measured the error bends sharply: what is worth more than it costs may grow.
             precision = np.maximum(trial[paid] * np.sqrt(np.maximum(worth, 0) / error), LEAST)
             if step % 100 == 99:
-                precision = self._polished(full(precision), cost, paid)
+                try:
+                    precision = self._polished(full(precision), cost, paid)
+                except _Found as enough:
+                    precision = enough.precision
         return best, value, max(gap, 0.0)
 
     def _polished(self, best: Floats, cost: Floats, paid: Any) -> Floats:
@@ -184,7 +200,10 @@ class Problem:
         unit = self.error(best)[0]
 
         def relative(part: Floats) -> tuple[float, Floats]:
-            value, slope = self.error(_placed(paid, np.maximum(part, LEAST) / cost[paid]))
+            precision = np.maximum(part, LEAST) / cost[paid]
+            value, slope = self.error(_placed(paid, precision))
+            if float((-slope[paid] / cost[paid]).max()) * float(cost[paid] @ precision) <= value * (1 + GAP):
+                raise _Found(precision)
             return value / unit, slope[paid] / cost[paid] / unit
 
         found = minimize(
