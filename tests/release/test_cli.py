@@ -166,10 +166,11 @@ def test_a_folder_is_explained_from_its_files_alone(folder):
     assert any("expected absolute error by level" in words for words in found["How wrong the figures are"])
     assert any("integer Laplace" in words for words in found["How the noise is drawn"])
     (folder / "out" / "table.csv").write_text("nothing")
-    broken = json.loads(called("explain", "out", "--json").stdout)
-    assert broken["What was checked"][0].startswith("NOT as certified: files: table.csv is not the file")
+    broken = called("explain", "out", "--json")
+    assert broken.exit_code == 5
+    assert json.loads(broken.stdout)["NOT as certified"][0].startswith("files: table.csv is not the file")
     (folder / "out" / "certificate.json").write_text("{}")
-    assert list(json.loads(called("explain", "out", "--json").stdout)) == ["What was checked"]
+    assert list(json.loads(called("explain", "out", "--json").stdout)) == ["NOT as certified"]
 
 
 def test_quiet_says_nothing(folder):

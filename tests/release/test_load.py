@@ -10,6 +10,7 @@ from scipy import stats
 import holdfast as hf
 import released
 from holdfast.release.certificate.certificate import seal_of
+from holdfast.release.certificate.estimating import Estimate
 from holdfast.release.run import release
 
 RARE = 1e-6
@@ -157,3 +158,9 @@ def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
     for k, confidence in enumerate((0.5, 0.9, 0.98)):
         assert (counts[: 2 if k < 2 else 1, k] >= stats.binom.ppf(RARE, releases, confidence)).all()
     assert (counts[:, 0] < releases).all()
+
+
+def test_numbers_are_shown_for_people():
+    shown = str(Estimate(2877642.0, 3.475, 2877635.0, 2877649.0, 0.95))
+    assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95%, standard error 3.475)"
+    assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 10.25 at 90%)"

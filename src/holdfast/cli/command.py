@@ -14,7 +14,7 @@ app = typer.Typer(
     name="holdfast",
     help="Differentially private tables in which everything that must hold, holds exactly.",
     epilog="Exit codes: 0 done; 1 a fault of holdfast; 2 wrong command line; 3 refused; 4 the ledger has too little "
-    "left; 5 verify found a difference; 6 audit refuted a statement; 130 interrupted.",
+    "left; 5 verify or explain found a difference; 6 audit refuted a statement; 130 interrupted.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -118,7 +118,8 @@ def explain(
     with ending(json):
         from holdfast.cli import verbs
 
-        verbs.explain(spec, json, quiet)
+        if not verbs.explain(spec, json, quiet):
+            raise Ending(5)
 
 
 @app.command()

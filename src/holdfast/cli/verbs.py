@@ -121,13 +121,15 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
     return verdict.ok
 
 
-def explain(spec: Path, json: bool, quiet: bool) -> None:
-    """Show a spec, or the folder of a release, in words."""
+def explain(spec: Path, json: bool, quiet: bool) -> bool:
+    """Show a spec, or the folder of a release, in words; return whether the folder is as it was released."""
+    as_released = True
     with command(quiet=quiet or json) as step:
         if spec.is_dir():
-            from holdfast.release.explain_folder import explain_folder
+            from holdfast.release.explain_folder import CHANGED, explain_folder
 
             found = explain_folder(spec)
+            as_released = CHANGED not in found
         else:
             job = job_of(spec, quiet or json)
             step("putting it in words")
@@ -138,6 +140,7 @@ def explain(spec: Path, json: bool, quiet: bool) -> None:
         showing.data(found)
     elif not quiet:
         showing.sections(found)
+    return as_released
 
 
 def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:

@@ -34,7 +34,13 @@ class Estimate:
 
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f", standard error {self.standard_error:,.4g}"
-        return f"{self.value:,.6g} ({self.low:,.6g} to {self.high:,.6g} at {self.confidence:.0%}{error})"
+        value, low, high = (_shown(number) for number in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high} at {self.confidence:.0%}{error})"
+
+
+def _shown(number: float) -> str:
+    """A number for people: whole ones and large ones in full."""
+    return f"{number + 0.0:,.0f}" if abs(number) >= 1e5 or number == math.floor(number) else f"{number:,.6g}"
 
 
 def reach(errors: Array, standard_error: float, tail: float) -> float:
