@@ -167,3 +167,25 @@ def test_both_verbs_through_the_public_names():
 def test_bad_input(call, sentence):
     with pytest.raises(hf.Refused, match=sentence):
         call(hf.Hierarchy.from_parents([-1, 0, 0]))
+
+
+@pytest.mark.parametrize(("by", "keep", "best"), [((3,), [()], 16 / 3), ((2,), [(), (0,)], 36.152)])
+def test_pairs_of_several_kinds_cost_what_the_dearest_costs(by, keep, best):
+    """Leaves at two depths: what a share costs is the larger of two sums, not the sum of the largest."""
+    query = hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 1, 1]), by=by, keep=keep)
+    split = hf.best_shares(query, neighbours="replace-one")
+    assert split.squared_error - split.gap <= best + 1e-3
+    assert np.isclose(split.squared_error, best, rtol=1e-4)
+    base = hf.gaussian(query, rho=0.5, neighbours="replace-one", integer=False, shares=split.shares)
+    release = base.onto(hf.consistent(query), integer=False)
+    assert np.isclose(release.guarantee.mu, 1)
+    assert np.isclose((release.standard_error() ** 2).sum(), split.squared_error, rtol=1e-4)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_of_large_hierarchies_are_below_those_of_small_ones(seed, neighbours, monkeypatch):
+    query = random_query(np.random.default_rng(seed), most=12)
+    whole = hf.best_shares(query, neighbours=neighbours)
+    monkeypatch.setattr("holdfast.trees.normal.bound.MOST_CLASSES", 1)
+    assert hf.best_shares(query, neighbours=neighbours).lower_bound <= whole.lower_bound * (1 + 1e-9)

@@ -237,3 +237,17 @@ def test_a_draw_does_not_depend_on_where_messages_lie_in_memory(monkeypatch: pyt
     first = draw()
     monkeypatch.setattr("holdfast.trees.plain.sampler.id", lambda value: -id(value), raising=False)
     assert np.array_equal(draw(), first)
+
+
+@pytest.mark.parametrize("count", range(4))
+def test_a_bound_that_leaves_few_values_is_drawn(count):
+    """The guess closes in on one value here and would pull messages beyond all tails."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 1, 2])
+    query = hf.counts(tree)
+    scales = dict(zip(tree.levels, (0.3, 5, 1, 1), strict=True))
+    must = hf.consistent(tree) & hf.nonnegative() & hf.between(0, 3, at=[2])
+    drawn = hf.laplace(query, scale=scales).given(must).simulate(query.answer([count]), 2000, rng=hf.seeded(count))
+    law = np.exp(-np.abs(np.arange(4) - count) * (1 / 0.3 + 1 / 5 + 2))
+    law /= law.sum()
+    found = np.bincount(drawn[:, 0], minlength=4) / 2000
+    assert np.abs(found - law).max() < 5 * np.sqrt(0.01 / 2000) + 1e-3

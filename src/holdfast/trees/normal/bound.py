@@ -66,7 +66,12 @@ def _alike(
             weight.append(many)
             paths.append(path)
             if len(leaves) > MOST_CLASSES:
-                return _without_top(classes, children, tops, by_depth)
+                lower = _without_top(classes, children, tops, by_depth)
+                # Off the constants one eigenvalue can be lost, and none is larger than the largest sum of a row.
+                lost = (
+                    0.0 if constant else math.sqrt(float(by_depth.sum()) * float(classes.nodes[~classes.inner].sum()))
+                )
+                return max(lower - lost, 0.0)
         waiting += [(child, many * classes.times[child], [*path, child]) for child in children[c]]
     root = np.sqrt(np.array(weight))
     matrix = np.zeros((len(leaves), len(leaves)))

@@ -36,6 +36,8 @@ minimize: Any = _optimize.minimize
 GAP = 5e-7
 #: Small steps after the large ones until then.
 ROUNDS = 500
+#: Mixtures of kinds of pairs that are tried where several may be dearest.
+MIXTURES = 20
 #: The least part of the budget that a group gets: what is not worth measuring is measured with next to nothing.
 LEAST = 1e-9
 _FAR: Any = {"maxiter": 100, "maxfun": 150, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
@@ -77,8 +79,9 @@ def best_shares(query: Query, weights: Mapping[Any, Any] | None = None, neighbou
     if weights is not None:
         wanted = _read(query, weights, wanted.size)
     problem = Problem(asked, wanted)
-    cost = _costs(asked, relation)
-    precision, error, gap = problem.solved(cost)
+    costs = _costs(asked, relation)
+    precision, error, gap = _cheapest(problem, costs)
+    cost = costs.max(axis=0)
     keys = list(query.levels or {"all": 0})
     if isinstance(query, AreaMargins):
         keys = [(asked.hierarchy.levels[depth], axes) for depth, axes in asked.groups]  # type: ignore[misc]
@@ -224,18 +227,41 @@ def _placed(paid: Any, precision: Floats) -> Floats:
     return result
 
 
+def _cheapest(problem: Problem, costs: Floats) -> tuple[Floats, float, float]:
+    """Return precisions, their error at a true cost of 1, and how much less there could be at most.
+
+    The cost is that of the dearest kind of pair. Every mixture of the kinds costs no more, so the optimum for a mixture
+    is a lower bound, and for the best mixture the optimum itself: kinds that turn out dearer get more weight.
+    """
+    mixture = np.full(len(costs), 1 / len(costs))
+    best, error, least = None, math.inf, -math.inf
+    for _ in range(1 if len(costs) == 1 else MIXTURES):
+        found, value, gap = problem.solved(mixture @ costs)
+        paid = np.where(costs > 0, costs * np.where(np.isinf(found), 0.0, found), 0.0).sum(axis=1)
+        paid[(costs[:, np.isinf(found)] > 0).any(axis=1)] = math.inf
+        least = max(least, value - gap)
+        if best is None or value * paid.max() < error:
+            best, error = found, value * float(paid.max())
+        if error - least <= 10 * GAP * error:
+            break
+        mixture = mixture * np.minimum(paid, 4.0) ** 2
+        mixture = mixture / mixture.sum()
+    assert best is not None
+    return best, error, max(error - least, 0.0)
+
+
 def _costs(asked: AreaMargins, relation: Neighbours) -> Floats:
-    """Return what a unit of precision of each group costs in μ², in the pair of tables that costs most."""
+    """Return what a unit of precision of each group costs in μ², one row for each kind of pair that may be dearest."""
+    count = len(asked.groups)
     if relation.adds:
-        return np.full(len(asked.groups), float(relation.records) ** 2)
-    kinds = asked.kinds(asked.level_of, Neighbours("replace-one"))
-    cost = np.zeros(len(asked.groups))
-    for kind in kinds:  # where several kinds of pairs are dearest in turn, as if one pair had all of it
-        each = np.zeros(cost.size)
+        return np.full((1, count), float(relation.records) ** 2)
+    rows = []
+    for kind in asked.kinds(asked.level_of, Neighbours("replace-one")):
+        each = np.zeros(count)
         for (_, group), times in kind.items():
             each[group] += times
-        cost = np.maximum(cost, each)
-    return cost * relation.records**2
+        rows.append(each * relation.records**2)
+    return np.array(rows) if rows else np.zeros((1, count))
 
 
 def _read(query: Query, weights: Mapping[Any, Any], count: int) -> Floats:

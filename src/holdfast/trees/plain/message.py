@@ -122,7 +122,7 @@ class Message:
         stands = self.weight.ball(t) * arb(2) ** -self.scale
         if self.parts is not None and not stands.is_zero():
             stands = stands * Division(*self.parts, t).total()
-        return stands / self.ball(t)
+        return arb(0) if stands.is_zero() else stands / self.ball(t)
 
     @cached_property
     def _logs(self) -> Floats:

@@ -74,7 +74,15 @@ def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
         shift = np.where(told, (1 - step) * shift + step * (mean / variance - centre / cavity), 0.0)
     mean, variance = np.where(exact, 0.0, mean), np.where(exact, 0.0, variance)
     down, up = (_steepest(parents, inner, order, weights, bound) for bound in (weights.low, weights.high))
-    return Outlook(mean, variance, np.where(inner, np.clip((mean - below) / below_variance, -down, up), 0.0))
+    # A guess that has closed in on one value may ask for any tilt: twice what some noise resists is enough.
+    slope = (
+        2 * weights.rate * (abs(mean) + 10 / np.sqrt(np.maximum(weights.rate, LEAST)))
+        if weights.square
+        else weights.rate
+    )
+    most = 2 * float(slope.max(initial=0.0))
+    tilt = np.clip((mean - below) / below_variance, -np.minimum(down, most), np.minimum(up, most))
+    return Outlook(mean, variance, np.where(inner, tilt, 0.0))
 
 
 def _steepest(parents: Ints, inner: Bools, order: list[Ints], weights: Weights, bound: Ints) -> Floats:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb
 
+from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints, Words
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.draws.decisions import FIRST_BITS, Digits, Open, decided
@@ -33,6 +34,9 @@ from holdfast.trees.shape.forest import Forest
 NEED, WIDER, FARTHEST, SHORT = 21.0, 1.5, 18.0, 30.0
 #: Tables that are rejected one after another before windows are made wider.
 PATIENCE = 40
+#: Windows that are tried until all messages have tails, and how many of them before messages are pulled less.
+ATTEMPTS, FIRM = 40, 3
+NO_WINDOWS = "no windows were found for this hierarchy: use other scales or fewer bounds, or onto(...)"
 #: Outputs of a hierarchy that is drawn here; draws of outputs, a table counting as some more; and products of the
 #: values of messages, whose windows are about so many standard deviations wide.
 MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 1_000_000, 10
@@ -113,13 +117,17 @@ class PlainSampler:
     def _trees(self, wider: int) -> Trees:
         """The messages, with windows that were made wider so many times."""
         if wider not in self._made:
-            need = self.need * WIDER**wider
-            while True:
+            need, pull = self.need * WIDER**wider, 1.0
+            for attempt in range(ATTEMPTS):
                 try:
-                    self._made[wider] = Trees.of(self, need)
+                    self._made[wider] = Trees.of(self, need, pull)
                     break
                 except TooNarrow:
                     need *= WIDER
+                    if attempt >= FIRM:
+                        pull /= 2
+            else:
+                raise Refused(NO_WINDOWS)
         return self._made[wider]
 
     @cached_property
@@ -162,9 +170,9 @@ class Trees:
     n: int
 
     @classmethod
-    def of(cls, law: PlainSampler, need: float) -> Trees:
-        """Make the messages from the leaves up."""
-        return _Making(law, need).trees()
+    def of(cls, law: PlainSampler, need: float, pull: float = 1.0) -> Trees:
+        """Make the messages from the leaves up, pulled to where the totals are guessed by so much of the guess."""
+        return _Making(law, need, pull).trees()
 
     @cached_property
     def slack(self) -> float:
@@ -264,8 +272,9 @@ class Guess(NamedTuple):
 class _Making:
     """The messages in the making: parts that are alike share theirs."""
 
-    def __init__(self, law: PlainSampler, need: float) -> None:
+    def __init__(self, law: PlainSampler, need: float, pull: float) -> None:
         self.law, self.need, self.guess = law, need, law.guess
+        self.tilt = pull * self.guess.tilt  # any pull gives the exact law; one that is too strong leaves no tails
         self.pieces: list[Piece] = []
         self.guesses: list[Guess] = []
         self.known: dict[object, Message] = {}
@@ -290,8 +299,8 @@ class _Making:
                 at[v] = self._nothing()
                 continue
             parent = self.parents[v]
-            above = float(self.guess.tilt[parent]) if parent >= 0 else 0.0
-            own = float(self.guess.tilt[v]) if kids else 0.0
+            above = float(self.tilt[parent]) if parent >= 0 else 0.0
+            own = float(self.tilt[v]) if kids else 0.0
             weight = Weight(law.rates[v], law.square, above - own, int(law.low[v]), int(law.high[v]))
             at[v] = self._joined(v, kids, weight) if kids else self._leaf(v, weight)
             if parent < 0:
