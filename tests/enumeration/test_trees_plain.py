@@ -251,3 +251,11 @@ def test_a_bound_that_leaves_few_values_is_drawn(count):
     law /= law.sum()
     found = np.bincount(drawn[:, 0], minlength=4) / 2000
     assert np.abs(found - law).max() < 5 * np.sqrt(0.01 / 2000) + 1e-3
+
+
+def test_a_guess_that_is_too_sure_of_itself_ends():
+    tree = hf.Hierarchy.from_parents([-1, 0, 1, 1, 3, 1])
+    base = hf.gaussian(hf.counts(tree), scale=[1, 0.5, 1, 1, 0.5, 0.3])
+    drawn = base.given(hf.consistent(tree) & hf.nonnegative()).simulate([4, 4, 2, 1, 1, 1], 200, rng=hf.seeded(1))
+    assert (drawn >= 0).all()
+    assert len({tuple(row) for row in drawn.tolist()}) > 3

@@ -145,7 +145,7 @@ def _moments(centre: Floats, variance: Floats, weights: Weights) -> tuple[Floats
             near, far = np.where(deep, near, half), np.where(deep, half, far)
         block = np.maximum(np.ceil(far / POINTS), 1.0)  # so many whole numbers are taken together
         gap = block * np.arange(1, POINTS + 1) - (block - 1) / 2
-        density = np.where(gap <= most, block * np.exp(log(mode + side * gap) - top), 0.0)
+        density = np.where(gap <= most, block * np.exp(np.minimum(log(mode + side * gap) - top, 50.0)), 0.0)
         mass += density.sum(axis=1, keepdims=True)
         first += side * (density * gap).sum(axis=1, keepdims=True)
         second += (density * gap * gap).sum(axis=1, keepdims=True)

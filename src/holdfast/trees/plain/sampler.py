@@ -32,6 +32,8 @@ from holdfast.trees.shape.forest import Forest
 #: Windows hold all but about e^−NEED of what is guessed, and next time so many times more; one noise alone never
 #: reaches further than so many standard deviations, unless that is short.
 NEED, WIDER, FARTHEST, SHORT = 21.0, 1.5, 18.0, 30.0
+#: Places beside a window for guesses that are too sure of themselves; they grow as windows do.
+ROOM = 6
 #: Tables that are rejected one after another before windows are made wider.
 PATIENCE = 40
 #: Windows that are tried until all messages have tails, and how many of them before messages are pulled less.
@@ -321,7 +323,7 @@ class _Making:
 
     def _window(self, i: Guess) -> tuple[int, int]:
         """Where a sum lies: as a normal one would, and one of its parts may be far off alone."""
-        wide = (2 * self.need * i.variance) ** 0.5 + 2
+        wide = (2 * self.need * i.variance) ** 0.5 + ROOM * self.need / NEED
         return math.floor(i.mean - wide - i.left), math.ceil(i.mean + wide + i.right)
 
     def _leaf(self, v: int, weight: Weight) -> int:
