@@ -138,6 +138,43 @@ def audit(
 
 
 @app.command()
+def mend(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Published figures: a CSV, Parquet or τ-ARGUS (.tab) file.")
+    ],
+    domain: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[COLUMN=]FILE",
+            help="Which labels add up: a CSV with one row per leaf and a column per level, or a .hrc; COLUMN= for none.",
+        ),
+    ] = None,
+    hold: Annotated[str, typer.Option(help="What must hold: consistent, nonnegative.")] = "consistent,nonnegative",
+    exact: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=LABEL", help="Figures that are known: left as they are.")
+    ] = None,
+    errors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|LAW=SIZE",
+            help="A column of standard errors, or rounding=5, random_rounding=3, uniform=2, cell_key=FILE, gaussian=10, "
+            "laplace=4.",
+        ),
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="The column of figures.")] = None,
+    norm: Annotated[str, typer.Option(help="What nearest means: l2 or l1.")] = "l2",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write; TABLE-mended.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make published figures add up: the nearest table in which everything holds; reads nothing confidential."""
+    with ending(json):
+        from holdfast.cli import mending
+
+        mending.mend(table, domain, hold, exact, errors, value, norm, output, json, quiet)
+
+
+@app.command()
 def secret(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; only its owner can read it.")],
     quiet: Quiet = False,
