@@ -146,7 +146,7 @@ def mend(
         list[str] | None,
         typer.Option(
             metavar="[COLUMN=]FILE",
-            help="Which labels add up: a CSV with one row per leaf and a column per level, or a .hrc; COLUMN= for none.",
+            help="Which labels add up: a CSV with one row per leaf and a column per level, or a .hrc file.",
         ),
     ] = None,
     hold: Annotated[str, typer.Option(help="What must hold: consistent, nonnegative.")] = "consistent,nonnegative",
@@ -157,8 +157,8 @@ def mend(
         str | None,
         typer.Option(
             metavar="COLUMN|LAW=SIZE",
-            help="A column of standard errors, or rounding=5, random_rounding=3, uniform=2, cell_key=FILE, gaussian=10, "
-            "laplace=4.",
+            help="A column of standard errors, or rounding=5, random_rounding=3, uniform=2, cell_key=FILE, "
+            "gaussian=10, laplace=4.",
         ),
     ] = None,
     value: Annotated[str | None, typer.Option(help="The column of figures.")] = None,

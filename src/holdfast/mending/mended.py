@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -53,7 +54,7 @@ class Mended:
 
     Figures stand in the order of the rows of the table, and behind them those that the table lacks. `published` and
     `steps` count in `unit`s; `filled` are the missing figures, `exact` those that were known; `ranges` what the others
-    leave for each missing one; `bars` what the stated law tells of the true figures.
+    leave for each missing one; `told` what the stated law tells of the true figures, computed when it is asked for.
     """
 
     figures: Figures
@@ -64,7 +65,7 @@ class Mended:
     filled: Ints
     exact: Ints
     ranges: tuple[Ints, Ints] | None
-    bars: ErrorBars | None
+    told: Callable[[], ErrorBars] | None
     evidence: Evidence
     norm: str
     held: Held
@@ -92,6 +93,11 @@ class Mended:
     def n(self) -> int:
         """The number of figures, filled ones included."""
         return int(self.steps.size)
+
+    @cached_property
+    def bars(self) -> ErrorBars | None:
+        """What the stated law tells of the true figures; None where none is stated, or it contradicts the figures."""
+        return None if self.told is None else self.told()
 
     @cached_property
     def values(self) -> Array:

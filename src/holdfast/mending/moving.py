@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import sparse
 from holdfast import onto as update
 from holdfast.arguments import LARGEST, Refused, known
 from holdfast.arrays import Bools, Floats, Ints
-from holdfast.constraints import Constraint, revealed
+from holdfast.constraints import Constraint, consistent, nonnegative, revealed
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.disclosure.figures import CellRows
@@ -20,9 +21,12 @@ from holdfast.domains.breadth_first import breadth_first
 from holdfast.domains.intervals import bound_downwards, bound_upwards
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mending.areas import MOST_PATHS, as_areas
 from holdfast.mending.errors import Stated
 from holdfast.mending.figures import Figures
-from holdfast.noise.spread import Spread, independent_spread, simulated_quantiles, study_size
+from holdfast.noise.spread import FEWEST, Spread, independent_spread, simulated_quantiles
+from holdfast.onto.ways import areas
+from holdfast.onto.ways.areas import MOST_EXACT
 from holdfast.randomness import seeded
 
 #: A missing figure counts by this share of the published one that counts least: enough to decide where nothing else
@@ -32,6 +36,10 @@ FAINT = 1e-6
 CONTRAST = 1e8
 #: Rounds in which missing figures are guessed from the sums they stand in.
 GUESSES = 4
+#: Errors of bounded noise that are simulated in all, and draws at most: larger tables keep their certain limits.
+MOST_STUDIED, MOST_DRAWS = 1 << 23, 4_000
+#: What is said of a large crossed table with missing figures.
+GUESSES_COUNT = "the table is large and crossed: guesses for missing figures counted as much as published figures"
 #: Rounds in which limits are carried from sum to sum where the table is no hierarchy.
 ROUNDS = 64
 #: Missing figures up to which programs find the narrowest ranges, and figures of such a table; seconds, about.
@@ -44,13 +52,15 @@ class Moved:
 
     values: Ints
     evidence: Evidence
-    way: str
 
 
 def nearest(
     figures: Figures, constraint: Constraint, start: Ints, measured: Bools, spreads: Floats, norm: str
 ) -> Moved:
     """Move figures (whole steps; guesses where not measured) to the nearest whole ones in which everything holds."""
+    found = _by_areas(figures, constraint, start, measured, spreads, norm)
+    if found is not None:
+        return found
     n = figures.n
     system = revealed(constraint.system(n), None)
     weakest = spreads[measured].max(initial=1.0)
@@ -58,11 +68,41 @@ def nearest(
     problem = update.Problem(n, system, norm, np.where(measured, spreads, faint), True)
     way = known(update.choose(problem))
     answer = update.certified(way, problem, start, problem.right_hand_sides(), 0)
-    values = np.asarray(answer.values, dtype=np.int64)
-    missed = system.violation(values, problem.unit)
+    return _looked_at(constraint, np.asarray(answer.values, dtype=np.int64), answer.evidence)
+
+
+def _looked_at(constraint: Constraint, values: Ints, evidence: Evidence) -> Moved:
+    """The mended table, once everything was tested on its whole numbers."""
+    missed = constraint.system(values.size).violation(values, Fraction(1))
     if missed is not None:
         raise RuntimeError(f"the mended table misses {missed}; this is a fault of holdfast")
-    return Moved(values, answer.evidence, update.name_of(way))
+    return Moved(values, evidence)
+
+
+def _by_areas(
+    figures: Figures, constraint: Constraint, start: Ints, measured: Bools, spreads: Floats, norm: str
+) -> Moved | None:
+    """A large crossed table, moved near the nearest one; None for others. Guesses count as figures there."""
+    kinds = {part.kind for part in constraint.parts}
+    least = MOST_PATHS if len(figures.sums) == 2 else MOST_EXACT
+    simple = sum(part.kind == "equals" for part in constraint.parts) == 1 and kinds <= {"equals", "nonnegative"}
+    if norm != "l2" or len(figures.sums) < 2 or figures.n <= least or not simple or (spreads != spreads[0]).any():
+        return None
+    found = as_areas(figures)
+    if found is None:
+        return None
+    query, order = found
+    asked = consistent(query) & nonnegative() if "nonnegative" in kinds else consistent(query)
+    problem = update.Problem(query.n, asked.system(query.n), norm, spreads[order], True)
+    if not areas.accepts(problem):
+        return None
+    answer = areas.certified(problem, start[order], problem.right_hand_sides(), 0)
+    values = np.empty(figures.n, dtype=np.int64)
+    values[order] = answer.values
+    evidence = answer.evidence
+    if not measured.all():
+        evidence = replace(evidence, notes=(*evidence.notes, GUESSES_COUNT))
+    return _looked_at(constraint, values, evidence)
 
 
 def guessed(figures: Figures, published: Ints, measured: Bools, *, nonnegative: bool) -> Ints:
@@ -159,9 +199,8 @@ def _estimated(constraint: Constraint, said: Stated, start: Ints, measured: Bool
         centre = way.image(problem, start[None, :], right, None)[0]
         if said.law is not None:
             return centre, way.spread(problem, _measured(said, measured))
-        size = study_size(n)
-        if said.draw is not None and size is not None:
-            noise = said.draw(size, seeded(0))
+        if said.draw is not None and n * FEWEST <= MOST_STUDIED:
+            noise = said.draw(min(MOST_STUDIED // n, MOST_DRAWS), seeded(0))
             zero = np.zeros(problem.space.rank, dtype=np.int64)
             return centre, _spread(np.asarray(way.image(problem, noise, zero, None)))
     if said.law is not None and measured.all():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def _mended(
                 "are no intervals; look at the contradictions around it, at the hierarchy and at the law"
             )
         else:
-            bars = error_bars(constraint, said, start, measured, low, high)
+            bars = partial(error_bars, constraint, said, start, measured, low, high)
     return Mended(
         figures=figures,
         name=published.name,
@@ -155,12 +156,12 @@ def _mended(
         filled=missing,
         exact=np.array(sorted(exact), dtype=np.int64),
         ranges=ranges,
-        bars=bars,
+        told=bars,
         evidence=moved.evidence,
         norm=norm,
         held=held,
         errors=said.words,
-        notes=tuple(notes),
+        notes=(*notes, *moved.evidence.notes),
     )
 
 

@@ -19,8 +19,7 @@ from holdfast.mending.reading.classification import Classification, flat
 #: Labels that stand for a total, in the languages of large offices; an empty label does too (GROUP BY CUBE writes it).
 TOTALS = frozenset(
     ["", "_t", "tot", "total", "totals", "all", "overall", "sum", "insgesamt", "gesamt", "summe", "ensemble"]
-    + ["totale", "totaal", "totalt", "yhteensä", "celkem", "razem", "ogółem", "összesen"]
-)
+).union(["totale", "totaal", "totalt", "yhteensä", "celkem", "razem", "ogółem", "összesen"])
 #: Characters of a label for a total, at most.
 LONGEST = 16
 #: How far, as a share of the larger one, a code's figure may lie from the sum of the codes that begin with it: the
