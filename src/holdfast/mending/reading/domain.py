@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,21 @@ def read_domain(domain: Any, columns: Mapping[str, Column]) -> Said:
         return {
             str(name): None if one is None else _one(one, columns[str(name)].labels) for name, one in domain.items()
         }
-    if isinstance(domain, Mapping) and not any(
-        set(map(str, domain)) & set(column.labels) for column in columns.values()
-    ):
+    known = {label for column in columns.values() for label in column.labels}
+    if isinstance(domain, Mapping) and not known & set(map(str, domain)) and not _is_frame(domain, known):
         near = ", ".join(map(repr, columns))
         unknown = next(str(name) for name in domain if str(name) not in columns)
         raise Refused(f"domain speaks of {unknown!r}, which is neither a column nor a label: the columns are {near}")
     best = max(columns, key=lambda name: _shared(domain, columns[name].labels))
     return {best: _one(domain, columns[best].labels)}
+
+
+def _is_frame(domain: Mapping[Any, Any], known: Collection[str]) -> bool:
+    """Whether a mapping holds columns with one row per leaf: as long as each other, and with labels of the table."""
+    if any(isinstance(column, (str, Mapping)) or not hasattr(column, "__len__") for column in domain.values()):
+        return False
+    shared = any(str(entry) in known for column in domain.values() for entry in column)
+    return shared and len({len(column) for column in domain.values()}) == 1
 
 
 def _shared(domain: Any, labels: Sequence[str]) -> int:
@@ -58,7 +65,7 @@ def _one(said: Any, labels: Sequence[str]) -> Classification:
         return said
     if isinstance(said, Hierarchy):
         return from_hierarchy(said, f"a hierarchy of {said.n:,} nodes was given")
-    if isinstance(said, Mapping) and all(not isinstance(below, str) for below in said.values()):
+    if isinstance(said, Mapping) and (set(map(str, said)) & set(labels) or not _is_frame(said, labels)):
         return from_children(said, f"sums of {len(said):,} labels were given")
     if isinstance(said, (list, tuple)):
         parts = [_one(each, labels) for each in said]
