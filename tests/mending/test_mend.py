@@ -10,6 +10,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.mending.mended import STATEMENT
+from scripts import program
 
 HOLD = ["consistent", "nonnegative"]
 CROSS = {"region": ["North", "South", "Total"], "M": [2, 1, 2], "F": [1, 0, 3], "Total": [2, 3, 5]}
@@ -137,9 +138,14 @@ def test_a_row_that_is_not_there_is_a_missing_figure() -> None:
 
 @pytest.mark.parametrize(
     ("errors", "reach"),
-    [({"rounding": 5}, 2), ({"random_rounding": 3}, 2), ({"uniform": 2}, 2), ({"cell_key": {-1: 0.3, 0: 0.4, 1: 0.3}}, 1)],
+    [
+        ({"rounding": 5}, 2),
+        ({"random_rounding": 3}, 2),
+        ({"uniform": 2}, 2),
+        ({"cell_key": {-1: 0.3, 0: 0.4, 1: 0.3}}, 1),
+    ],
 )
-def test_limits_of_bounded_laws_are_those_of_all_tables_that_could_have_been_published(errors: dict, reach: int) -> None:
+def test_limits_of_bounded_laws_are_those_of_all_tables_that_could_be_behind_them(errors: dict, reach: int) -> None:
     base = 5 if errors == {"rounding": 5} else 3 if errors == {"random_rounding": 3} else 1
     published = np.array([2, 1, 1]) * base
     mended = hf.mend({"area": ["Total", "a", "b"], "value": published}, HOLD, errors)
@@ -249,3 +255,12 @@ def test_a_large_crossed_table_is_near_and_holds() -> None:
     assert (found[:, :, 0] == found[:, :, 1:].sum(2)).all()
     assert (found >= 0).all()
     assert ((found - full) ** 2).sum() < ((noisy - full) ** 2).sum()
+
+
+def test_a_generated_census_adds_up_comes_nearer_and_is_covered() -> None:
+    study = program("benchmarks/mend.py")
+    table = study.perturbation_table(3, 1.5)
+    columns, truth, _ = study.census(3, 3, 3, 1)
+    published = study.perturbed(truth, table, np.random.default_rng(1))
+    for figures, errors in ((published, {"cell_key": table}), (5 * np.rint(truth / 5).astype(int), {"rounding": 5})):
+        study.tell("", columns, truth, figures, errors)  # asserts all three
