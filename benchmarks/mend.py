@@ -1,6 +1,6 @@
 """Mend perturbed tables of a generated census, and real counts with noise: additive, nearer, intervals that cover.
 
-Run: python benchmarks/mend.py [FOLDER of das_demo_2010_total_pop.csv]
+Run: python benchmarks/mend.py [FOLDER of das_demo_2010_total_pop.csv], or --pictures FOLDER for those of the page.
 
 1. Persons by region (two levels), sex and age, perturbed by a cell-key method with a published distribution (maximum
    noise 4, variance 2, zeros stay, no negative counts): one noise per cell, so sums do not hold.
@@ -92,7 +92,22 @@ def perturbed(truth: np.ndarray, table: dict[str, list[float]], rng: np.random.G
     return result
 
 
+def pictures(folder: Path) -> None:
+    """The pictures of docs/how-to/mend.md."""
+    from holdfast.mending.telling import moves_picture, picture
+
+    table = perturbation_table(4, 2.0)
+    columns, truth, _ = census(5, 8, 6, 0)
+    published = perturbed(truth, table, np.random.default_rng(0))
+    mended = hf.mend({**columns, "value": published}, HOLD, {"cell_key": table})
+    picture(mended).save(folder / "mend-contradictions.svg")
+    moves_picture(mended).save(folder / "mend-moves.svg")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--pictures"]:
+        pictures(Path(sys.argv[2]))
+        return
     table = perturbation_table(4, 2.0)
     for seed, size in enumerate([(5, 8, 6), (5, 8, 6), (16, 25, 8)]):
         columns, truth, inner = census(*size, seed)
