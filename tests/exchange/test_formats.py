@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -20,6 +21,7 @@ from holdfast.queries import Neighbours
 from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.run import release
 from released import job
+from scripts import program
 
 ABOUT = "about: {curators: [City], intended_use: planning, region: here}"
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -148,3 +150,17 @@ def test_what_is_composed_agrees_with_dp_accounting() -> None:
     pure = {"type": "ComposedDpEvent", "events": [{"type": "EpsilonDeltaDpEvent", "epsilon": 0.5, "delta": 0.0}] * 2}
     ours, theirs = cross_checked(pure, "replace-one", 1e-12)
     assert ours == pytest.approx(theirs, rel=1e-3)
+
+
+def test_the_bill_of_materials_lists_every_wheel_once_with_its_hash(tmp_path) -> None:
+    for name, version in (("holdfast", "1.0"), ("other_thing", "2.1")):
+        with zipfile.ZipFile(tmp_path / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+            about = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\nLicense-Expression: MIT\n"
+            wheel.writestr(f"{name}-{version}.dist-info/METADATA", about)
+    bill = program("script/bill.py").bill(tmp_path)
+    assert bill["bomFormat"] == "CycloneDX"
+    assert bill["metadata"]["component"]["name"] == "holdfast"
+    (part,) = bill["components"]
+    assert part["purl"] == "pkg:pypi/other-thing@2.1"
+    assert part["licenses"] == [{"expression": "MIT"}]
+    assert bill["dependencies"] == [{"ref": "pkg:pypi/holdfast@1.0", "dependsOn": [part["bom-ref"]]}]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.mending.mended import STATEMENT
+from holdfast.mending.telling import STATEMENT
 from scripts import program
 
 HOLD = ["consistent", "nonnegative"]

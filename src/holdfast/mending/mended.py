@@ -16,16 +16,11 @@ from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains.frame import frame_of
 from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mending import telling
 from holdfast.mending.figures import Figures
 from holdfast.mending.hold import Held
 from holdfast.pictures import Picture
 
-#: What this is, and what it is not.
-STATEMENT = (
-    "This table was computed from published figures alone. No confidential data were read and no privacy budget was "
-    "spent: it carries no privacy statement of its own, and what was promised for the published figures holds for it "
-    "as far as it held for them."
-)
 #: Contradictions that are listed one by one.
 LISTED = 1_000
 
@@ -72,7 +67,7 @@ class Mended:
     errors: str
     notes: tuple[str, ...]
 
-    statement = STATEMENT
+    statement = telling.STATEMENT
 
     def __repr__(self) -> str:
         return (
@@ -80,14 +75,10 @@ class Mended:
         )
 
     def __str__(self) -> str:
-        from holdfast.mending.telling import sentences
-
-        return "\n".join(sentences(self))
+        return "\n".join(telling.sentences(self))
 
     def _repr_html_(self) -> str:
-        from holdfast.mending.telling import shown
-
-        return shown(self)
+        return telling.shown(self)
 
     @property
     def n(self) -> int:
@@ -230,15 +221,11 @@ class Mended:
 
     def picture(self) -> Picture:
         """How far figures moved, and the contradictions that made them: a bar for each of the largest."""
-        from holdfast.mending.telling import picture
-
-        return picture(self)
+        return telling.picture(self)
 
     def report(self, path: str | Path) -> None:
         """Write a page that says what was done and shows it; it needs no network."""
-        from holdfast.mending.telling import page
-
-        Path(path).write_text(page(self), encoding="utf-8")
+        Path(path).write_text(telling.page(self), encoding="utf-8")
 
     def write(self, folder: str | Path) -> Path:
         """Write table.csv, its description datapackage.json and report.html into a new folder."""
@@ -248,9 +235,7 @@ class Mended:
 
     def as_mapping(self) -> dict[str, Any]:
         """What was done, for scripts."""
-        from holdfast.mending.telling import mapping
-
-        return mapping(self)
+        return telling.mapping(self)
 
     def _in_units(self, steps: Ints) -> Array:
         if self.unit.denominator == 1:

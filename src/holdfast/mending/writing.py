@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.mending.mended import STATEMENT, Mended
-from holdfast.mending.telling import mapping, page
+from holdfast.mending.telling import STATEMENT, Mended, mapping, page
 from holdfast.release.storage.tables import write_csv
 from holdfast.version import __version__
 
