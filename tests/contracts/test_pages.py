@@ -7,6 +7,10 @@ from pages import blocks
 #: Pages whose code needs nothing but the library.
 PAGES = {
     "README.md": 3,
+    "docs/coming-from/opendp.md": 1,
+    "docs/coming-from/sdcmicro.md": 1,
+    "docs/coming-from/topdown.md": 1,
+    "docs/how-to/mend.md": 2,
     "docs/how-to/noise-made-for-exact-figures.md": 1,
     "docs/how-to/refine.md": 2,
     "docs/how-to/report.md": 1,
