@@ -143,8 +143,31 @@ def _command(line: str) -> str:
 
 def pages() -> Iterator[Path]:
     """Every page of README and docs, and every notebook, that holds code which runs."""
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs").rglob("*.ipynb"))]
-    return (path for path in found if "_build" not in path.parts and blocks(text_of(path)))
+    return (path for path in [ROOT / "README.md", *of_site()] if blocks(text_of(path)))
+
+
+def of_site(folder: Path = ROOT / "docs") -> list[Path]:
+    """The pages and notebooks of the site in a folder and below it."""
+    found = [path for path in folder.rglob("*") if path.suffix in (".md", ".ipynb")]
+    return sorted(path for path in found if "_build" not in path.parts)
+
+
+def toctree(index: Path) -> list[Path]:
+    """The pages below an index (index.md): those of its folder and its subfolders' indexes, in the order of its links.
+
+    What it does not link stands at the end, so that no page is missing from the site.
+    """
+    if index.name != "index.md":
+        return []
+    folder = index.parent
+    heads = {path.parent for path in of_site(folder) if path.name == "index.md" and path != index}
+    below = [
+        path
+        for path in of_site(folder)
+        if path != index and not any(head in path.parents and path != head / "index.md" for head in heads)
+    ]
+    linked = [(folder / to.partition("#")[0]).resolve() for to in re.findall(r"\]\(([^)\s]+)\)", text_of(index))]
+    return sorted(below, key=lambda path: linked.index(path) if path in linked else len(linked))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """Pages: their code runs as it stands, block after block, their links lead somewhere, and the site shows all of them."""
 
+import subprocess
+import sys
+
 import pytest
 
 import pages
@@ -13,7 +16,11 @@ def test_the_code_of_a_page_runs(page):
     text = pages.running.text_of(ROOT / page)
     if missing := pages.running.missing(text):
         pytest.skip(f"{page} needs {', '.join(missing)}, which is not installed")
-    pages.running.run(text, page)
+    if pages.running.NEEDS.search(text):  # such a page may change what others find in the process
+        command = [sys.executable, ROOT / "script" / "pages.py", page]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    else:
+        pages.running.run(text, page)
 
 
 def test_links_lead_to_files_and_headings_that_are_there():
@@ -32,7 +39,7 @@ def test_every_page_of_the_site_is_reached_from_its_index():
         path = waiting.pop()
         seen.add(path)
         waiting += [page for page in pages.running.toctree(path) if page not in seen]
-    assert set(pages.site_pages()) == seen
+    assert set(pages.running.of_site()) == seen
 
 
 def test_the_first_page_fits_a_screen_or_two():

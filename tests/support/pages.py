@@ -19,13 +19,7 @@ def blocks(page):
 def every_page():
     """README, changes, and all pages of docs and benchmarks with the notebooks."""
     found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
-    return [*found, *site_pages()]
-
-
-def site_pages():
-    """The pages of the site."""
-    docs = ROOT / "docs"
-    return [path for path in sorted(docs.rglob("*")) if path.suffix in (".md", ".ipynb") and "_build" not in path.parts]
+    return [*found, *running.of_site()]
 
 
 def links(path):
