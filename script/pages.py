@@ -138,7 +138,7 @@ def _command(line: str) -> str:
     assert line.startswith("$ ") and first == "holdfast", f"console blocks run `$ holdfast …` and nothing else: {line}"
     result = CliRunner().invoke(app, rest, env={"COLUMNS": "100"})
     assert result.exit_code == int(expected or 0), f"{line}\n{result.output}"
-    return result.output
+    return f"{words}\n{result.stdout.replace(f'{Path.cwd()}{os.sep}', '')}\n"
 
 
 def pages() -> Iterator[Path]:
