@@ -112,7 +112,8 @@ def _run_block(block: Block, name: str, names: dict[str, Any]) -> Shown:
         exec(compile(tree, name, "exec"), names)
         value = eval(compile(ast.Expression(last.value), name, "eval"), names) if last is not None else None
     html = value._repr_html_() if hasattr(value, "_repr_html_") else ""
-    words = "" if value is None or html else f"{value!r}\n"
+    silent = value is None or html or ".write_" in block.code.splitlines()[-1]  # how many bytes were written tells nothing
+    words = "" if silent else f"{value!r}\n"
     return Shown(printed.getvalue() + words, html)
 
 
@@ -138,7 +139,7 @@ def _command(line: str) -> str:
     assert line.startswith("$ ") and first == "holdfast", f"console blocks run `$ holdfast …` and nothing else: {line}"
     result = CliRunner().invoke(app, rest, env={"COLUMNS": "100"})
     assert result.exit_code == int(expected or 0), f"{line}\n{result.output}"
-    return f"{words}\n{result.stdout.replace(f'{Path.cwd()}{os.sep}', '')}\n"
+    return f"{words}\n{(result.output if expected else result.stdout).replace(f'{Path.cwd()}{os.sep}', '')}\n"
 
 
 def pages() -> Iterator[Path]:
