@@ -9,9 +9,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "script"))
 sys.path.insert(0, str(HERE.parent / "src"))
 
-import pages  # noqa: E402
-
 import holdfast  # noqa: E402
+import pages  # noqa: E402
 
 project, author, version = "holdfast", "the authors of holdfast", holdfast.__version__
 project_copyright = "the authors of holdfast; Apache-2.0"
@@ -48,6 +47,9 @@ html_theme_options = {
 #: `HOLDFAST_DOCS_RUN=0 script/docs` builds without running any code: to look at the words alone.
 RUN = os.environ.get("HOLDFAST_DOCS_RUN", "1") != "0"
 
+#: |x| would be a substitution, 2**62 the beginning of bold text.
+SIGNS = re.compile(r"\||(?<=\d)\*(?=\*)|(?<=\*)\*(?=\d)")
+
 
 def run_page(app, name, source):
     """A notebook becomes a page, the code of a page runs, and an index gets its tree of contents."""
@@ -62,15 +64,13 @@ def run_page(app, name, source):
     source[0] = text
 
 
-def plain_docstring(app, what, name, obj, options, lines):
-    """Signs of the mathematics that reStructuredText would take for its own."""
+def plain_docstring(*told):
+    """Signs of the mathematics that reStructuredText would take for its own are escaped, outside of code."""
+    lines = told[-1]
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(`[^`]*`)", line)
-            lines[i] = "".join(
-                part if part.startswith("`") else re.sub(r"(?<!\\)\||(?<=\d)\*\*(?=\d)", lambda m: "\\" + m[0].replace("**", "*\\*"), part)
-                for part in parts
-            )
+            lines[i] = "".join(part if part.startswith("`") else SIGNS.sub(r"\\\g<0>", part) for part in parts)
 
 
 def setup(app):

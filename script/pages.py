@@ -30,7 +30,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-FENCE = re.compile(r"^```(?P<kind>\w+)\n(?P<code>.*?)^```$|^<!-- hidden\n(?P<hidden>.*?)^-->\n", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^```(?P<kind>\w+)\n(?P<code>.*?)^```$|^<!-- hidden\n(?P<hidden>.*?)^-->\n", re.MULTILINE | re.DOTALL
+)
 NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
 WHOLE = re.compile(r"^data:.*^privacy:", re.MULTILINE | re.DOTALL)
@@ -112,7 +114,9 @@ def _run_block(block: Block, name: str, names: dict[str, Any]) -> Shown:
         exec(compile(tree, name, "exec"), names)
         value = eval(compile(ast.Expression(last.value), name, "eval"), names) if last is not None else None
     html = value._repr_html_() if hasattr(value, "_repr_html_") else ""
-    silent = value is None or html or ".write_" in block.code.splitlines()[-1]  # how many bytes were written tells nothing
+    silent = (
+        value is None or html or ".write_" in block.code.splitlines()[-1]
+    )  # how many bytes were written tells nothing
     words = "" if silent else f"{value!r}\n"
     return Shown(printed.getvalue() + words, html)
 

@@ -1,4 +1,4 @@
-"""Pages: their code runs as it stands, block after block, their links lead somewhere, and the site shows all of them."""
+"""Pages: their code runs as it stands, their links lead somewhere, and the site shows all of them."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def test_the_first_page_fits_a_screen_or_two():
 
 
 @pytest.mark.parametrize(
-    "text, words",
+    ("text", "words"),
     [
         ("```python\n1 / 0\n```\n", "division"),
         ("```python\nx = 1\n```\n\n<!-- hidden\nassert x == 2\n-->\n", ""),
