@@ -9,8 +9,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "script"))
 sys.path.insert(0, str(HERE.parent / "src"))
 
+import run_pages as pages  # noqa: E402
+
 import holdfast  # noqa: E402
-import pages  # noqa: E402
 
 project, author, version = "holdfast", "the authors of holdfast", holdfast.__version__
 project_copyright = "the authors of holdfast; Apache-2.0"

@@ -17,7 +17,7 @@ def test_the_code_of_a_page_runs(page):
     if missing := pages.running.missing(text):
         pytest.skip(f"{page} needs {', '.join(missing)}, which is not installed")
     if pages.running.NEEDS.search(text):  # such a page may change what others find in the process
-        command = [sys.executable, ROOT / "script" / "pages.py", page]
+        command = [sys.executable, ROOT / "script" / "run_pages.py", page]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     else:
         pages.running.run(text, page)

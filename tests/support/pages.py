@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scripts import ROOT, program
 
-running = program("script/pages.py")
+running = program("script/run_pages.py")
 LINK = re.compile(r"(?<!`)\[[^\]\n]*(?:\n[^\]\n]*)?\]\((?P<to>[^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

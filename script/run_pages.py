@@ -139,9 +139,8 @@ def _command(line: str) -> str:
     from holdfast.cli.command import app
 
     words, _, expected = line.removeprefix("$ ").partition("  # exit ")
-    first, *rest = shlex.split(words)
-    assert line.startswith("$ ") and first == "holdfast", f"console blocks run `$ holdfast …` and nothing else: {line}"
-    result = CliRunner().invoke(app, rest, env={"COLUMNS": "100"})
+    assert line.startswith("$ holdfast "), f"console blocks run `$ holdfast …` and nothing else: {line}"
+    result = CliRunner().invoke(app, shlex.split(words)[1:], env={"COLUMNS": "100"})
     assert result.exit_code == int(expected or 0), f"{line}\n{result.output}"
     return f"{words}\n{(result.output if expected else result.stdout).replace(f'{Path.cwd()}{os.sep}', '')}\n"
 
