@@ -50,7 +50,7 @@ def test_the_first_page_fits_a_screen_or_two():
     ("text", "words"),
     [
         ("```python\n1 / 0\n```\n", "division"),
-        ("```python\nx = 1\n```\n\n<!-- hidden\nassert x == 2\n-->\n", ""),
+        ("```python\nx = 1\n```\n\n<!-- hidden\nassert x == 2, x\n-->\n", "1"),
         ("```yaml\ndata: {source: trips.csv}\nprivacy: {epsilon: 1}\n```\n", "title"),
         ("```console\n$ holdfast plan nowhere.yaml\n```\n", "nowhere"),
         ("```console\n$ rm file\n```\n", "holdfast"),
