@@ -56,7 +56,7 @@ def run_page(app, name, source):
     """A notebook becomes a page, the code of a page runs, and an index gets its tree of contents."""
     path = Path(app.env.doc2path(name))
     text = pages.markdown_of(source[0]) if path.suffix == ".ipynb" else source[0]
-    if RUN and pages.blocks(text) and not pages.missing(text):
+    if RUN and pages.blocks(text) and not pages.NEEDS.search(text):
         text = pages.with_results(text, pages.run(text, name))
     below = pages.toctree(path)
     if below:
