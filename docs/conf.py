@@ -34,9 +34,11 @@ html_title = "holdfast"
 html_static_path = ["_static"]
 html_css_files = ["holdfast.css"]
 html_show_sourcelink = False
+html_sidebars = {"gallery/index": [], "known-limits": [], "index": []}
 html_copy_source = False
 html_theme_options = {
     "navbar_align": "left",
+    "header_links_before_dropdown": 8,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -107,7 +107,8 @@ def _run_block(block: Block, name: str, names: dict[str, Any]) -> Shown:
     if block.kind == "yaml":
         return _keep(block.code)
     if block.kind == "console":
-        return Shown("".join(_command(line) for line in block.code.splitlines()))
+        lines = block.code.splitlines()
+        return Shown("".join(f"{line}\n" * (len(lines) > 1) + _command(line) for line in lines))
     tree = ast.parse(block.code, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) and block.kind == "python" else None
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -142,7 +143,7 @@ def _command(line: str) -> str:
     assert line.startswith("$ holdfast "), f"console blocks run `$ holdfast …` and nothing else: {line}"
     result = CliRunner().invoke(app, shlex.split(words)[1:], env={"COLUMNS": "100"})
     assert result.exit_code == int(expected or 0), f"{line}\n{result.output}"
-    return f"{words}\n{(result.output if expected else result.stdout).replace(f'{Path.cwd()}{os.sep}', '')}\n"
+    return f"{(result.output if expected else result.stdout).replace(f'{Path.cwd()}{os.sep}', '')}\n"
 
 
 def pages() -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -40,6 +41,21 @@ def test_every_page_of_the_site_is_reached_from_its_index():
         seen.add(path)
         waiting += [page for page in pages.running.toctree(path) if page not in seen]
     assert set(pages.running.of_site()) == seen
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_site_is_built_without_a_warning(tmp_path):
+    for name in ("sphinx", "myst_parser", "pydata_sphinx_theme"):
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed: script/docs installs what the site needs")
+    made = tmp_path / "site"
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-q", "-d", tmp_path / "kept", "docs", made]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert (made / "searchindex.js").exists()  # search needs no network
+    gallery = (made / "gallery" / "index.html").read_text(encoding="utf-8")
+    assert gallery.count('class="hf-picture"') >= 12
 
 
 def test_the_first_page_fits_a_screen_or_two():
