@@ -138,6 +138,21 @@ def audit(
 
 
 @app.command()
+def papers(
+    name: Annotated[str, typer.Argument(metavar="[list|all|NAME]", help="An item, or all of them.")] = "list",
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of public data; left out: made up.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a small site into this folder.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce a table, figure or theorem of the papers: printed figures beside ours, and a verdict."""
+    with ending(json):
+        from holdfast.cli import papers as shown
+
+        shown.papers(name, data, output, json, quiet)
+
+
+@app.command()
 def secret(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; only its owner can read it.")],
     quiet: Quiet = False,
