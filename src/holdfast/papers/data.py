@@ -69,10 +69,10 @@ def city(study: Study) -> City:
         words = f"taxi_yellow_zone_counts.csv: {sum(counts.values()):,} trips of February 2022 with a kind of payment"
         return _city(boroughs, counts, f"{words}, of {PRINTED_TRIPS:,} that the paper counts")
     rng = study.generator()
-    zones = [(f"{borough} {i}", borough) for borough, count in ZONES.items() for i in range(count)]
+    zones = [(f"{borough} {i}", borough) for borough, count in ZONES.items() for i in range(study.scaled(count))]
     sizes = np.exp(rng.normal(4.6, 2.9, len(zones)))
     counts = dict(zip([name for name, _ in zones], np.floor(sizes).astype(int).tolist(), strict=True))
-    return _city(dict(zones), counts, "made up: 263 zones in six boroughs with counts that vary as taxi trips do")
+    return _city(dict(zones), counts, f"made up: {len(zones)} zones in six boroughs with counts that vary as taxi trips do")
 
 
 def _trips(folder: Path) -> tuple[dict[str, str], dict[str, int]]:
@@ -118,7 +118,7 @@ def counties(study: Study, names: tuple[str, ...] = tuple(STATES)) -> list[State
         shares = np.exp(rng.normal(0, 1.3, count))
         sizes = np.floor(people * shares / shares.sum()).astype(np.int64)
         sizes[-1] += people - sizes.sum()
-        made.append(State(name, np.sort(sizes), "made up: as many counties and people as the paper prints"))
+        made.append(State(name, np.sort(sizes), "made up, with as many counties and people as the paper prints"))
     return made
 
 

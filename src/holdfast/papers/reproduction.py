@@ -32,6 +32,10 @@ class Study:
         """How many repetitions to make where `usual` are made with full effort."""
         return max(least, round(usual * self.effort))
 
+    def scaled(self, usual: int) -> int:
+        """How large made-up data are along an axis that has this size in the paper: smaller with less effort."""
+        return usual if self.effort >= 1 else max(2 if usual > 1 else 1, round(usual * self.effort**0.5))
+
     def stream(self) -> Stream:
         """The random stream of one reproduction."""
         return seeded(self.seed)

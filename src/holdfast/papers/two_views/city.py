@@ -22,7 +22,7 @@ PRINTED = {
 }
 LEVELS = ("city", "boroughs", "zones")
 #: Tables drawn by each method, and by the Markov chain, which takes its time.
-TABLES, CHAINS = 200, 12
+TABLES, CHAINS = 1_000, 12
 METHODS = ("given", "metropolis", "topdown", "bluedown", "onto", "given, onto")
 
 
