@@ -61,7 +61,7 @@ def findings(study: Study) -> Findings:
             f"{limit:.3f})",
         ),
         Claim(
-            "chains of this length give samples of it, whatever the start and the step",
+            "as printed, with no word on start, step and length, its states have this law",
             min(frozen, slow) > 0.9 * zones,
             f"after {taken:,} steps from the truth a zone is off by {frozen:.2f} with the tuned step, of which "
             f"{chains['tuned, from the truth'].accepted:.1%} were accepted, and by {slow:.2f} with a short one, instead of "
