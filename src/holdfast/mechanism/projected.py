@@ -121,11 +121,16 @@ def _products(rows: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     ends = rows.indptr.tolist()
     first, second = values[rows.indices], rows.data.astype(np.float64)
     sizes = np.abs(first[first != 0])
-    if np.abs(rows.data).max(initial=0) < LARGEST_DOUBLE and SMALL < sizes.min(initial=1.0) <= sizes.max(initial=1.0) < 1 / SMALL:
+    if (
+        np.abs(rows.data).max(initial=0) < LARGEST_DOUBLE
+        and SMALL < sizes.min(initial=1.0) <= sizes.max(initial=1.0) < 1 / SMALL
+    ):
         terms = np.stack(_exact_product(first, second), axis=1)
         return np.array([math.fsum(terms[a:b].ravel().tolist()) for a, b in pairwise(ends)])
     exact = [Fraction(value) for value in values.tolist()]
-    sums = (sum((int(rows.data[k]) * exact[rows.indices[k]] for k in range(*each)), Fraction(0)) for each in pairwise(ends))
+    sums = (
+        sum((int(rows.data[k]) * exact[rows.indices[k]] for k in range(*each)), Fraction(0)) for each in pairwise(ends)
+    )
     return np.array([float(value) for value in sums])
 
 

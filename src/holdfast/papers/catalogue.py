@@ -75,7 +75,8 @@ ITEMS = (
         "two-views-variances",
         TWO_VIEWS,
         "Proposition 18 and the conjecture of §4",
-        "n cells with an exact total, Laplace noise: variance 2λ²(1 − 1/n) by imaging, 5/6·λ² by conditioning at n = 3; "
+        "n cells with an exact total, Laplace noise: variance 2λ²(1 − 1/n) by imaging, 5/6·λ² by conditioning at n = "
+        "3; "
         "conditioning is conjectured to be smaller for every n",
         "two_views.variances",
     ),

@@ -72,7 +72,9 @@ def city(study: Study) -> City:
     zones = [(f"{borough} {i}", borough) for borough, count in ZONES.items() for i in range(study.scaled(count))]
     sizes = np.exp(rng.normal(4.6, 2.9, len(zones)))
     counts = dict(zip([name for name, _ in zones], np.floor(sizes).astype(int).tolist(), strict=True))
-    return _city(dict(zones), counts, f"made up: {len(zones)} zones in six boroughs with counts that vary as taxi trips do")
+    return _city(
+        dict(zones), counts, f"made up: {len(zones)} zones in six boroughs with counts that vary as taxi trips do"
+    )
 
 
 def _trips(folder: Path) -> tuple[dict[str, str], dict[str, int]]:
@@ -175,7 +177,7 @@ def demonstrated(study: Study) -> list[State]:
 
 
 def cube(study: Study) -> tuple[Ints, str]:
-    """A table of 14 × 24 × 20 counts: `taxi_14days_24h_20zones_jan2022.csv`, or made up. The campus' own is not public."""
+    """A table of 14 × 24 × 20 counts, `taxi_14days_24h_20zones_jan2022.csv` or made up: the campus' is not public."""
     path = None if study.data is None else study.data / "taxi_14days_24h_20zones_jan2022.csv"
     if path is not None and path.exists():
         rows = list(_rows(path))

@@ -17,7 +17,7 @@ from holdfast.arrays import Floats
 from holdfast.pictures import Picture, number
 from holdfast.randomness import Stream, seeded
 
-REPRODUCED, CORRECTED, DIFFERS = "reproduced", "corrected", "differs"
+REPRODUCED, CORRECTED, DIFFERS, EXTENDED = "reproduced", "corrected", "differs", "extended"
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,16 @@ class Findings:
 
     @property
     def verdict(self) -> str:
-        """Reproduced: all the paper says holds. Corrected: something does not, and what we say instead does."""
+        """Reproduced: all the paper says holds. Corrected: something does not, and what we say instead does.
+
+        Extended: the paper only names it, and what we say holds. Differs: anything else.
+        """
         printed = [claim.holds for claim in self.claims if not claim.ours]
         instead = [claim.holds for claim in self.claims if claim.ours]
         if not all(instead):
             return DIFFERS
+        if not printed:
+            return EXTENDED
         if all(printed):
             return REPRODUCED
         return CORRECTED if instead else DIFFERS
@@ -129,7 +134,7 @@ class Reproduction:
 
     @property
     def verdict(self) -> str:
-        """Reproduced, corrected or differs."""
+        """Reproduced, corrected, extended or differs."""
         return self.findings.verdict
 
     def lines(self) -> list[str]:
@@ -154,14 +159,16 @@ class Reproduction:
             }
             for row in found.rows
         ]
-        claims = [{"words": c.words, "holds": c.holds, "because": c.because, "ours": c.ours} for c in found.claims]
+        claims = [
+            {"words": c.words, "holds": bool(c.holds), "because": c.because, "ours": c.ours} for c in found.claims
+        ]
         about = {"name": self.name, "paper": self.paper, "title": self.title, "printed": self.printed}
         told = {"data": found.data, "verdict": self.verdict, "seconds": round(self.seconds, 2)}
         return {**about, **told, "rows": rows, "claims": claims}
 
 
 def _mark(claim: Claim) -> str:
-    return ("instead, true:" if claim.ours else "holds:") if claim.holds else "FAILS:"
+    return ("ours, holds:" if claim.ours else "holds:") if claim.holds else "FAILS:"
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

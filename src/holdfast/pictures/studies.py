@@ -39,8 +39,10 @@ def plane(layers: Sequence[Layer], across: str, up: str, *, logarithmic: bool = 
     y = _axis(heights, BOTTOM, TOP, False)
     drawn = [line(LEFT, y(tick), WIDTH - 8, y(tick), opacity=0.5 if tick == 0 else 0.15) for tick in y.ticks]
     drawn += [text(LEFT - 6, y(tick), number(tick), "end", font_size=11) for tick in y.ticks]
-    drawn += [text(x(tick), BOTTOM + 14, number(tick), "middle", font_size=11) for tick in x.ticks if x.low <= tick <= x.high]
-    width = min(14.0, 0.7 * (WIDTH - LEFT) / max(1, max(len(layer.x) for layer in layers)))
+    drawn += [
+        text(x(tick), BOTTOM + 14, number(tick), "middle", font_size=11) for tick in x.ticks if x.low <= tick <= x.high
+    ]
+    width = min(14.0, 0.7 * (WIDTH - LEFT) / max([1, *(len(layer.x) for layer in layers)]))
     at = LEFT
     for i, layer in enumerate(layers):
         colour = i % len(COLOURS)

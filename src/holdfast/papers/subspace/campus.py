@@ -23,7 +23,7 @@ def findings(study: Study) -> Findings:
     query = margins(shape)
     held = invariant(exact_margins(shape, [(1, 2), (0, 2)]))
     mechanism = gaussian(query, scale=1, neighbours="replace-one", integer=False).onto(held, weights=None)
-    noise = mechanism.noise(study.times(RUNS, 10), study.stream())
+    noise = mechanism.noise(study.times(RUNS, RUNS), study.stream())
     n, equalities = query.n, held.system(query.n).null_space().rank
     expected = (n - equalities) / n
     by_cell, by_run = noise.std(axis=0, ddof=1), noise.var(axis=1)

@@ -74,7 +74,8 @@ def findings(study: Study) -> Findings:
         Claim(
             "projected Laplace errors are unbiased (Corollary 21)",
             float(np.abs(means).max()) < 5.5 and abs(slopes.mean()) < 5 * slopes.std(ddof=1) / len(slopes) ** 0.5,
-            f"{len(errors):,} runs: no county's mean error is more than {np.abs(means).max():.1f} standard errors from 0, "
+            f"{len(errors):,} runs: no county's mean error is more than {np.abs(means).max():.1f} standard errors "
+            "from 0, "
             f"and {share:.1%} of the slopes are significant at 1 %",
         ),
         Claim(
@@ -97,7 +98,8 @@ def _demonstrated(found: list[Slope]) -> list[Claim]:
         Claim(
             "errors (released − true) of the Census Bureau's system fall with size in most states",
             negative > len(found) / 2,
-            f"{negative} of {len(found)} slopes are negative, {significant} significantly at 0.01 (the paper: 37 of 48 and "
+            f"{negative} of {len(found)} slopes are negative, {significant} significantly at 0.01 (the paper: 37 of "
+            "48 and "
             "11 of 48, on a vintage that is not at hand)",
         ),
         Claim(
@@ -134,5 +136,7 @@ def _shown(states: list[State]) -> list[tuple[str, Picture]]:
         assert state.protected is not None
         errors = (state.protected - state.people).astype(float)
         layer = Layer(state.name, "points", np.maximum(state.people, 1).tolist(), errors.tolist())
-        found.append((f"Demonstration data: {state.name}.", plane([layer], "people", "released − true", logarithmic=True)))
+        found.append(
+            (f"Demonstration data: {state.name}.", plane([layer], "people", "released − true", logarithmic=True))
+        )
     return found

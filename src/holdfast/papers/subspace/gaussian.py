@@ -24,7 +24,9 @@ def findings(study: Study) -> Findings:
             true = classical_delta(epsilon, delta)
             worst = max(worst, (true / delta, epsilon, delta))
     for epsilon, delta in ((1.0, 1e-12), (0.25, 1e-12), (5.0, 1e-6), (1.0, 1e-5)):
-        rows.append(Row(f"true δ of the classical σ at ε = {epsilon:g}", f"{delta:g}", f"{classical_delta(epsilon, delta):.4g}"))
+        rows.append(
+            Row(f"true δ of the classical σ at ε = {epsilon:g}", f"{delta:g}", f"{classical_delta(epsilon, delta):.4g}")
+        )
     rng, stream = study.generator(), study.stream()
     off, better, ratios = 0.0, True, []
     for k in range(study.times(QUERIES, 3)):
@@ -49,11 +51,12 @@ def findings(study: Study) -> Findings:
         Claim(
             "Lemma 13: the classical σ is (ε, δ)-private for all ε, δ > 0",
             worst[0] <= 1,
-            f"at ε = {worst[1]:g}, δ = {worst[2]:g} the true δ is {worst[0]:.1f} times the claim (TV Prop 7 prints the same "
+            f"at ε = {worst[1]:g}, δ = {worst[2]:g} the true δ is {worst[0]:.1f} times the claim (TV Prop 7 prints "
+            "the same "
             "formula, and δ for σ)",
         ),
         Claim(
-            "at (1, 10⁻¹²) the true δ is 4.2 times the claim, and the printed δ of `calibration=\"classical\"` is the true one",
+            'at (1, 10⁻¹²) the true δ is 4.2 times the claim, and calibration="classical" states the true one',
             4.1 < classical_delta(1.0, 1e-12) / 1e-12 < 4.3 and _says_the_truth(),
             "by Balle and Wang (2018)",
             ours=True,

@@ -55,10 +55,12 @@ def findings(study: Study) -> Findings:
             "as printed the noise contains the answer itself, and the total comes out twice; Q_N w is meant",
         ),
         Claim(
-            "the basis matters, which the corollary does not say: unlike Gaussian noise, extended Laplace noise can be worse "
+            "the basis matters, which the corollary does not say: unlike Gaussian noise, extended Laplace noise can "
+            "be worse "
             "than projected noise",
             with_signs > plain * 1.01 and sensitivity > 1,
-            f"with the Hadamard basis Δ₁(Q_Nᵀ hist) = {sensitivity:g} > 1 and the error is {with_signs / plain:.2f} times "
+            f"with the Hadamard basis Δ₁(Q_Nᵀ hist) = {sensitivity:g} > 1 and the error is {with_signs / plain:.2f} "
+            "times "
             "that of projected noise",
             ours=True,
         ),

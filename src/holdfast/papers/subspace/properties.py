@@ -29,7 +29,9 @@ def findings(study: Study) -> Findings:
     nested = _nested()
     both = compose([odd, base.onto(total, weights=None)])
     spent = [float(g.epsilon) for g in both.guarantees if g.epsilon is not None and math.isfinite(g.epsilon)]
-    one, other = (extend(query, total, law=law, rho=0.5, neighbours="replace-one") for law in ("gaussian", "correlated"))
+    one, other = (
+        extend(query, total, law=law, rho=0.5, neighbours="replace-one") for law in ("gaussian", "correlated")
+    )
     mixed = mixture([one, other], [Fraction(1, 4), Fraction(3, 4)])
     alone, together = _pinned()
     found = _attributes(study)
@@ -37,7 +39,8 @@ def findings(study: Study) -> Findings:
         Claim(
             "Example 4: an exact figure leaves no (ε, δ) for all changes",
             apart and "all" not in scopes,
-            f"every release of (1, 2, 4) has an odd count of 1, of (4, 2, 4) of 0; the statements that are left are about "
+            "every release of (1, 2, 4) has an odd count of 1, of (4, 2, 4) of 0; the statements that are left are "
+            "about "
             f"{', '.join(sorted(scopes))}",
         ),
         Claim("Proposition 7: a statement about V₁ holds for V₂ ⊆ V₁", nested[0], nested[1]),
@@ -49,7 +52,8 @@ def findings(study: Study) -> Findings:
         Claim(
             "Proposition 9: guarantees add up for the joined figures",
             bool(spent) and min(spent) <= 2 * 2 + 1e-9,
-            f"two releases of ε = 1 with different exact figures: {', '.join(f'{e:.3g}' for e in spent)} (a statement is "
+            f"two releases of ε = 1 with different exact figures: {', '.join(f'{e:.3g}' for e in spent)} (a "
+            "statement is "
             "about records that change together with all exact figures kept)",
         ),
         Claim(
@@ -93,5 +97,7 @@ def _attributes(study: Study) -> tuple[bool, str]:
     held = invariant(np.ones((1, 6), dtype=int)) & between(0, 1)
     made = gaussian(query, scale=1, neighbours="replace-one").given(held)
     drawn = made.simulate(np.array([1, 1, 0, 0, 1, 0]), study.times(400, 50), study.stream())
-    right = bool(((drawn == 0) | (drawn == 1)).all() and (drawn.sum(axis=1) == 3).all() and len(np.unique(drawn, axis=0)) > 3)
+    right = bool(
+        ((drawn == 0) | (drawn == 1)).all() and (drawn.sum(axis=1) == 3).all() and len(np.unique(drawn, axis=0)) > 3
+    )
     return right, "six answers of 0 or 1 with an exact total of 3, drawn whole; their law depends on the data"

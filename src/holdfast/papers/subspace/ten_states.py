@@ -32,7 +32,8 @@ def findings(study: Study) -> Findings:
         Claim(
             "errors are unbiased whatever the size",
             farthest < 5.5 and share < 0.05,
-            f"no mean of {sum(len(s.people) for s in states):,} counties is more than {farthest:.1f} standard errors from "
+            f"no mean of {sum(len(s.people) for s in states):,} counties is more than {farthest:.1f} standard errors "
+            "from "
             f"0; {share:.2%} of the regressions fall significantly at 1 %, where chance alone gives 0.5 %",
         ),
     ]

@@ -28,7 +28,10 @@ def findings(study: Study) -> Findings:
         "Laplace": laplace(margins(SHAPE), scale=1, integer=False),
     }
     for name, base in laws.items():
-        projected, conditioned = _drawn(base.onto(held, weights=None), size, stream), _drawn(base.given(held), size, stream)
+        projected, conditioned = (
+            _drawn(base.onto(held, weights=None), size, stream),
+            _drawn(base.given(held), size, stream),
+        )
         gaps[name] = _distance(projected[:, 0], conditioned[:, 0]) * size**0.5
         rows.append(Row.of(f"{name}, projected: variance of a cell", None, projected[:, 0] ** 2))
         rows.append(Row.of(f"{name}, conditioned: variance of a cell", None, conditioned[:, 0] ** 2))
@@ -51,7 +54,8 @@ def findings(study: Study) -> Findings:
         Claim(
             "projected and conditioned spherical Gaussian noise have one law",
             gaps["Gaussian"] < FAR and off < 1e-9,
-            f"Kolmogorov distance {gaps['Gaussian']:.2f}/√(draws/2) (one law: below {FAR}); standard errors given the margins "
+            f"Kolmogorov distance {gaps['Gaussian']:.2f}/√(draws/2) (one law: below {FAR}); standard errors given "
+            "the margins "
             f"differ from those of Π_N by {off:.1e}",
         ),
         Claim(
@@ -62,7 +66,9 @@ def findings(study: Study) -> Findings:
     )
     ends = [min(min(layer.x) for layer in layers), max(max(layer.x) for layer in layers)]
     picture = plane([*layers, Layer("equal", "line", ends, ends)], "quantiles, conditioned", "quantiles, projected")
-    return Findings(claims, tuple(rows), (("One cell of a 3 × 4 table with exact margins, quantile by quantile.", picture),))
+    return Findings(
+        claims, tuple(rows), (("One cell of a 3 × 4 table with exact margins, quantile by quantile.", picture),)
+    )
 
 
 def _drawn(mechanism: Mechanism, size: int, stream: Stream) -> Floats:

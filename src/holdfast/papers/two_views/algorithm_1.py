@@ -1,4 +1,4 @@
-"""TV Algorithm 1: that it aims at the right law, how long it takes, and what a chain looks like that has not converged."""
+"""TV Algorithm 1: it aims at the right law, how long it takes, and what a chain looks like that has not converged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def findings(study: Study) -> Findings:
             "as printed, with no word on start, step and length, its states have this law",
             min(frozen, slow) > 0.9 * zones,
             f"after {taken:,} steps from the truth a zone is off by {frozen:.2f} with the tuned step, of which "
-            f"{chains['tuned, from the truth'].accepted:.1%} were accepted, and by {slow:.2f} with a short one, instead of "
+            f"{chains['tuned, from the truth'].accepted:.1%} were accepted, and by {slow:.2f} with a short one, "
+            "instead of "
             f"{zones:.2f}: chains that have not moved away look too accurate",
         ),
         Claim(

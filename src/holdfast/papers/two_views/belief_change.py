@@ -135,7 +135,9 @@ def _another_homomorphic_rule() -> tuple[bool, str]:
         for p, q in product(listed(3, 2), repeat=2)
     )
     at_zero = shared({0: Fraction(1), 1: Fraction(0), 2: Fraction(0)})
-    words = "sharing a world's mass evenly between two worlds of C goes through mixtures too (Gärdenfors' general imaging)"
+    words = (
+        "sharing a world's mass evenly between two worlds of C goes through mixtures too (Gärdenfors' general imaging)"
+    )
     return mixes and max(at_zero.values()) < 1, words
 
 

@@ -82,4 +82,3 @@ def algorithm_1(
         if step % thin == 0:
             kept.append(states.copy())
     return Chain(np.stack(kept, axis=1), accepted / (length * len(leaves)))
-

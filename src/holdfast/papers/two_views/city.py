@@ -85,7 +85,10 @@ def _claims(measured: list[Measured], spent: list[float]) -> tuple[Claim, ...]:
     for epsilon in PRINTED:
         for level, name in enumerate(LEVELS):
             one, other = (_of(measured, method, epsilon).errors[:, level] for method in ("given", "topdown"))
-            gap, noise = float(other.mean() - one.mean()), (standard_error(one) ** 2 + standard_error(other) ** 2) ** 0.5
+            gap, noise = (
+                float(other.mean() - one.mean()),
+                (standard_error(one) ** 2 + standard_error(other) ** 2) ** 0.5,
+            )
             wins, ties = wins + (gap > 3 * noise), ties + (abs(gap) <= 3 * noise)
             if gap < -3 * noise:
                 compared.append(f"{name} at ε = {epsilon:g}")
@@ -103,7 +106,11 @@ def _claims(measured: list[Measured], spent: list[float]) -> tuple[Claim, ...]:
             "conditioning is more accurate than TopDown in most cases",
             wins > 4.5,
             f"in {wins} of 9 cases by three standard errors, {ties} undecided"
-            + (f"; TopDown, which knows that counts are not negative, is ahead for {', '.join(compared)}" if compared else ""),
+            + (
+                f"; TopDown, which knows that counts are not negative, is ahead for {', '.join(compared)}"
+                if compared
+                else ""
+            ),
         ),
         Claim(
             "the printed errors of zones fall as noise of scale ∝ 1/ε must: by 4 from ε = ½ to 2",
@@ -140,8 +147,8 @@ def _claims(measured: list[Measured], spent: list[float]) -> tuple[Claim, ...]:
 def _pictures(measured: list[Measured]) -> tuple[tuple[str, Picture], ...]:
     found = []
     for level, name in enumerate(LEVELS):
-        rows = [
-            (f"ε = {each.epsilon:g}: {each.method}", float(each.errors[:, level].mean()), 0.0) for each in measured
-        ]
-        found.append((f"Mean absolute error, {name}, every method at the same certified ε.", bars(rows, "mean |error|")))
+        rows = [(f"ε = {each.epsilon:g}: {each.method}", float(each.errors[:, level].mean()), 0.0) for each in measured]
+        found.append(
+            (f"Mean absolute error, {name}, every method at the same certified ε.", bars(rows, "mean |error|"))
+        )
     return tuple(found)

@@ -43,7 +43,7 @@ def findings(study: Study) -> Findings:
 
 
 def _definition_8() -> tuple[Claim, ...]:
-    """M(D) ∈ C ⇔ f(D) ∈ C with probability one: for a count ≥ 0 it fails at once, and where it holds nothing changes."""
+    """M(D) ∈ C ⇔ f(D) ∈ C with probability one: a count ≥ 0 fails at once, and where it holds nothing changes."""
     count = {z: Fraction(1, 4) for z in (-1, 0, 1)} | {2: Fraction(1, 4)}
     inside = sum((value for z, value in count.items() if z >= 0), Fraction(0))
     literal = inside in (0, 1)
@@ -53,10 +53,12 @@ def _definition_8() -> tuple[Claim, ...]:
         Claim(
             "Definition 8 read literally admits C = {z ≥ 0} for a noisy count",
             literal,
-            f"a count of 0 or more is released below 0 with probability {1 - inside}: no noise reaches over an edge of C",
+            f"a count of 0 or more is released below 0 with probability {1 - inside}: no noise reaches over an edge "
+            "of C",
         ),
         Claim(
-            "read so, conditioning changes nothing; what is meant is f(D) ∈ C for every possible D (a structural constraint)",
+            "read so, conditioning changes nothing; what is meant is f(D) ∈ C for every possible D (a structural "
+            "constraint)",
             nothing,
             "P(C) = 1 gives M|C = M",
             ours=True,

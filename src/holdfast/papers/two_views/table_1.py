@@ -14,7 +14,8 @@ def findings(study: Study) -> Findings:
     cells = [*_revision(rng, count), *_update(rng, count)]
     rows = tuple(Row(f"{view}: {column}", printed, found) for view, column, printed, found, _ in cells)
     claims = [
-        Claim(f"{view}: {column} is {printed}", found == printed, because) for view, column, printed, found, because in cells
+        Claim(f"{view}: {column} is {printed}", found == printed, because)
+        for view, column, printed, found, because in cells
     ]
     claims.append(trials.union_as_it_holds(rng, count))
     return Findings(tuple(claims), rows)
@@ -59,7 +60,11 @@ def _update(rng: np.random.Generator, count: int) -> list[Cell]:
         _cell(view, "basic composition", "✓", trials.composition(rng, count, revise=False), f"{tried}; TV Lemma 17"),
         _cell(view, "disjoint union composition", "✗", trials.union_of_images(), tried),
         _cell(view, "mixture composition", "✓", trials.mixtures(rng, count, revise=False), f"{tried}; TV Theorem 16"),
-        _cell(view, "minimum principle L2 distance", "✓", trials.nearest_points(), "every point of a grid is moved nearest"),
+        _cell(
+            view,
+            "minimum principle L2 distance",
+            "✓",
+            trials.nearest_points(),
+            "every point of a grid is moved nearest",
+        ),
     ]
-
-

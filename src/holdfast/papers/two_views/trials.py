@@ -54,6 +54,7 @@ def exact_total() -> str:
 
 
 def processing(rng: np.random.Generator, count: int, *, revise: bool) -> str:
+    """A function of a changed belief."""
     for pair in pairs(rng, count, WORLDS):
         event = some_event(rng)
         nearest = moves(rng, WORLDS, event)
@@ -66,14 +67,13 @@ def processing(rng: np.random.Generator, count: int, *, revise: bool) -> str:
 
 
 def composition(rng: np.random.Generator, count: int, *, revise: bool) -> str:
+    """Two independent mechanisms, both changed."""
     for one, other in zip(pairs(rng, count, 3), pairs(rng, count, 3), strict=True):
         event = some_event(rng, 3)
         nearest = moves(rng, 3, event)
         first = [condition(p, event) if revise else image(p, event, nearest) for p in one]
         second = [condition(p, event) if revise else image(p, event, nearest) for p in other]
-        joint = [
-            {a * 3 + b: p[a] * q[b] for a in p for b in q} for p, q in zip(first, second, strict=True)
-        ]
+        joint = [{a * 3 + b: p[a] * q[b] for a in p for b in q} for p, q in zip(first, second, strict=True)]
         alone = loss((first[0], first[1])) + loss((second[0], second[1]))
         if loss((joint[0], joint[1])) > alone + ROUNDING:
             return "two mechanisms together lose more than the sum"
@@ -135,6 +135,7 @@ def mixtures(rng: np.random.Generator, count: int, *, revise: bool) -> str:
 
 
 def imaging(rng: np.random.Generator, count: int) -> str:
+    """Losses of an imaged mechanism against those of the mechanism."""
     for pair in pairs(rng, count, WORLDS):
         event = some_event(rng)
         nearest = moves(rng, WORLDS, event)
@@ -163,6 +164,7 @@ def union_of_images() -> str:
 
 
 def nearest_in_kl(rng: np.random.Generator, count: int) -> str:
+    """Whether another belief with P(C) = 1 is nearer than the conditioned one."""
     for p, q in pairs(rng, count // 4, WORLDS):
         for event in events(WORLDS):
             other = condition(q, event)  # any other belief with P'(C) = 1
@@ -184,5 +186,6 @@ def nearest_points() -> str:
 
 
 def some_event(rng: np.random.Generator, worlds: int = WORLDS) -> frozenset[int]:
+    """A random event."""
     found = events(worlds)
     return found[int(rng.integers(len(found)))]

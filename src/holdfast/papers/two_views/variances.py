@@ -1,4 +1,4 @@
-"""n cells with an exact total (TV Prop 18, §4): variances of the two views, and the conjecture, which THEORY H9 proves."""
+"""n cells with an exact total (TV Prop 18, §4): variances of the two views, and the conjecture, proved by H9."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def findings(study: Study) -> Findings:
     rows.append(Row("n = 3, conditioning, by quadrature", 5 / 6, exact[1]))
     claims = (
         Claim("Proposition 18 holds", max(off[1::2]) < FAR, f"at most {max(off[1::2]):.1f} standard errors away"),
-        Claim("at n = 3 conditioning has variance 5/6·λ²", abs(exact[1] - 5 / 6) < 1e-6, f"by quadrature {exact[1]:.8f}"),
+        Claim(
+            "at n = 3 conditioning has variance 5/6·λ²", abs(exact[1] - 5 / 6) < 1e-6, f"by quadrature {exact[1]:.8f}"
+        ),
         Claim(
             "the conjecture: conditioning has the smaller variance for every n",
             all(by_conditioning(n) < by_imaging(n) for n in range(2, 100_001)) and max(off[::2]) < FAR,

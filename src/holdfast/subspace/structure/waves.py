@@ -161,4 +161,3 @@ def _shorter_half(left: npt.NDArray[np.bool_], lengths: Floats) -> npt.NDArray[n
     result = np.zeros(left.size, dtype=bool)
     result[own[chosen]] = result[opposite[chosen]] = True
     return result.reshape(left.shape)
-
