@@ -28,7 +28,7 @@ def test_the_trips_of_the_taxi_commission(tmp_path):
     with pytest.raises(hf.Refused, match="taxi_zone_lookup"):
         city(Study(tmp_path))
     (tmp_path / "taxi_zone_lookup.csv").write_text(
-        '"LocationID","Borough","Zone","service_zone"\n1,"EWR","Newark Airport","EWR"\n2,"Queens","Jamaica Bay","Boro"\n'
+        '"LocationID","Borough","Zone","service_zone"\n1,"EWR","Newark Airport","EWR"\n2,"Queens","Jamaica","Boro"\n'
         '3,"Queens","Astoria","Boro"\n264,"Unknown","NV","N/A"\n'
     )
     found = city(Study(tmp_path))

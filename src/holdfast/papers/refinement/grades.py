@@ -36,7 +36,7 @@ def findings(study: Study) -> Findings:
     claims = (
         Claim(
             "where the known combinations do not change, ρ is at most ε (Theorem 2's corollary)",
-            all(loss is not None and loss <= size / SCALE + 1e-12 for loss, size in kept),
+            all(loss * SCALE <= size for loss, size in kept),
             f"{len(kept)} changes that keep A + B = 80: none loses more than its noise allows",
         ),
         Claim(
@@ -46,7 +46,7 @@ def findings(study: Study) -> Findings:
         ),
         Claim(
             "without the 80 (sums by definition alone) no change loses more than ε for an added student",
-            all(loss is not None and loss <= size / SCALE + 1e-12 for loss, size in structural),
+            all(loss is not None and loss * SCALE <= size for loss, size in structural),
             f"{len(structural)} changes",
             ours=True,
         ),

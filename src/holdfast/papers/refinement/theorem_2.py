@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from holdfast.arrays import Floats
 from holdfast.papers.refinement.examples import EXAMPLE, EXAMPLE_B, GRADES, ONE_MORE
 from holdfast.papers.reproduction import Claim, Findings, Row, Study
 from holdfast.pictures import Layer, plane
@@ -64,7 +65,7 @@ def findings(study: Study) -> Findings:
     return Findings(claims, rows, ((caption, plane(layers, "share of the rotations", "ρ/ε")),))
 
 
-def _printed(refinement: LinearRefinement, B: Floats, change: list[int], rng: np.random.Generator) -> float:
+def _printed(refinement: LinearRefinement, B: Any, change: list[int], rng: np.random.Generator) -> float:
     turn = np.linalg.qr(rng.standard_normal((B.shape[1],) * 2))[0] * rng.choice([-1, 1], B.shape[1])
     return printed_theorem_2(refinement, B, change, 1, turn)
 

@@ -79,4 +79,4 @@ def findings(study: Study) -> Findings:
 def _says_the_truth() -> bool:
     query, exact = workload(np.eye(3, dtype=int)), invariant(np.ones((1, 3), dtype=int))
     found = extend(query, exact, law="gaussian", epsilon=1, delta=1e-12, calibration="classical").guarantee
-    return found.delta is not None and found.delta > 4e-12
+    return found.delta > 4e-12
