@@ -11,6 +11,9 @@ PAGES = {
     "docs/how-to/refine.md": 2,
     "docs/how-to/report.md": 1,
     "docs/how-to/what-totals-give-away.md": 2,
+    "docs/papers/linear-refinement.md": 1,
+    "docs/papers/subspace.md": 1,
+    "docs/papers/two-views.md": 1,
 }
 
 

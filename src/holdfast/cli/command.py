@@ -126,6 +126,9 @@ def explain(
 def audit(
     spec: SpecFile,
     seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,
+    knows: Annotated[
+        Path | None, typer.Option("--knows", help="Worlds that an adversary thinks possible: say what is learned.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -133,7 +136,7 @@ def audit(
     with ending(json):
         from holdfast.cli import verbs
 
-        if not verbs.audit(spec, seconds, json, quiet):
+        if not verbs.audit(spec, seconds, knows, json, quiet):
             raise Ending(6)
 
 
