@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.pictures.svg import COLOURS, Picture, Scale, circle, element, line, number, rectangle, text
 
 #: Width and height of the picture, and where its axes stand.
-WIDTH, LEFT, TOP, BOTTOM = 640.0, 62.0, 30.0, 300.0
+WIDTH, LEFT, TOP, BOTTOM = 640.0, 62.0, 44.0, 310.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def plane(layers: Sequence[Layer], across: str, up: str, *, logarithmic: bool = 
         drawn.append(text(at + 15, 11, layer.name))
         at += 34 + 7.3 * len(layer.name)
     drawn.append(text((LEFT + WIDTH) / 2, BOTTOM + 34, across, "middle", opacity=0.75))
-    drawn.append(text(LEFT, TOP - 8, up, opacity=0.75, font_size=11))
+    drawn.append(text(LEFT, TOP - 12, up, opacity=0.75, font_size=11))
     told = "; ".join(f"{layer.name}: {len(layer.x)} figures" for layer in layers)
     return Picture("".join(drawn), WIDTH, BOTTOM + 46, f"{up} against {across}. {told}.")
 

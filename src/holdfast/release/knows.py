@@ -38,7 +38,8 @@ def gain(job: Job, file: Path) -> tuple[str, Gain]:
 
 
 def _content(file: Path) -> dict[str, Any]:
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
         content = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
