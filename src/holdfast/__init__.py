@@ -42,7 +42,14 @@ if TYPE_CHECKING:
     from holdfast.privacy import Guarantee
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
-    from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
+    from holdfast.refinement import (
+        Gain,
+        LinearRefinement,
+        calibrate_refinement,
+        knowledge_gain,
+        refine,
+        refinement_loss,
+    )
     from holdfast.release.certificate.load import load
     from holdfast.release.compare import compare
     from holdfast.release.ready import job
@@ -86,7 +93,14 @@ _ROOMS = {
     "privacy": ("Guarantee",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
-    "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
+    "refinement": (
+        "Gain",
+        "LinearRefinement",
+        "calibrate_refinement",
+        "knowledge_gain",
+        "refine",
+        "refinement_loss",
+    ),
     "release.certificate.load": ("load",),
     "release.compare": ("compare",),
     "release.ready": ("job",),
@@ -99,6 +113,7 @@ __all__ = [
     "Constraint",
     "Cube",
     "Disclosure",
+    "Gain",
     "Guarantee",
     "Hierarchy",
     "Keys",
@@ -133,6 +148,7 @@ __all__ = [
     "histogram",
     "invariant",
     "job",
+    "knowledge_gain",
     "laplace",
     "load",
     "margins",

@@ -126,6 +126,9 @@ def explain(
 def audit(
     spec: SpecFile,
     seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,
+    knows: Annotated[
+        Path | None, typer.Option("--knows", help="Worlds that an adversary thinks possible: say what is learned.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -133,7 +136,7 @@ def audit(
     with ending(json):
         from holdfast.cli import verbs
 
-        if not verbs.audit(spec, seconds, json, quiet):
+        if not verbs.audit(spec, seconds, knows, json, quiet):
             raise Ending(6)
 
 
@@ -188,6 +191,21 @@ def export(
         from holdfast.cli import exchange
 
         exchange.export(folder, form, table, output)
+
+
+@app.command()
+def papers(
+    name: Annotated[str, typer.Argument(metavar="[list|all|NAME]", help="An item, or all of them.")] = "list",
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of public data; left out: made up.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a small site into this folder.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce a table, figure or theorem of the papers: printed figures beside ours, and a verdict."""
+    with ending(json):
+        from holdfast.cli import papers as shown
+
+        shown.papers(name, data, output, json, quiet)
 
 
 @app.command()

@@ -143,18 +143,27 @@ def explain(spec: Path, json: bool, quiet: bool) -> bool:
     return as_released
 
 
-def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
-    """Try to refute what a spec promises; return whether nothing was refuted."""
+def audit(spec: Path, seconds: float, knows: Path | None, json: bool, quiet: bool) -> bool:
+    """Try to refute what a spec promises, and say what an adversary learns; return whether nothing was refuted."""
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
     with command(quiet=quiet or json) as step:
         from holdfast.release.audit import audit as audited
 
+        gained = None
+        if knows is not None:
+            step("asking what an adversary learns")
+            from holdfast.release.knows import gain
+
+            gained = gain(job, knows)
         found = audited(job, seconds, step)
     if json:
-        showing.data(found.as_mapping())
+        learned = {} if gained is None else {"learned": {"table": gained[0], **gained[1].as_mapping()}}
+        showing.data(found.as_mapping() | learned)
     elif not quiet:
         showing.sentence(str(found))
+        if gained is not None:
+            showing.sentence(f"{gained[0]}: {gained[1]}")
     return not found.violated
 
 
