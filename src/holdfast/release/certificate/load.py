@@ -29,6 +29,7 @@ from holdfast.release.certificate.naming import sums_of, weights_of
 from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
+from holdfast.release.table.wording import DEFINED, FOLLOWS, NOISY, PUBLISHED
 
 #: Simulated errors by which the two sums of a ratio are compared in every direction.
 MOST_COMPARED = 5_000
@@ -87,6 +88,16 @@ class LoadedTable:
     def names(self) -> Mapping[str, npt.NDArray[Any]]:
         """The columns that name every row."""
         return {name: self.columns[name] for name in self.certificate.columns}
+
+    @property
+    def standing(self) -> npt.NDArray[np.object_]:
+        """How every figure is known: published exactly, follows from exact figures, by definition, or noisy."""
+        found = np.full(self.certificate.rows, NOISY, dtype=object)
+        found[self.certificate.holds.impossible] = DEFINED
+        for each in self.certificate.unprotected:
+            for first, last in each.rows if each.why in (PUBLISHED, FOLLOWS) else ():
+                found[first : last + 1] = each.why
+        return found
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:

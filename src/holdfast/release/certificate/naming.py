@@ -83,7 +83,7 @@ def _level(table: TableCertificate, named: set[str], *, measured: bool = False) 
     """The level at which the names end, or the smallest margin that has them."""
     if table.kind == "hierarchy":
         return next((level for level in reversed(table.levels) if level in named), table.levels[0])
-    listed = [level.level for level in table.noise_by_level] if measured else table.levels
+    listed = [level.level for level in table.measured] if measured else table.levels
     axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in listed}
     holding = [level for level, have in axes.items() if named <= have]
     if not holding:

@@ -18,10 +18,12 @@ from holdfast.release.job.errors import guessed
 from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import most, needed, protection_of
 from holdfast.release.job.slices import shared_noise
+from holdfast.release.job.standing import standing
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import in_words, unprotected
 from holdfast.release.ledger.units import Unit
 from holdfast.release.spec.spec import Spec
+from holdfast.release.table.derived import derived
 from holdfast.release.table.division import Division, against_outsiders, division_of
 from holdfast.release.table.domain import Layout, layout
 from holdfast.release.table.holding import Holding, holding
@@ -121,7 +123,7 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         method = next(each.method for each in comparison if each.chosen)
         sentence = f"agents cannot make this table by method: {method} ({refusal})"
         raise laid.spec.at["distributed"].refuse(sentence) from None
-    unit = laid.spec.privacy.unit
+    unit, stands, more = laid.spec.privacy.unit, standing(laid, held), derived(laid, held)
     return Table(
         laid.asked.name,
         laid,
@@ -133,7 +135,9 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         division,
         promised,
         first,
-        unprotected(laid, held, mechanism),
+        stands,
+        more,
+        unprotected(laid, held, mechanism, stands, more),
         protection_of(mechanism, choice.together, 1 if unit is None else unit.max_records),
     )
 

@@ -11,11 +11,16 @@ import numpy as np
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release.job.errors import NOTHING
 from holdfast.release.job.table import Table
+from holdfast.release.table.wording import DEFINED, FOLLOWS, PUBLISHED
 
 
 @dataclass(frozen=True)
 class Level:
-    """One level or margin of a table: its noise and its expected errors."""
+    """One level or margin of a table: its noise and its expected errors.
+
+    `exact`: no figure of it has noise. `published`, `follows`: how many figures are published exactly, and how many
+    follow from such figures.
+    """
 
     name: str
     figures: int
@@ -23,6 +28,8 @@ class Level:
     absolute_error: float
     interval_width: float
     exact: bool
+    published: int
+    follows: int
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; null for errors that nobody can tell."""
@@ -31,27 +38,33 @@ class Level:
 
 
 def levels_of(table: Table) -> tuple[Level, ...]:
-    """Describe every level of a table; its errors are measured when first asked for."""
-    found, exact = table.errors, _exact_levels(table)
-    return tuple(
-        Level(
-            name,
-            int((table.layout.level_of == i).sum()),
-            _noise(table.mechanism, table.layout.level_of == i),
-            found.absolute[i],
-            found.width[i],
-            exact[i],
-        )
-        for i, name in enumerate(table.layout.levels)
-    )
+    """Describe every level of a table, exact margins that are written besides too; errors are measured when asked."""
+    return (*(_level(table, number) for number in range(len(table.layout.levels))), *_margins(table))
 
 
-def _exact_levels(table: Table) -> list[bool]:
-    """Which levels are published exactly as a whole."""
-    outputs = np.zeros(table.layout.query.n, dtype=bool)
-    for figure in table.holding.account["exact"]:
-        outputs[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
-    return [bool(outputs[table.layout.level_of == i].all()) for i in range(len(table.layout.levels))]
+def _level(table: Table, number: int) -> Level:
+    stands, rows = table.standing, table.layout.level_of == number
+    figures = int(rows.sum())
+    published, follows, defined = (int((each & rows).sum()) for each in (stands.exact, stands.follows, stands.defined))
+    exact = published + follows + defined == figures
+    told = ((published, PUBLISHED), (follows, FOLLOWS), (defined, DEFINED))
+    known = [why if count == figures else f"{count:,} of {figures:,} {why}" for count, why in told if count]
+    noise = "none" if exact else _noise(table.mechanism, rows & ~stands.as_in_the_data)
+    error, width = (0.0, 0.0) if exact else (table.errors.absolute[number], table.errors.width[number])
+    words = f"{noise}: {', '.join(known)}" if exact else "; ".join([noise, *known])
+    return Level(table.layout.levels[number], figures, words, error, width, exact, published, follows)
+
+
+def _margins(table: Table) -> list[Level]:
+    """The exact margins behind the outputs."""
+    more = table.derived
+    if more is None or not more.exact.any():
+        return []
+    names, counts = np.unique(more.columns["level"][more.exact].astype(str), return_counts=True)
+    return [
+        Level(str(name), int(count), f"none: {PUBLISHED}", 0.0, 0.0, True, int(count), 0)
+        for name, count in zip(names, counts, strict=True)
+    ]
 
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:

@@ -12,8 +12,9 @@ from holdfast.privacy.protection import Protection
 from holdfast.release.job.choosing import Compared
 from holdfast.release.job.errors import Errors, errors
 from holdfast.release.job.methods import Problem
+from holdfast.release.job.standing import Standing
 from holdfast.release.job.unprotected import Unprotected
-from holdfast.release.table.derived import Derived, derived
+from holdfast.release.table.derived import Derived
 from holdfast.release.table.division import Division
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
@@ -25,7 +26,9 @@ class Table:
 
     `problem`: what its method must respect. `guess`: the answer for the public guess of the spec. `comparison`: the
     methods that came into question. `division`: who makes the table, where agents do. `guarantees`: every statement
-    that holds, of which the budget counts `counted`. `unprotected`: everything in it that no statement protects.
+    that holds, of which the budget counts `counted`. `standing`: how every output is known. `derived`: rows that are
+    written besides the outputs, totals over categories and exact margins not asked for. `unprotected`: everything in it
+    that no statement protects.
     `protects`: how many records must change together, column by column, and how strongly that is hidden (THEORY §12);
     None where no figure is exact.
     """
@@ -40,6 +43,8 @@ class Table:
     division: Division | None
     guarantees: tuple[Guarantee, ...]
     counted: Guarantee
+    standing: Standing
+    derived: Derived | None
     unprotected: tuple[Unprotected, ...]
     protects: Protection | None
 
@@ -47,11 +52,6 @@ class Table:
     def chosen(self) -> Compared:
         """The method that was chosen among those compared."""
         return next(each for each in self.comparison if each.chosen)
-
-    @cached_property
-    def derived(self) -> Derived | None:
-        """Rows that are written besides the outputs: totals over categories, and exact margins not asked for."""
-        return derived(self.layout, self.holding)
 
     @cached_property
     def errors(self) -> Errors:

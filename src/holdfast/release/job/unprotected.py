@@ -17,10 +17,14 @@ from holdfast.constraints import System
 from holdfast.given.prices.unions import ONE_SIDE, union_price
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy.invariants import moves_within, never_altered, open_frozen, stages
+from holdfast.release.job.standing import Standing, unmoved
+from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
+from holdfast.release.table.wording import FOLLOWS, PUBLISHED
 
-PUBLISHED = "published exactly"
+IDLE = "follows from exact figures, so that the noise on it protects nothing"
+UNMOVED = "no replacement of records alters it"
 FIXED = "no allowed change of records alters it"
 OUT_OF_REACH = "no allowed change of so many records alters it"
 DETERMINED = "determined by the exact figures"
@@ -33,7 +37,7 @@ NAMED = 12
 class Unprotected:
     """Figures of one level or margin. `rows` are the first and last row of every run in the released table.
 
-    Exact figures that are sums of rows have no rows of their own. `records`: how many records the allowed changes
+    Exact figures that are sums of outputs have rows behind them. `records`: how many records the allowed changes
     alter together at most, where more might alter these figures; None for what is published or never changes.
     """
 
@@ -65,25 +69,41 @@ class Unprotected:
         return f"{self.level} ({self.figures:,} of {self.of:,} figures)"
 
 
-def unprotected(layout: Layout, holding: Holding, mechanism: Mechanism) -> tuple[Unprotected, ...]:
-    """Return everything in a table that no statement protects, in the order of its levels."""
-    exact = np.zeros(layout.query.n, dtype=bool)
-    found = []
-    for figure in holding.account["exact"]:
-        own = [rows[0] for rows in figure["rows"] if len(rows) == 1]
-        exact[own] = True
-        if len(own) < len(figure["rows"]) or not figure["rows"]:
-            count = _count(layout, figure)
-            found.append(Unprotected(PUBLISHED, figure["figure"], count, count, (), None, ()))
-    found = [*_by_level(layout, exact, PUBLISHED, None), *found]
+def unprotected(
+    layout: Layout, holding: Holding, mechanism: Mechanism, stands: Standing, more: Derived | None
+) -> tuple[Unprotected, ...]:
+    """Return everything in a table that no statement protects, in the order of its levels; `more` are its sums."""
+    found = _by_level(layout, stands.exact, PUBLISHED, None)
+    found += _exact_sums(layout, holding, more)
+    for rows, why in ((stands.follows, FOLLOWS), (stands.idle, IDLE)):
+        found += _by_level(layout, rows, why, None)
+    seen = stands.as_in_the_data | stands.idle
+    still = unmoved(layout, mechanism.base.neighbours.kind) & ~seen
+    found += _by_level(layout, still, UNMOVED, None)
+    seen |= still
     for records, frozen in _frozen(mechanism).items():
         fixed = np.zeros(layout.query.n, dtype=bool)
         fixed[frozen] = True
-        found += _by_level(layout, fixed & ~exact, FIXED if records is None else OUT_OF_REACH, records)
+        found += _by_level(layout, fixed & ~seen, FIXED if records is None else OUT_OF_REACH, records)
     statement = mechanism.guarantee
     if ONE_SIDE in statement.unprotected:
         found.append(Unprotected(OUT_OF_REACH, "either", 1, 1, (), statement.records, ("which side holds",)))
     return tuple(found)
+
+
+def _exact_sums(layout: Layout, holding: Holding, more: Derived | None) -> list[Unprotected]:
+    """Exact figures that are sums of outputs: their rows stand behind the outputs."""
+    found = []
+    level = np.zeros(0, dtype=object) if more is None else more.columns["level"]
+    for figure in holding.account["exact"]:
+        if figure["rows"] and all(len(rows) == 1 for rows in figure["rows"]):
+            continue
+        name = figure["figure"]
+        rows = np.flatnonzero((level == name) & more.exact) if more is not None else np.zeros(0, dtype=np.int64)
+        runs = _runs(rows + layout.query.n) if rows.size else ()
+        count = int(rows.size) or _count(layout, figure)
+        found.append(Unprotected(PUBLISHED, name, count, count, runs, None, ()))
+    return found
 
 
 def listed(layout: Layout, rows: npt.NDArray[np.int64], why: str) -> tuple[Unprotected, ...]:
@@ -98,7 +118,7 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     sentences = []
     for why, records in dict.fromkeys((each.why, each.records) for each in found):
         alike = [each for each in found if (each.why, each.records) == (why, records)]
-        reason = "no number of records alters" if why == FIXED else why
+        reason = {FIXED: "no number of records alters", UNMOVED: "no replacement of records alters"}.get(why, why)
         if records is not None:
             reason = f"no allowed change of up to {records} record{'s' * (records > 1)} alters"
         where = "" if all(each.named for each in alike) else "; the certificate lists their rows"
