@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from holdfast.release.certificate.load import load
 from holdfast.release.explain import explain
 from holdfast.release.job.caveats import SHORTENED
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.standing import standing
 from holdfast.release.job.unprotected import IDLE, NAMED, UNMOVED, Unprotected
+from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.table.domain import layout
 from holdfast.release.table.holding import holding
@@ -114,5 +116,37 @@ def test_what_follows_is_what_the_equalities_determine(tmp_path, seed):
     laid = layout(spec, spec.tables[0], spec.places_of_tables[0], PublicFiles(spec.data, spec.at["data"]))
     held = holding(laid)
     pinned = held.equal.system(laid.query.n).null_space().pinned_coordinates()
-    assert np.array_equal(standing(laid, held).as_in_the_data, pinned)
-    assert standing(laid, held).exact.sum() == len(exact)
+    assert np.array_equal(standing(laid, held, None).as_in_the_data, pinned)
+    assert standing(laid, held, None).exact.sum() == len(exact)
+
+
+PEOPLE = "{source: people.csv, domain: zones.csv, values: {sex: [F, M], age: [young, old]}}"
+
+
+@pytest.mark.parametrize(
+    ("exact", "published", "follows"),
+    [
+        ("city", {"city": 4}, {"city, total": 1}),
+        ("{of: city, by: []}", {"city, total": 1}, {}),
+        ("{of: borough, by: sex}", {"borough by sex": 4}, {"city, total": 1, "borough, total": 2}),
+    ],
+)
+def test_one_total_or_one_per_category_is_exact_as_asked(tmp_path, exact, published, follows):
+    table = "{hierarchy: [borough, zone], root: city, categories: [sex, age], guess: 10}"
+    text = f"data: {PEOPLE}\nprivacy: {{epsilon: 1}}\ntable: {table}\nhold: [consistent, {{exact: [{exact}]}}]"
+    made = job(tmp_path, f"{text}\nmethod: onto\naccept_disclosure: true")
+    found = {(each.why, each.level): each.figures for each in made.tables[0].unprotected}
+    assert {level: count for (why, level), count in found.items() if why == PUBLISHED} == published
+    assert {level: count for (why, level), count in found.items() if why == FOLLOWS} == follows
+    random = np.random.default_rng(3)
+    people = [("N1", "F", "old"), ("N2", "M", "young"), ("S1", "F", "young"), ("S3", "M", "old")]
+    zones = {"N1": "North", "N2": "North", "S1": "South", "S3": "South"}
+    rows = [people[i] for i in random.integers(0, 4, 60)]
+    lines = "".join(f"{zones[zone]},{zone},{sex},{age}\n" for zone, sex, age in rows)
+    (tmp_path / "people.csv").write_text(f"borough,zone,sex,age\n{lines}")
+    loaded = load(release(made)).table()
+    known = loaded.standing != "noisy"
+    assert known.sum() == sum(published.values()) + sum(follows.values())
+    assert (loaded.interval()[known] == loaded.values[known, None]).all()
+    assert loaded.estimate(where={"city": "city"}).value == 60
+    assert loaded.certificate.noise_by_level[-1].in_words.startswith("none" if "sex" in exact else "that of")

@@ -90,9 +90,10 @@ def _held(table: Table) -> str:
 
 def _given_away(job: Job, told: Sequence[str]) -> list[str]:
     """Say everything that is not protected, and what follows from it; `told` is what figures published before tell."""
+    nothing = not any(table.holding.exact for table in job.tables)
     if not job.unprotected:
         return [f"Nothing is published exactly{' by this release.' if told else ': every figure is protected.'}"]
-    sentences = [f"{words}." for words in job.unprotected]
+    sentences = [*["Nothing is published exactly by this release."] * nothing, *(f"{w}." for w in job.unprotected)]
     if any(each.why == FIXED for table in job.tables for each in table.unprotected):
         sentences.append(
             "What no allowed change alters follows from the exact figures and from what holds for all data, and is "

@@ -65,7 +65,8 @@ def _sums(table: Table, drawn: Release, values: npt.NDArray[Any]) -> tuple[npt.N
     if bars is not None:
         ends = sum_intervals(table.mechanism, bars, found.sums, CONFIDENCE)
         ends[np.isinf(ends)] = np.nan
-    ends[found.exact] = sums[found.exact, None]
+    known = table.standing.as_in_the_data[table.layout.query.n :]
+    ends[known] = sums[known, None]
     return sums, ends
 
 

@@ -287,6 +287,15 @@ class NullSpace(Owner):
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
 
+    def determines(self, sums: sparse.csr_array) -> Bools:
+        """Tell for each row of a 0/1 matrix (k, n) whether the rows alone determine the sum that it makes."""
+        if self.rank == 0 or not sums.shape[0]:
+            return np.zeros(sums.shape[0], dtype=np.bool_)
+        left = sparse.csr_array(sums.astype(object) @ self._basis.astype(object)) if self._large else sums @ self._basis
+        left = sparse.csr_array(left)
+        left.eliminate_zeros()
+        return np.asarray(np.diff(left.indptr) == 0)
+
 
 def for_alike(space: NullSpace, found: Callable[[Floats, Ints], Floats], *values: Floats) -> Floats:
     """Return one number per coordinate, found once for each group that is `alike`.

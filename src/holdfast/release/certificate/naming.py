@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
 from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.storage.tables import Columns, texts
+from holdfast.release.storage.tables import Columns, missing, texts
 
 #: What stands between the axes in the name of a margin.
 BETWEEN = " × "
@@ -51,6 +51,8 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
         categories = [name for name in table.columns[1:] if name not in table.levels]
         chosen[: table.outputs] &= any(name in where for name in categories)
         chosen[table.outputs :] &= not any(name in where for name in categories)
+        for name in categories:
+            chosen[table.outputs :] &= missing(columns[name])[table.outputs :]
     if not chosen.any():
         raise Refused(f"no row has the names {dict(where)!r} together")
     return chosen

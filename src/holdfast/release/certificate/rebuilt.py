@@ -129,7 +129,7 @@ def _equalities(table: TableCertificate, columns: Columns, query: Query) -> Cons
 
 def _exact(table: TableCertificate, columns: Columns, query: Query) -> Constraint:
     """The exact figures: nodes with all their categories, margins of cells, or sums of rows."""
-    if query.tree is not None:
+    if query.tree is not None and all(len(rows) == 1 for figure in table.holds.exact for rows in figure.rows):
         own = np.unique([row for figure in table.holds.exact for rows in figure.rows for row in rows])
         by = query.n // query.tree.n
         nodes, count = np.unique(own // by, return_counts=True)

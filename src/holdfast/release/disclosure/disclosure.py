@@ -292,7 +292,8 @@ def foretold(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
         called = in_names_of(table, [*others, *alike])
         exact = _exact_outputs(table)
         fixed = [each for each in table.unprotected if each.why in (FIXED, FOLLOWS, IDLE) and exact is not None]
-        runs = [np.arange(first, last + 1) for each in fixed for first, last in each.rows]
+        outputs = table.layout.query.n
+        runs = [np.arange(first, last + 1) for each in fixed for first, last in each.rows if last < outputs]
         rows = np.concatenate([read_all(table, called).outputs, *runs]).astype(np.int64)
         before = _published_before(table, called[len(others) :])
         seen = [np.zeros(0, dtype=np.int64) if exact is None else exact, *(found for _, found in before)]
@@ -378,7 +379,7 @@ def _beside_its_own(found: GivenAway) -> GivenAway:
     """Leave aside what the table itself publishes without noise: that it is known already changes nothing."""
     if found.ranges is None:
         return found
-    own = found.table.standing.as_in_the_data
+    own = found.table.standing.as_in_the_data[: found.table.layout.query.n]
     return replace(found, ranges=replace(found.ranges, published=found.ranges.published | own))
 
 

@@ -54,7 +54,7 @@ class Job:
         choices = []
         for (laid, found), columns in zip(tables, together, strict=True):
             problem = _problem(laid, found, most(together))
-            choices.append(Choice(laid, problem, found, guessed(laid, found, files), columns))
+            choices.append(Choice(laid, problem, found, guessed(laid, found, files), columns, derived(laid, found)))
         _refuse_unused(spec)
         made = _calibrated(spec, choices)
         _refuse_without_records(spec, made)
@@ -123,7 +123,8 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         method = next(each.method for each in comparison if each.chosen)
         sentence = f"agents cannot make this table by method: {method} ({refusal})"
         raise laid.spec.at["distributed"].refuse(sentence) from None
-    unit, stands, more = laid.spec.privacy.unit, standing(laid, held), derived(laid, held)
+    unit, more = laid.spec.privacy.unit, choice.more
+    stands = standing(laid, held, more)
     return Table(
         laid.asked.name,
         laid,
@@ -137,7 +138,7 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         first,
         stands,
         more,
-        unprotected(laid, held, mechanism, stands, more),
+        unprotected(laid, mechanism, stands, more),
         protection_of(mechanism, choice.together, 1 if unit is None else unit.max_records),
     )
 

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.arrays import Ints
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release.job.errors import NOTHING
 from holdfast.release.job.table import Table
 from holdfast.release.table.wording import DEFINED, FOLLOWS, PUBLISHED
+
+#: The noise of rows that are sums of others.
+SUMMED = "that of the figures that it adds up"
 
 
 @dataclass(frozen=True)
@@ -38,33 +42,27 @@ class Level:
 
 
 def levels_of(table: Table) -> tuple[Level, ...]:
-    """Describe every level of a table, exact margins that are written besides too; errors are measured when asked."""
-    return (*(_level(table, number) for number in range(len(table.layout.levels))), *_margins(table))
+    """Describe every level of a table, and the sums that are written besides; errors are measured when asked for."""
+    laid, more, found = table.layout, table.derived, []
+    for i, name in enumerate(laid.levels):
+        rows = np.flatnonzero(laid.level_of == i)
+        noisy = rows[~table.standing.as_in_the_data[rows]]
+        noise = _noise(table.mechanism, noisy) if noisy.size else ""
+        found.append(_level(table, name, rows, noise, (table.errors.absolute[i], table.errors.width[i])))
+    for i, name in enumerate(() if more is None else more.titles):
+        rows = laid.query.n + np.flatnonzero(more.group_of == i)
+        found.append(_level(table, name, rows, SUMMED, table.errors.more[i]))
+    return tuple(found)
 
 
-def _level(table: Table, number: int) -> Level:
-    stands, rows = table.standing, table.layout.level_of == number
-    figures = int(rows.sum())
-    published, follows, defined = (int((each & rows).sum()) for each in (stands.exact, stands.follows, stands.defined))
-    exact = published + follows + defined == figures
-    told = ((published, PUBLISHED), (follows, FOLLOWS), (defined, DEFINED))
+def _level(table: Table, name: str, rows: Ints, noise: str, errors: tuple[float, float]) -> Level:
+    stands, figures = table.standing, rows.size
+    counts = [int(each[rows].sum()) for each in (stands.exact, stands.follows, stands.defined)]
+    told = zip(counts, (PUBLISHED, FOLLOWS, DEFINED), strict=True)
     known = [why if count == figures else f"{count:,} of {figures:,} {why}" for count, why in told if count]
-    noise = "none" if exact else _noise(table.mechanism, rows & ~stands.as_in_the_data)
-    error, width = (0.0, 0.0) if exact else (table.errors.absolute[number], table.errors.width[number])
-    words = f"{noise}: {', '.join(known)}" if exact else "; ".join([noise, *known])
-    return Level(table.layout.levels[number], figures, words, error, width, exact, published, follows)
-
-
-def _margins(table: Table) -> list[Level]:
-    """The exact margins behind the outputs."""
-    more = table.derived
-    if more is None or not more.exact.any():
-        return []
-    names, counts = np.unique(more.columns["level"][more.exact].astype(str), return_counts=True)
-    return [
-        Level(str(name), int(count), f"none: {PUBLISHED}", 0.0, 0.0, True, int(count), 0)
-        for name, count in zip(names, counts, strict=True)
-    ]
+    exact = sum(counts) == figures
+    words = f"none: {', '.join(known)}" if exact else "; ".join([noise, *known])
+    return Level(name, figures, words, *((0.0, 0.0) if exact else errors), exact, counts[0], counts[1])
 
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:

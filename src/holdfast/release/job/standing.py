@@ -14,13 +14,14 @@ from scipy import sparse
 from holdfast.arrays import Bools
 from holdfast.constraints.system.null_space import NullSpace
 from holdfast.queries.neighbours import ADD_REMOVE
+from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Outputs by how they are known; no output is in two of the four.
+    """Rows of a table by how they are known, outputs first, then sums of them; no row is in two of the four.
 
     exact: published exactly. follows: without noise, since exact figures determine it through what holds. defined:
     without noise, since what holds for all data determines it. idle: noisy, and nothing is hidden by it, since its
@@ -34,56 +35,67 @@ class Standing:
 
     @property
     def as_in_the_data(self) -> Bools:
-        """The outputs without noise."""
+        """The rows without noise."""
         return self.exact | self.follows | self.defined
 
 
-def standing(layout: Layout, holding: Holding) -> Standing:
-    """Decide how the outputs of a table are known."""
+def standing(layout: Layout, holding: Holding, more: Derived | None) -> Standing:
+    """Decide how the rows of a table are known; `more` are the sums that are written besides the outputs."""
     n = layout.query.n
-    exact, nothing = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    sums = sparse.csr_array((0, n), dtype=np.int64) if more is None else sparse.csr_array(more.sums)
+    exact = np.zeros(n + sums.shape[0], dtype=bool)
     for figure in holding.account["exact"]:
         exact[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
+        if not figure["rows"] and figure["figure"] in layout.levels:  # too many to be listed
+            exact[:n] |= layout.level_of == layout.levels.index(figure["figure"])
+    if more is not None:
+        exact[n:] = more.exact
+    nothing = np.zeros(exact.size, dtype=bool)
     if holding.equal is None:
         return Standing(exact, nothing, nothing, nothing)
     system = holding.equal.system(n)
     always, mandated = system.equalities.A, system.invariants.A
-    along = layout.tree is not None and not holding.account["linear"] and bool((np.diff(mandated.indptr) == 1).all())
-    determined = _along_the_tree if along else _pinned
-    defined = determined(always) & ~exact
+    single = bool((np.diff(mandated.indptr) == 1).all())
+    determined = _along_the_tree if layout.tree is not None and single and not holding.account["linear"] else _pinned
+    defined = determined(sums, always) & ~exact
     if not system.invariants.count:
         return Standing(exact, nothing, defined, nothing)
-    without_noise = known = determined(always, mandated)
+    without_noise = known = determined(sums, always, mandated)
     if not (holding.account["consistent"] or layout.query.identity):  # all data add up, whether the table does or not
-        known = determined(always, mandated, layout.query.consistency())
-    return Standing(exact, without_noise & ~exact & ~defined, defined, known & ~without_noise)
+        known = determined(sums, always, mandated, layout.query.consistency())
+    return Standing(exact, without_noise & ~exact & ~defined, defined, known & ~without_noise & ~exact)
 
 
-def unmoved(layout: Layout, kind: str) -> Bools:
-    """The outputs that no replacement of records alters: those to which every record adds the same."""
-    found = np.zeros(layout.query.n, dtype=bool)
+def unmoved(layout: Layout, kind: str, more: Derived | None) -> Bools:
+    """The rows that no replacement of records alters: those to which every record adds the same."""
+    n = layout.query.n
+    found = np.zeros(n + (0 if more is None else more.exact.size), dtype=bool)
     if kind == ADD_REMOVE:
         return found
     if layout.tree is not None:
         roots = np.flatnonzero(layout.tree.parents < 0)
-        found[roots] = roots.size == layout.by == 1
+        found[roots + (n if layout.by > 1 else 0)] = roots.size == 1
         return found
     columns = sparse.csr_array(layout.query.columns)
+    if more is not None:
+        columns = sparse.csr_array(sparse.vstack([columns, more.sums @ columns], format="csr"))
     full = np.flatnonzero(np.diff(columns.indptr) == columns.shape[1])
     found[full] = [bool((columns.data[columns.indptr[i] : columns.indptr[i + 1]] == 1).all()) for i in full]
     return found
 
 
-def _pinned(*rows: Any) -> Bools:
-    """The outputs that equalities determine."""
-    return NullSpace.of(sparse.csr_array(sparse.vstack(rows, format="csr"))).pinned_coordinates()
+def _pinned(sums: Any, *rows: Any) -> Bools:
+    """The outputs, and sums of them, that equalities determine."""
+    space = NullSpace.of(sparse.csr_array(sparse.vstack(rows, format="csr")))
+    return np.concatenate([space.pinned_coordinates(), space.determines(sums)])
 
 
-def _along_the_tree(*rows: Any) -> Bools:
-    """The outputs that sums of children and single outputs determine, found one after the other.
+def _along_the_tree(sums: Any, *rows: Any) -> Bools:
+    """The outputs that sums of children and single outputs determine, found one after the other, and sums of these.
 
     So all are found: an output is in two sums at most, that of its children and that of its parent, and these hang
-    together as a tree. Where no sum has exactly one unknown left, every unknown can change along a path.
+    together as a tree. Where no sum has exactly one unknown left, every unknown can change along a path. The trees of
+    different categories have nothing in common, so a sum over them is determined where all of its outputs are.
     """
     terms = abs(sparse.csr_array(sparse.vstack(rows, format="csr"))).sign()
     found = np.zeros(terms.shape[1], dtype=bool)
@@ -92,5 +104,5 @@ def _along_the_tree(*rows: Any) -> Bools:
         new = np.unique(sparse.csr_array(terms[last]).indices)
         new = new[~found[new]]
         if not new.size:
-            return found
+            return np.concatenate([found, np.asarray(sums @ (~found).astype(np.int64) == 0, dtype=bool)])
         found[new] = True

@@ -57,4 +57,4 @@ class Table:
     def errors(self) -> Errors:
         """Expected errors per level, measured on simulated tables when first asked for."""
         known = self.chosen.errors
-        return known or errors(self.layout, self.problem, self.mechanism, self.chosen.method, self.guess)
+        return known or errors(self.layout, self.problem, self.mechanism, self.chosen.method, self.guess, self.derived)

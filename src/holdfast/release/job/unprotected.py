@@ -20,7 +20,6 @@ from holdfast.privacy.invariants import moves_within, never_altered, open_frozen
 from holdfast.release.job.standing import Standing, unmoved
 from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
-from holdfast.release.table.holding import Holding
 from holdfast.release.table.wording import FOLLOWS, PUBLISHED
 
 IDLE = "follows from exact figures, so that the noise on it protects nothing"
@@ -70,40 +69,24 @@ class Unprotected:
 
 
 def unprotected(
-    layout: Layout, holding: Holding, mechanism: Mechanism, stands: Standing, more: Derived | None
+    layout: Layout, mechanism: Mechanism, stands: Standing, more: Derived | None
 ) -> tuple[Unprotected, ...]:
     """Return everything in a table that no statement protects, in the order of its levels; `more` are its sums."""
-    found = _by_level(layout, stands.exact, PUBLISHED, None)
-    found += _exact_sums(layout, holding, more)
-    for rows, why in ((stands.follows, FOLLOWS), (stands.idle, IDLE)):
-        found += _by_level(layout, rows, why, None)
+    found: list[Unprotected] = []
+    for rows, why in ((stands.exact, PUBLISHED), (stands.follows, FOLLOWS), (stands.idle, IDLE)):
+        found += _by_level(layout, rows, why, None, more)
     seen = stands.as_in_the_data | stands.idle
-    still = unmoved(layout, mechanism.base.neighbours.kind) & ~seen
-    found += _by_level(layout, still, UNMOVED, None)
+    still = unmoved(layout, mechanism.base.neighbours.kind, more) & ~seen
+    found += _by_level(layout, still, UNMOVED, None, more)
     seen |= still
     for records, frozen in _frozen(mechanism).items():
-        fixed = np.zeros(layout.query.n, dtype=bool)
+        fixed = np.zeros(seen.size, dtype=bool)
         fixed[frozen] = True
-        found += _by_level(layout, fixed & ~seen, FIXED if records is None else OUT_OF_REACH, records)
+        found += _by_level(layout, fixed & ~seen, FIXED if records is None else OUT_OF_REACH, records, more)
     statement = mechanism.guarantee
     if ONE_SIDE in statement.unprotected:
         found.append(Unprotected(OUT_OF_REACH, "either", 1, 1, (), statement.records, ("which side holds",)))
     return tuple(found)
-
-
-def _exact_sums(layout: Layout, holding: Holding, more: Derived | None) -> list[Unprotected]:
-    """Exact figures that are sums of outputs: their rows stand behind the outputs."""
-    found = []
-    level = np.zeros(0, dtype=object) if more is None else more.columns["level"]
-    for figure in holding.account["exact"]:
-        if figure["rows"] and all(len(rows) == 1 for rows in figure["rows"]):
-            continue
-        name = figure["figure"]
-        rows = np.flatnonzero((level == name) & more.exact) if more is not None else np.zeros(0, dtype=np.int64)
-        runs = _runs(rows + layout.query.n) if rows.size else ()
-        count = int(rows.size) or _count(layout, figure)
-        found.append(Unprotected(PUBLISHED, name, count, count, runs, None, ()))
-    return found
 
 
 def listed(layout: Layout, rows: npt.NDArray[np.int64], why: str) -> tuple[Unprotected, ...]:
@@ -126,15 +109,24 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     return sentences
 
 
-def _by_level(layout: Layout, chosen: npt.NDArray[np.bool_], why: str, records: int | None) -> list[Unprotected]:
+def _by_level(
+    layout: Layout, chosen: npt.NDArray[np.bool_], why: str, records: int | None, more: Derived | None = None
+) -> list[Unprotected]:
     found = []
     for number, level in enumerate(layout.levels):
-        at_level = layout.level_of == number
-        rows = np.flatnonzero(chosen & at_level)
+        at_level = np.flatnonzero(layout.level_of == number)
+        rows = at_level[chosen[at_level]]
         if rows.size:
             few = rows.size <= NAMED
             names = tuple(str(name) for name in layout.query.labels[rows]) if few else ()
-            found.append(Unprotected(why, level, int(rows.size), int(at_level.sum()), _runs(rows), records, names))
+            found.append(Unprotected(why, level, int(rows.size), int(at_level.size), _runs(rows), records, names))
+    for number, title in enumerate(more.titles) if more is not None else ():
+        group = np.flatnonzero(more.group_of == number)
+        rows = group[chosen[layout.query.n + group]]
+        if rows.size:
+            names = tuple(more.labels[row] for row in rows) if rows.size <= NAMED else ()
+            runs = _runs(rows + layout.query.n)
+            found.append(Unprotected(why, title, int(rows.size), int(group.size), runs, records, names))
     return found
 
 
@@ -144,12 +136,6 @@ def _runs(rows: npt.NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
     first = rows[np.concatenate([[0], breaks + 1])]
     last = rows[np.concatenate([breaks, [rows.size - 1]])]
     return tuple(zip(first.tolist(), last.tolist(), strict=True))
-
-
-def _count(layout: Layout, figure: dict[str, Any]) -> int:
-    """How many values an exact margin has."""
-    axes = [] if figure["figure"] == "total" else figure["figure"].split(" × ")
-    return int(np.prod([layout.keys[layout.names.index(axis)].size for axis in axes], dtype=np.int64))
 
 
 def _frozen(mechanism: Mechanism) -> dict[int | None, npt.NDArray[np.int64]]:
