@@ -162,5 +162,5 @@ def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
 
 def test_numbers_are_shown_for_people():
     shown = str(Estimate(2877642.0, 3.475, 2877635.0, 2877649.0, 0.95))
-    assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95%, standard error 3.475)"
-    assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 10.25 at 90%)"
+    assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95 %, standard error 3.475)"
+    assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 10.25 at 90 %)"

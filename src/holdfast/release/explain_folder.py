@@ -10,7 +10,7 @@ from holdfast.release.certificate.certificate import Holds, LevelCertificate, Ta
 from holdfast.release.certificate.verify import verify
 from holdfast.release.explain import HOLDS, HOW
 from holdfast.release.ledger.accounts import Budget
-from holdfast.release.table.wording import ways_in_words
+from holdfast.release.table.wording import percent, ways_in_words
 
 #: The heading of a folder that is not as it was released; nothing else is said of it.
 CHANGED = "NOT as certified"
@@ -84,7 +84,7 @@ def _errors(table: TableCertificate) -> list[str]:
     levels = [f"{level.level} {_error(level)}" for level in table.noise_by_level]
     return [
         f"{table.name}: expected absolute error by level: {'; '.join(levels)} (errors {table.errors_known}).",
-        f"{table.name}: {table.interval.confidence:.0%} intervals: {table.interval.sentence}.",
+        f"{table.name}: {percent(table.interval.confidence)} intervals: {table.interval.sentence}.",
     ]
 
 

@@ -24,12 +24,12 @@ from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
-from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, within
+from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, whole_ends, within
 from holdfast.release.certificate.naming import sums_of, weights_of
 from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
-from holdfast.release.table.wording import DEFINED, FOLLOWS, NOISY, PUBLISHED
+from holdfast.release.table.wording import DEFINED, FOLLOWS, NOISY, PUBLISHED, percent
 
 #: Simulated errors by which the two sums of a ratio are compared in every direction.
 MOST_COMPARED = 5_000
@@ -66,7 +66,7 @@ class LoadedTable:
         asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
         rows = [np.flatnonzero(levels == name) for name in asked]
         chosen = next((found for found in rows if found.size > 1), rows[-1])
-        words = f"value, with its {self.certificate.interval.confidence:.0%} interval"
+        words = f"value, with its {percent(self.certificate.interval.confidence)} interval"
         return points(self._shown(chosen[: whole("most", most, at_least=1)]), words)
 
     def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
@@ -182,12 +182,21 @@ class LoadedTable:
             return Estimate(value, None, *certain, confidence)
         error, far = self._error_of(chosen, tail)
         middle = float(chosen @ self.centre)
-        return Estimate(value, error, *within(middle - far, middle + far, *certain), confidence)
+        ends = within(middle - far, middle + far, *certain)
+        if (chosen == np.rint(chosen)).all():  # a sum of counts is whole
+            ends = whole_ends(*ends)
+        return Estimate(value, error, *ends, confidence)
 
     def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
         tail = (1 - float(probability("confidence", confidence))) / 2
         above, below = (self._weights(each) for each in (where, to))
+        least, most = self._certain(below)
+        if least == most and least > 0:  # an exact figure: the ratio is an estimate in other units
+            named = isinstance(where, Mapping)
+            found = self.estimate(where if named else None, None if named else where, confidence)
+            error = None if found.standard_error is None else found.standard_error / least
+            return Estimate(found.value / least, error, found.low / least, found.high / least, confidence)
         own = self.values[: self.certificate.outputs]
         value = float(above @ own) / float(below @ own) if below @ own else math.nan
         low, high, error = -math.inf, math.inf, None
@@ -285,7 +294,9 @@ class LoadedTable:
             cells_of(self.mechanism.query, self.values[: self.certificate.outputs]),
             cell_outputs(self.mechanism.query),
         )
-        kept = [name for name in self.certificate.columns if name != "level"]
+        levels, whole = self.certificate.levels, texts(self.columns[self.certificate.columns[1]])
+        alike = len(levels) > 1 and self.certificate.columns[1] == levels[0] and len(set(whole.tolist())) == 1
+        kept = self.certificate.columns[2 if alike else 1 :]  # a root that all records have says nothing
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)
 

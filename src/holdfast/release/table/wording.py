@@ -30,6 +30,11 @@ _REMEDIES = {
 }
 
 
+def percent(share: float) -> str:
+    """Write a part of all in hundredths."""
+    return f"{100 * share:.6g} %"
+
+
 def ways_in_words(ways: str) -> str:
     """Name the ways that compute a table, each once."""
     return " and ".join(dict.fromkeys(ways.split(", ")))
