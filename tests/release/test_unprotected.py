@@ -134,7 +134,9 @@ PEOPLE = "{source: people.csv, domain: zones.csv, values: {sex: [F, M], age: [yo
 def test_one_total_or_one_per_category_is_exact_as_asked(tmp_path, exact, published, follows):
     table = "{hierarchy: [borough, zone], root: city, categories: [sex, age], guess: 10}"
     text = f"data: {PEOPLE}\nprivacy: {{epsilon: 1}}\ntable: {table}\n"
-    made = job(tmp_path, f"{text}hold: [consistent, nonnegative, {{exact: [{exact}]}}]\nmethod: onto\naccept_disclosure: true")
+    made = job(
+        tmp_path, f"{text}hold: [consistent, nonnegative, {{exact: [{exact}]}}]\nmethod: onto\naccept_disclosure: true"
+    )
     found = {(each.why, each.level): each.figures for each in made.tables[0].unprotected}
     assert {level: count for (why, level), count in found.items() if why == PUBLISHED} == published
     assert {level: count for (why, level), count in found.items() if why == FOLLOWS} == follows

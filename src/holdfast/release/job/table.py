@@ -16,12 +16,11 @@ from holdfast.release.job.standing import Standing
 from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.table.derived import Derived
 from holdfast.release.table.division import Division
-from holdfast.release.table.domain import Layout
-from holdfast.release.table.holding import Holding
+from holdfast.release.table.laid import LaidTable
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(LaidTable):
     """One table of a job.
 
     `problem`: what its method must respect. `guess`: the answer for the public guess of the spec. `comparison`: the
@@ -33,9 +32,6 @@ class Table:
     None where no figure is exact.
     """
 
-    name: str
-    layout: Layout
-    holding: Holding
     problem: Problem
     guess: Ints | None
     comparison: tuple[Compared, ...]
