@@ -305,7 +305,7 @@ def read_spec(spec: str | Path | Mapping[str, Any], *, folder_needed: bool = Tru
     """Read and check a spec: a file, a YAML text (of several lines, or in braces) or a mapping.
 
     Every refusal names the line, the key, what was found and what is allowed. Paths in a text or a mapping are relative
-    to the current folder. Without `folder_needed` it may say nothing of `output`: plan, explain and check write nothing.
+    to the current folder. Without `folder_needed` it may say nothing of `output`: plans and checks write nothing.
     """
     here = Places(Path("spec").absolute())
     if isinstance(spec, Mapping):
