@@ -49,7 +49,9 @@ def levels_of(table: Table) -> tuple[Level, ...]:
         noisy = rows[~table.standing.as_in_the_data[rows]]
         noise = _noise(table.mechanism, noisy) if noisy.size else ""
         found.append(_level(table, name, rows, noise, (table.errors.absolute[i], table.errors.width[i])))
-    for i, name in enumerate(() if more is None else more.titles):
+    if more is None:
+        return tuple(found)
+    for i, name in enumerate(more.titles):
         rows = laid.query.n + np.flatnonzero(more.group_of == i)
         found.append(_level(table, name, rows, SUMMED, table.errors.more[i]))
     return tuple(found)

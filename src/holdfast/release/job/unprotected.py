@@ -120,7 +120,9 @@ def _by_level(
             few = rows.size <= NAMED
             names = tuple(str(name) for name in layout.query.labels[rows]) if few else ()
             found.append(Unprotected(why, level, int(rows.size), int(at_level.size), _runs(rows), records, names))
-    for number, title in enumerate(more.titles) if more is not None else ():
+    if more is None:
+        return found
+    for number, title in enumerate(more.titles):
         group = np.flatnonzero(more.group_of == number)
         rows = group[chosen[layout.query.n + group]]
         if rows.size:
