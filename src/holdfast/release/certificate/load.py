@@ -25,11 +25,11 @@ from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
 from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, whole_ends, within
-from holdfast.release.certificate.naming import sums_of, weights_of
+from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
-from holdfast.release.table.wording import DEFINED, FOLLOWS, NOISY, PUBLISHED, percent
+from holdfast.release.table.wording import percent
 
 #: Simulated errors by which the two sums of a ratio are compared in every direction.
 MOST_COMPARED = 5_000
@@ -92,12 +92,7 @@ class LoadedTable:
     @property
     def standing(self) -> npt.NDArray[np.object_]:
         """How every figure is known: published exactly, follows from exact figures, by definition, or noisy."""
-        found = np.full(self.certificate.rows, NOISY, dtype=object)
-        found[self.certificate.holds.impossible] = DEFINED
-        for each in self.certificate.unprotected:
-            for first, last in each.rows if each.why in (PUBLISHED, FOLLOWS) else ():
-                found[first : last + 1] = each.why
-        return found
+        return standing_of(self.certificate)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -294,9 +289,7 @@ class LoadedTable:
             cells_of(self.mechanism.query, self.values[: self.certificate.outputs]),
             cell_outputs(self.mechanism.query),
         )
-        levels, whole = self.certificate.levels, texts(self.columns[self.certificate.columns[1]])
-        alike = len(levels) > 1 and self.certificate.columns[1] == levels[0] and len(set(whole.tolist())) == 1
-        kept = self.certificate.columns[2 if alike else 1 :]  # a root that all records have says nothing
+        kept = record_names(self.certificate, self.columns)
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)
 

@@ -58,6 +58,25 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
     return chosen
 
 
+def standing_of(table: TableCertificate) -> npt.NDArray[np.object_]:
+    """How every figure is known: published exactly, follows from exact figures, by definition, or noisy."""
+    from holdfast.release.table.wording import DEFINED, FOLLOWS, NOISY, PUBLISHED  # whoever only verifies needs none
+
+    found = np.full(table.rows, NOISY, dtype=object)
+    found[table.holds.impossible] = DEFINED
+    for each in table.unprotected:
+        for first, last in each.rows if each.why in (PUBLISHED, FOLLOWS) else ():
+            found[first : last + 1] = each.why
+    return found
+
+
+def record_names(table: TableCertificate, columns: Columns) -> list[str]:
+    """The columns of records: those that name rows, without the level and a root that all records have."""
+    top = table.columns[1]
+    alike = len(table.levels) > 1 and top == table.levels[0] and len(set(texts(columns[top]).tolist())) == 1
+    return list(table.columns[2 if alike else 1 :])
+
+
 def sums_of(table: TableCertificate, columns: Columns) -> Any:
     """The 0/1 matrix that adds up the outputs to the rows behind them, found from the names alone."""
     found = {name: texts(columns[name]) for name in table.columns}

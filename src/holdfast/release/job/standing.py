@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arrays import Bools
-from holdfast.constraints.system.null_space import NullSpace
+from holdfast.constraints.system.null_space import NullSpace, determined_sums
 from holdfast.queries.neighbours import ADD_REMOVE
 from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
@@ -87,7 +87,7 @@ def unmoved(layout: Layout, kind: str, more: Derived | None) -> Bools:
 def _pinned(sums: Any, *rows: Any) -> Bools:
     """The outputs, and sums of them, that equalities determine."""
     space = NullSpace.of(sparse.csr_array(sparse.vstack(rows, format="csr")))
-    return np.concatenate([space.pinned_coordinates(), space.determines(sums)])
+    return np.concatenate([space.pinned_coordinates(), determined_sums(space, sums)])
 
 
 def _along_the_tree(sums: Any, *rows: Any) -> Bools:
