@@ -41,6 +41,12 @@ class Estimate:
         return f"{value} ({low} to {high} at {percent(self.confidence)}{error})"
 
 
+def divided(found: Estimate, by: float) -> Estimate:
+    """Return an estimate in units of `by`."""
+    error = None if found.standard_error is None else found.standard_error / by
+    return Estimate(found.value / by, error, found.low / by, found.high / by, found.confidence)
+
+
 def _shown(number: float) -> str:
     """A number for people: whole ones and large ones in full, and no zero with a sign."""
     if math.isinf(number) or math.isnan(number):

@@ -24,7 +24,16 @@ from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
-from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, whole_ends, within
+from holdfast.release.certificate.estimating import (
+    Estimate,
+    chebyshev,
+    divided,
+    fieller,
+    reach,
+    weighted,
+    whole_ends,
+    within,
+)
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
@@ -178,9 +187,8 @@ class LoadedTable:
         error, far = self._error_of(chosen, tail)
         middle = float(chosen @ self.centre)
         ends = within(middle - far, middle + far, *certain)
-        if (chosen == np.rint(chosen)).all():  # a sum of counts is whole
-            ends = whole_ends(*ends)
-        return Estimate(value, error, *ends, confidence)
+        counts = (chosen == np.rint(chosen)).all()  # a sum of counts is whole
+        return Estimate(value, error, *(whole_ends(*ends) if counts else ends), confidence)
 
     def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
@@ -188,10 +196,8 @@ class LoadedTable:
         above, below = (self._weights(each) for each in (where, to))
         least, most = self._certain(below)
         if least == most and least > 0:  # an exact figure: the ratio is an estimate in other units
-            named = isinstance(where, Mapping)
-            found = self.estimate(where if named else None, None if named else where, confidence)
-            error = None if found.standard_error is None else found.standard_error / least
-            return Estimate(found.value / least, error, found.low / least, found.high / least, confidence)
+            names = {"where" if isinstance(where, Mapping) else "weights": where}
+            return divided(self.estimate(**names, confidence=confidence), least)
         own = self.values[: self.certificate.outputs]
         value = float(above @ own) / float(below @ own) if below @ own else math.nan
         low, high, error = -math.inf, math.inf, None

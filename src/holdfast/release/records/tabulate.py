@@ -191,7 +191,8 @@ def _no_column(at: At, column: str, kinds: Mapping[str, str]) -> Refused:
     near = nearest(column, list(kinds))
     if near is None:
         return at.refuse(sentence, column, available)
-    return at.refuse(f"{sentence}; if {near[0]!r} is meant, write columns: {{{column}: {near[0]}}} under data")
+    remedy = f"write columns: {{{column}: {near[0]}}} under data if it has that name there"
+    return at.refuse(f"{sentence}; {remedy}", column, [near[0]])
 
 
 def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Laid, records: Source, asked: Asked) -> None:
