@@ -71,7 +71,7 @@ class LoadedTable:
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
         """Draw the first figures of a level with their certified intervals; None: the first of several figures."""
-        levels = np.asarray(self.columns[self.certificate.columns[0]]).astype(str)
+        levels = np.asarray(self.columns["level"]).astype(str)
         asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
         rows = [np.flatnonzero(levels == name) for name in asked]
         chosen = next((found for found in rows if found.size > 1), rows[-1])
@@ -291,10 +291,8 @@ class LoadedTable:
 
     def records(self, backend: str | None = None) -> Any:
         """Return synthetic records: one row for every one that the table counts, in the order of its cells."""
-        counts, outputs = (
-            cells_of(self.mechanism.query, self.values[: self.certificate.outputs]),
-            cell_outputs(self.mechanism.query),
-        )
+        query = self.mechanism.query
+        counts, outputs = cells_of(query, self.values[: self.certificate.outputs]), cell_outputs(query)
         kept = record_names(self.certificate, self.columns)
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)
