@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         project,
         within,
     )
+    from holdfast.mending.mended import Mended
+    from holdfast.mending.verb import mend
     from holdfast.privacy import Guarantee
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
@@ -80,6 +82,7 @@ _ROOMS = {
         "project",
         "within",
     ),
+    "mending": ("Mended", "mend"),
     "privacy": ("Guarantee",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
@@ -101,6 +104,7 @@ __all__ = [
     "Keys",
     "LinearRefinement",
     "Mechanism",
+    "Mended",
     "Mixture",
     "Neighbours",
     "Projected",
@@ -132,6 +136,7 @@ __all__ = [
     "laplace",
     "load",
     "margins",
+    "mend",
     "mixture",
     "nonnegative",
     "ordered",

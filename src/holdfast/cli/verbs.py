@@ -116,7 +116,7 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
         step("verifying")
         from holdfast.release.certificate.verify import verify as verified
 
-        verdict = verified(folder, None if ledger is None else _ledger(ledger, "--ledger"))
+        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"))
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -197,7 +197,7 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
 
 def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
-    entries = _ledger(file).entries(dataset)
+    entries = ledger_of(file).entries(dataset)
     if json:
         showing.data([entry.as_mapping() for entry in entries])
     else:
@@ -206,7 +206,7 @@ def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
 
 def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
-    ledger = _ledger(file)
+    ledger = ledger_of(file)
     rows = []
     for name, unit in ledger.datasets():
         if dataset in (None, name):
@@ -247,7 +247,8 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def _ledger(file: Path, option: str = "--file") -> Ledger:
+def ledger_of(file: Path, option: str = "--file") -> Ledger:
+    """The ledger in a file that is there."""
     if not file.exists():
         raise Refused(f"there is no ledger {str(file)!r}: name one with {option}; the first release makes it")
     from holdfast.release.ledger.ledger import Ledger

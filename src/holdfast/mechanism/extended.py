@@ -177,13 +177,30 @@ def extend(
 ) -> Mechanism:
     """Noise made for exact figures, by (epsilon, delta) or rho for Gaussian laws and by epsilon for the others.
 
-    `constraint` is an invariant, alone or with structural equalities that the answers obey. `law` is "optimal" (least
-    total squared error, or weighted by `weights`, one per output; THEORY H4), "gaussian" (SDP Cor 15), "correlated"
-    (SDP Algorithm 3), "laplace" (SDP Cor 18) or "k-norm".
-    Law: q(x) + U, U of mean 0 on the null space N of all equalities, and whole with `integer`.
-    Guarantee: for all neighbours, about the part of the answer that the exact figures leave open (SDP Def 5, Thm 12).
-    With `integer` about data that share all exact figures, with the number of records that change together: that first
-    statement meets the budget, as does one for all neighbours where there is one (docs/theory/lattice-gaussian.md).
+    Args:
+        query: what is asked.
+        constraint: an invariant, alone or with structural equalities that the answers obey.
+        law: "optimal" (least total squared error, or weighted by `weights`; THEORY H4), "gaussian" (SDP Cor 15),
+            "correlated" (SDP Algorithm 3), "laplace" (SDP Cor 18) or "k-norm".
+        epsilon: the budget, alone or with delta.
+        delta: with epsilon, for Gaussian laws.
+        rho: the budget, for Gaussian laws.
+        neighbours: "add-remove", "replace-one" or a `Neighbours`.
+        integer: whole noise.
+        weights: one per output, of its squared error.
+
+    Law:
+        q(x) + U, U of mean 0 on the null space N of all equalities, and whole with `integer`.
+    Guarantee:
+        For all neighbours, about the part of the answer that the exact figures leave open (SDP Def 5, Thm 12). With
+        `integer` about data that share all exact figures, with the number of records that change together: that first
+        statement meets the budget, as does one for all neighbours where there is one (docs/theory/lattice-gaussian.md).
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.extend(hf.histogram(3), hf.invariant([[1, 1, 1]]), rho=0.5)
+        >>> mechanism.guarantee.scope, mechanism.guarantee.rho
+        ('subspace', 0.5)
     """
     system = equalities("extend()", a_query(query), constraint)
     relation = Neighbours.of(neighbours)

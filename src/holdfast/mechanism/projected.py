@@ -31,7 +31,24 @@ BECAUSE = "orthogonal projection of a private answer (SDP Thm 10)"
 class Projected(Promising):
     """Another mechanism's answers, moved orthogonally so that every exact figure holds. Made by `project`.
 
-    Law: q(x) + Π_N(M(x) − q(x)). Guarantee: M's own, for all neighbours, about the part of the answer in N.
+    Args:
+        answer: the mechanism: a function from the truth to one private answer.
+        query: what it answers.
+        constraint: what must hold.
+        system: its equalities.
+        claimed: what is claimed for the mechanism.
+
+    Law:
+        q(x) + Π_N(M(x) − q(x)).
+    Guarantee:
+        M's own, for all neighbours, about the part of the answer in N.
+
+    Example:
+        >>> import holdfast as hf
+        >>> claim = hf.Guarantee(epsilon=1, neighbours="add-remove", because="my proof")
+        >>> made = hf.project(lambda truth: truth, hf.histogram(2), hf.invariant([[1, 1]]), guarantee=claim)
+        >>> made.guarantee.scope
+        'subspace'
     """
 
     answer: Callable[[npt.NDArray[np.float64]], Any]
@@ -127,9 +144,26 @@ def project(
 ) -> Projected:
     """Make exact figures hold in the answers of a private mechanism of your own (SDP Thm 10).
 
-    `answer(truth)` returns one private answer of n numbers; `guarantee` is what is claimed for it and all neighbours.
-    Guarantee: the claimed one, for the part of the answer that the exact figures leave open. Nothing here can check
-    the claim, and the mechanism's randomness is its own.
+    Args:
+        answer: `answer(truth)` returns one private answer of n numbers; its randomness is its own.
+        query: what it answers.
+        constraint: what must hold: an invariant, with structural equalities.
+        guarantee: what is claimed for it and all neighbours. Nothing here can check the claim.
+
+    Law:
+        q(x) + Π_N(M(x) − q(x)): the error is projected orthogonally onto what the exact figures leave open.
+    Guarantee:
+        The claimed one, for the part of the answer that the exact figures leave open.
+
+    Example:
+        >>> import numpy as np
+        >>> import holdfast as hf
+        >>> noise = np.random.default_rng(1)
+        >>> claim = hf.Guarantee(epsilon=1, neighbours="add-remove", because="my proof")
+        >>> total = hf.invariant([1, 1, 1])
+        >>> made = hf.project(lambda truth: truth + noise.laplace(size=3), hf.histogram(3), total, guarantee=claim)
+        >>> round(float(made.release([5, 0, 7]).values.sum()), 9)
+        12.0
     """
     if not callable(answer):
         raise Refused(f"answer must be a function from the truth to a private answer, found {type(answer).__name__}")

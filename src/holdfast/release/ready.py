@@ -99,10 +99,25 @@ class ReadyJob:
 
 
 def job(spec: str | Path | Mapping[str, Any]) -> ReadyJob:
-    """Read a spec (a path, a mapping or a YAML text) and its public files, and refuse what is wrong in them.
+    """Read a spec and its public files, and refuse what is wrong in them; reads no records.
 
     Methods are compared and calibrated once a plan, an explanation or a release asks for it. The spec may say nothing
     of `output` until something is released.
+
+    Args:
+        spec: a path, a mapping or a YAML text.
+
+    Guarantee:
+        What `plan` and `explain` print is what `release` will promise; the ledger is charged before anything is drawn.
+
+    Example:
+        >>> import holdfast as hf
+        >>> job = hf.job({
+        ...     "title": "Ages", "data": {"source": "people.csv", "values": {"age": ["young", "old"]}},
+        ...     "privacy": {"epsilon": 1.0}, "table": {"histogram": "age"}, "method": "noise", "output": "out",
+        ... })
+        >>> job.plan().as_mapping()["title"]
+        'Ages'
     """
     shapes, _ = laid(read_spec(spec, folder_needed=False))
     return ReadyJob(shapes)
