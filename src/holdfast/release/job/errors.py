@@ -155,8 +155,8 @@ def _listed(layout: Layout, file: str, files: PublicFiles) -> npt.NDArray[np.int
 
 def key_columns(layout: Layout, number: int) -> tuple[str, ...]:
     """The columns of a key under the names that public files use."""
-    if layout.tree is None:
+    if layout.places is None:
         return (layout.names[number],)
     if number > 0:
-        return (layout.asked.categories[number - 1],)
+        return (layout.asked.axes[number - 1],)
     return layout.names if layout.asked.match == "path" else layout.names[-1:]

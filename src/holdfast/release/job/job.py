@@ -17,14 +17,16 @@ from holdfast.release.job.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.job.errors import guessed
 from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import most, needed, protection_of
+from holdfast.release.job.sharing import shares_of
 from holdfast.release.job.slices import shared_noise
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import in_words, unprotected
 from holdfast.release.ledger.units import Unit
 from holdfast.release.spec.spec import Spec
 from holdfast.release.table.division import Division, against_outsiders, division_of
-from holdfast.release.table.domain import Layout, layout
+from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding, holding
+from holdfast.release.table.laying import layout
 from holdfast.release.table.public import PublicFiles
 
 
@@ -170,8 +172,7 @@ def _refuse_without_records(spec: Spec, tables: tuple[Table, ...]) -> None:
 
 def _refuse_unused(spec: Spec) -> None:
     """Refuse another name for a column that no table has: most likely it is misspelt."""
-    listed = ((*(asked.hierarchy or asked.cube or (asked.histogram,)), *asked.categories) for asked in spec.tables)
-    used = [column for columns in listed for column in columns]
+    used = [column for asked in spec.tables for column in asked.columns]
     if spec.privacy.unit is not None:
         used.append(spec.privacy.unit.column)
     for column in spec.data.columns:
@@ -182,17 +183,11 @@ def _refuse_unused(spec: Spec) -> None:
 
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec, asked = laid.spec, laid.asked
-    shares = None
-    if asked.shares is not None:
-        at = laid.at["shares"]
-        if len(laid.levels) == 1:
-            raise at.refuse("shares divide the budget over levels or margins, and this table has only one")
-        shares = {laid.level(name, at[name]): Fraction(value) for name, value in asked.shares.items()}
-        if not any(shares.values()):
-            raise at.refuse("every share is 0, so nothing would be measured: give one level or margin more")
+    neighbours = _neighbours(spec, found, together)
+    shares = shares_of(laid, found, neighbours)
     whole = asked.numbers == "whole"
     return Problem(
-        laid.query, found.equal, found.unequal, _neighbours(spec, found, together), shares, whole, spec.privacy.scope
+        laid.query, found.equal, found.unequal, neighbours, shares, whole, spec.privacy.scope
     )
 
 

@@ -128,6 +128,8 @@ def _runs(rows: npt.NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
 
 def _count(layout: Layout, figure: dict[str, Any]) -> int:
     """How many values an exact margin has."""
+    if figure["rows"]:
+        return len(figure["rows"])
     axes = [] if figure["figure"] == "total" else figure["figure"].split(" × ")
     return int(np.prod([layout.keys[layout.names.index(axis)].size for axis in axes], dtype=np.int64))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from holdfast.release.spec.scalars import Cells, Figures, Number, as_list, one_of, shown, wrong
+from holdfast.release.spec.scalars import Cells, Held, Number, as_list, one_of, shown, wrong
 from holdfast.release.spec.sections import Part
 
 #: Rules that are single words, and those that say more.
@@ -22,7 +22,7 @@ class Between(Part):
 
     low: Number | None = None
     high: Number | None = None
-    at: Figures | None = Field(None, description="Levels, nodes or margins; everywhere when left out.")
+    at: Held | None = Field(None, description="Levels, nodes or margins; everywhere when left out.")
 
     @model_validator(mode="after")
     def _some_bound(self) -> Between:
@@ -34,7 +34,7 @@ class Between(Part):
 
 
 class Term(Part):
-    """Figures that are added with a weight."""
+    """Held that are added with a weight."""
 
     of: Cells
     times: Number = Decimal(1)
@@ -50,7 +50,7 @@ class Linear(Part):
     sum_of: Annotated[
         tuple[Annotated[Term, BeforeValidator(_term, json_schema_input_type=Cells | Term)], ...],
         BeforeValidator(as_list),
-    ] = Field(alias="sum", description="Figures to add: names, paths, {column: value}, or {of: ..., times: NUMBER}.")
+    ] = Field(alias="sum", description="Held to add: names, paths, {column: value}, or {of: ..., times: NUMBER}.")
     value: Number = Field(Decimal(0), description="What the sum is compared with.")
 
 
@@ -84,7 +84,7 @@ class Hold(Part):
     """One thing that must hold. `either` has sides, each a list of rules, of which one side holds."""
 
     rule: Annotated[str, one_of(*WORDS, *RULES)]
-    exact: Figures = ()
+    exact: Held = ()
     between: Between | None = None
     ordered: Annotated[tuple[Cells, ...], BeforeValidator(as_list)] = ()
     equals: Linear | None = None
@@ -94,9 +94,9 @@ class Hold(Part):
 
 
 class ExactRule(Part):
-    """Figures published exactly: levels, nodes or paths of a hierarchy, margins of a cube, total."""
+    """Held published exactly: levels, nodes or paths of a hierarchy, margins of a cube, total."""
 
-    exact: Figures
+    exact: Held
 
 
 class BetweenRule(Part):
@@ -106,7 +106,7 @@ class BetweenRule(Part):
 
 
 class OrderedRule(Part):
-    """Figures that never fall in this order: nodes, paths, values or {column: value}; or a column, by its values."""
+    """Held that never fall in this order: nodes, paths, values or {column: value}; or a column, by its values."""
 
     ordered: Annotated[tuple[Cells, ...], BeforeValidator(as_list, json_schema_input_type=Cells | list[Cells])]
 

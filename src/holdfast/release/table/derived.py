@@ -27,6 +27,8 @@ def derived(layout: Layout, holding: Holding) -> Derived | None:
     """Return the rows that are written besides the outputs; None where there are none."""
     if layout.tree is not None:
         return _totals(layout) if layout.by > 1 else None
+    if layout.areas is not None:
+        return None
     missing = [figure["figure"] for figure in holding.account["exact"] if figure["figure"] not in layout.levels]
     parts = [_margin(layout, name) for name in missing]
     if not parts:

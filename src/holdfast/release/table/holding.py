@@ -29,7 +29,7 @@ from holdfast.constraints import (
 from holdfast.constraints.system.rows import Names
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Hold
-from holdfast.release.table.domain import Layout
+from holdfast.release.table.domain import INSIDE, Item, Layout
 from holdfast.release.table.figures import figures, ordered_outputs
 from holdfast.release.table.wording import in_words_of_the_spec
 
@@ -68,7 +68,7 @@ def holding(layout: Layout) -> Holding:
             "exact": [],
         }
     )
-    exact: list[tuple[str | tuple[str, ...], At]] = []
+    exact: list[tuple[Item, At]] = []
     for i, rule in enumerate(layout.asked.hold):
         at = layout.at["hold"][i]
         try:
@@ -226,12 +226,17 @@ def _empty(layout: Layout, found: Holding) -> None:
         found.equal = _both(found.equal, fixed(rows, np.zeros(rows.size, dtype=np.int64)))
 
 
-def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ...], At]]) -> None:
+def _exact(layout: Layout, found: Holding, items: list[tuple[Item, At]]) -> None:
     if not items:
         return
-    figures = [layout.figure(item, at) for item, at in items]
+    figures = [] if layout.areas is not None else [layout.figure(item, at) for item, at in items]
     names = [item if isinstance(item, str) else " / ".join(item) for item, _ in items]
-    if layout.tree is not None:
+    if layout.areas is not None:
+        sums = [_area_rows(layout, item, at) for item, at in items]
+        names = [_called(layout, item, at) for item, at in items]
+        constraint = invariant(sparse.vstack(sums, format="csr"))
+        rows = [[part.indices[a:b].tolist() for a, b in _spans(part)] for part in sums]
+    elif layout.tree is not None:
         nodes = np.unique(np.concatenate([np.asarray(nodes) for nodes in figures]))
         constraint = invariant(exact_nodes(layout.tree, nodes, layout.by))
         rows = [[[int(row)] for row in layout.outputs(item, at)] for item, at in items]
@@ -255,11 +260,49 @@ def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ..
     found.account["exact"] = [{"figure": name, "rows": each} for name, each in zip(names, rows, strict=True)]
 
 
+def _called(layout: Layout, item: Item, at: At) -> str:
+    """The name of exact figures in areas: of a level or place, and of the margin there."""
+    if not isinstance(item, dict):
+        return item if isinstance(item, str) else " / ".join(item)
+    assert layout.areas is not None
+    axes = layout.in_areas(item, at)[1]
+    return f"{next(iter(item))}{INSIDE}{layout.areas.table.margin_name(axes)}"
+
+
+def _area_rows(layout: Layout, item: Item, at: At) -> Any:
+    """Return the 0/1 rows of exact figures in areas: all that are measured there, or sums of them to one margin."""
+    query = layout.areas
+    assert query is not None
+    nodes, axes = layout.in_areas(item, at)
+    if axes is None:
+        outputs = layout.outputs(item, at)
+        whole = np.arange(outputs.size + 1)
+        return sparse.csr_array((np.ones(outputs.size, np.int64), outputs, whole), shape=(outputs.size, query.n))
+    parts = []
+    for depth in np.unique(query.hierarchy.depth[nodes]).tolist():
+        holding = [g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and set(axes) <= set(kept)]
+        if not holding:
+            level, name = query.hierarchy.levels[depth], query.table.margin_name(axes)
+            sentence = f"the margin {name!r} does not follow from what is measured at {level!r}: add it there"
+            raise at.refuse(sentence, name, layout.levels)
+        group = min(holding, key=lambda g: int(query.sizes[g]))
+        kept = query.groups[group][1]
+        mine = query.outputs(group)[np.isin(query.places[group][0], nodes)]
+        index = type(query.table)([query.table.shape[a] for a in kept] or [1]).margin_index([kept.index(a) for a in axes])
+        size = int(index.max()) + 1
+        row = (np.arange(len(mine))[:, None] * size + index).ravel()
+        ones = np.ones(row.size, dtype=np.int64)
+        parts.append(sparse.csr_array((ones, (row, mine.ravel())), shape=(len(mine) * size, query.n)))
+    return sparse.vstack(parts, format="csr")
+
+
 def _named(constraint: Constraint, layout: Layout, rows: list[list[list[int]]], names: list[str]) -> Constraint:
     """Call the exact figures by their public names, where there are few."""
     part = constraint.parts[0]
     assert part.rows is not None
-    if layout.tree is None:
+    if layout.areas is not None:
+        texts = [_area_name(layout, row) for each in rows for row in each]
+    elif layout.tree is None:
         texts = [_figure_name(layout, row, name) for each, name in zip(rows, names, strict=True) for row in each]
     else:
         outputs = np.unique([row[0] for each in rows for row in each])  # the order of the invariant's rows
@@ -282,6 +325,12 @@ def _figure_name(layout: Layout, outputs: list[int], name: str) -> str:
     """The name of a cell of a margin: what the outputs that add up to it have in common."""
     axes = [] if name == "total" else name.split(" × ")
     return " / ".join(str(layout.columns[axis][outputs[0]]) for axis in axes) or "total"
+
+
+def _area_name(layout: Layout, outputs: list[int]) -> str:
+    """The name of an exact figure in an area: its own, or the area's with how many figures it sums up."""
+    first = str(layout.query.labels[outputs[0]])
+    return first if len(outputs) == 1 else f"the sum of {len(outputs)} figures from {first} on"
 
 
 def _spans(rows: Any) -> list[tuple[int, int]]:
