@@ -90,7 +90,9 @@ def census(folder: Path) -> Path:
     blocks = np.array(column(HERE / "census" / "blocks.csv", "block"), dtype=object)
     size = generator.gamma(2.0, 1.0, size=blocks.size)
     age = generator.choice(["child", "adult", "senior"], VILLAGERS, p=[0.2, 0.58, 0.22])
-    lives = np.where(age == "child", "family", generator.choice(["family", "alone", "home"], VILLAGERS, p=[0.7, 0.25, 0.05]))
+    lives = np.where(
+        age == "child", "family", generator.choice(["family", "alone", "home"], VILLAGERS, p=[0.7, 0.25, 0.05])
+    )
     return listed(
         folder / "persons.csv",
         {

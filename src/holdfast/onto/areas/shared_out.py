@@ -56,11 +56,18 @@ class Sharing:
             total[self._held(kept)] += weight * math.sqrt(self._summed(kept)) * coordinates.reshape(parts, *shape)
         return total
 
-    def shared(self, above: Ints | None, told: list[Floats], parts: int) -> Floats:
-        """Return cells ≥ 0 of every part, (parts, cells), that add up to those above, where there are any."""
+    def shared(self, above: Ints | None, told: list[Floats], parts: int, *, signed: bool = False) -> Floats:
+        """Return cells ≥ 0 of every part, (parts, cells), that add up to those above, where there are any.
+
+        signed: cells of any sign; what is told is then met but for what is missing to the sum, in equal shares.
+        """
         if above is not None and parts == 1:
             return above[None].astype(np.float64)
         pull, strength = self._pull(told, parts), self._strength
+        if signed:
+            free = turned_back(np.where(strength > 0, pull / np.where(strength > 0, strength, 1.0), 0.0))
+            free = free.reshape(parts, -1)
+            return free if above is None else free + (above - free.sum(axis=0)) / parts
         known = strength[strength > 0]
         step = float(np.sqrt(known.min() * known.max())) if known.size else 1.0
         fitting = np.zeros((parts, *self.shape)) if above is None else np.repeat(above[None] / parts, parts, 0)

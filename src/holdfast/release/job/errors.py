@@ -23,14 +23,22 @@ from holdfast.release.table.wording import in_words_of_the_spec
 
 #: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
 TABLES, NUMBERS = 2_000, 4_000_000
-#: Ways that solve a program for every table, and how many tables are simulated for them at most.
+#: Ways that solve a program for every table, or several in every area, and how many tables are simulated at most.
 SOLVED, SOLVED_TABLES = "program", 100
+IN_AREAS, AREA_TABLES = "areas", 20
+#: Of normal errors: the mean absolute one, and the width of 95 in 100, in standard errors.
+NORMAL = (math.sqrt(2 / math.pi), 2 * 1.959964)
 #: The seed of plans: the same spec gives the same plan.
 SEED = 5
 #: How the errors are known.
 LAW = "from the law of the noise, which does not depend on the data"
 GUESS = "at the public guess of the spec; the errors depend on the data"
 FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
+
+LINEAR = (
+    "of the best linear estimate, before it is brought to whole numbers and within bounds: near a bound they depend on "
+    "the data"
+)
 
 #: Errors that are smaller than this part of the largest come from rounding: the figure is exact.
 NOTHING = 1e-9
@@ -56,8 +64,11 @@ def errors(
     layout: Layout, problem: Problem, mechanism: Mechanism, method: str, guess: npt.NDArray[np.int64] | None
 ) -> Errors:
     """Measure the errors of a calibrated mechanism, per level."""
-    most = SOLVED_TABLES if SOLVED in mechanism.method.split(", ") else TABLES
+    ways = mechanism.method.split(", ")
+    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if IN_AREAS in ways and mechanism.moves else TABLES
     size = int(np.clip(NUMBERS // layout.query.n, 1, most))
+    if IN_AREAS in ways and mechanism.moves and guess is None and mechanism.linear_part is not None:
+        return _linear(layout, mechanism)
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
     except Refused as refusal:
@@ -79,6 +90,16 @@ def errors(
         low, high = np.quantile(at_level, [0.025, 0.975])
         width.append(float(high - low))
     return Errors(tuple(mean), tuple(width), basis, size)
+
+
+def _linear(layout: Layout, mechanism: Mechanism) -> Errors:
+    """The errors of the best linear estimate, which whole numbers and bounds follow at a distance."""
+    linear = mechanism.linear_part
+    assert linear is not None
+    found = linear.standard_error()
+    mean = [float(found[layout.level_of == level].mean()) for level in range(len(layout.levels))]
+    absolute, width = (tuple(factor * each for each in mean) for factor in NORMAL)
+    return Errors(absolute, width, LINEAR, 0)
 
 
 def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:

@@ -184,11 +184,9 @@ def _refuse_unused(spec: Spec) -> None:
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec, asked = laid.spec, laid.asked
     neighbours = _neighbours(spec, found, together)
-    shares = shares_of(laid, found, neighbours)
+    shares = shares_of(laid, neighbours)
     whole = asked.numbers == "whole"
-    return Problem(
-        laid.query, found.equal, found.unequal, neighbours, shares, whole, spec.privacy.scope
-    )
+    return Problem(laid.query, found.equal, found.unequal, neighbours, shares, whole, spec.privacy.scope)
 
 
 def _neighbours(spec: Spec, found: Holding, together: int) -> Neighbours:

@@ -9,14 +9,14 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.queries import Neighbours
 from holdfast.release.table.domain import Layout
-from holdfast.release.table.holding import Holding
+from holdfast.trees.normal.residuals import Residuals
 from holdfast.trees.normal.split import FREE, best_shares
 
 #: Shares are fractions of this many parts, and at least one: nothing that is asked for stays unmeasured.
 PARTS = 10**6
 
 
-def shares_of(laid: Layout, found: Holding, neighbours: Neighbours) -> dict[str, Fraction] | None:
+def shares_of(laid: Layout, neighbours: Neighbours) -> dict[str, Fraction] | None:
     """Return the share of every level or margin by its name; None: all outputs alike."""
     asked, at = laid.asked, laid.at["shares"]
     if asked.shares is None:
@@ -24,14 +24,18 @@ def shares_of(laid: Layout, found: Holding, neighbours: Neighbours) -> dict[str,
     if len(laid.levels) == 1:
         raise at.refuse("shares divide the budget over levels or margins, and this table has only one")
     if isinstance(asked.shares, str):
-        return _best(laid, found, neighbours)
+        return _best(laid, neighbours)
     shares = laid.by_level(asked.shares, at, divide=True)
     if not any(shares.values()):
         raise at.refuse("every share is 0, so nothing would be measured: give one level or margin more")
+    if laid.areas is not None:
+        untold = Residuals(laid.areas, tuple(float(shares.get(level, 0)) for level in laid.levels)).untold
+        if untold is not None:
+            raise at.refuse(f"nothing that is measured tells {untold}: give it, or what determines it, a share")
     return shares
 
 
-def _best(laid: Layout, found: Holding, neighbours: Neighbours) -> dict[str, Fraction]:
+def _best(laid: Layout, neighbours: Neighbours) -> dict[str, Fraction]:
     """Divide so that the error after best linear estimation is least (THEORY H7)."""
     weights = None
     if laid.asked.weights is not None:

@@ -26,7 +26,6 @@ from holdfast.release.spec.scalars import (
     Cells,
     Name,
     Names,
-    NotNegative,
     Positive,
     Text,
     as_list,

@@ -27,6 +27,7 @@ from holdfast.constraints import (
     ordered,
 )
 from holdfast.constraints.system.rows import Names
+from holdfast.domains import Cube
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Hold
 from holdfast.release.table.domain import INSIDE, Item, Layout
@@ -288,7 +289,9 @@ def _area_rows(layout: Layout, item: Item, at: At) -> Any:
         group = min(holding, key=lambda g: int(query.sizes[g]))
         kept = query.groups[group][1]
         mine = query.outputs(group)[np.isin(query.places[group][0], nodes)]
-        index = type(query.table)([query.table.shape[a] for a in kept] or [1]).margin_index([kept.index(a) for a in axes])
+        index = type(query.table)([query.table.shape[a] for a in kept] or [1]).margin_index(
+            [kept.index(a) for a in axes]
+        )
         size = int(index.max()) + 1
         row = (np.arange(len(mine))[:, None] * size + index).ravel()
         ones = np.ones(row.size, dtype=np.int64)
@@ -345,7 +348,7 @@ def _margin_rows(layout: Layout, axes: tuple[int, ...], at: At) -> Any:
         kept = tuple(cube.names.index(part) for part in name.split(" × ")) if name != "total" else ()
         if set(axes) <= set(kept):
             outputs = np.flatnonzero(layout.level_of == m)
-            sub = type(cube)([cube.shape[a] for a in kept] or [1])
+            sub = Cube([cube.shape[a] for a in kept] or [1])
             position = sub.margin_index([kept.index(a) for a in axes])
             count = int(np.prod([cube.shape[a] for a in axes], dtype=np.int64))
             ones = np.ones(outputs.size, dtype=np.int64)

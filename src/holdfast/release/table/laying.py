@@ -98,7 +98,7 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
                 raise there.refuse("this margin is listed twice", found=cube.margin_name(axes))
             kept[level].append(axes)
     try:
-        query = counts(tree, cube, {level: listed for level, listed in kept.items()})
+        query = counts(tree, cube, kept)
     except Refused as refusal:
         raise at["measure"].refuse(str(refusal)) from None
     assert isinstance(query, AreaMargins)

@@ -95,7 +95,9 @@ def best_shares(
         wanted = wanted / (wanted > 0).sum()
     problem = Problem(asked, wanted)
     costs = _costs(asked, relation)
-    precision, error, gap, problem = _worst(problem, costs) if minimise == WORST else (*_cheapest(problem, costs), problem)
+    precision, error, gap, problem = (
+        _worst(problem, costs) if minimise == WORST else (*_cheapest(problem, costs), problem)
+    )
     cost = costs.max(axis=0)
     keys = list(query.levels or {"all": 0})
     if isinstance(query, AreaMargins):
