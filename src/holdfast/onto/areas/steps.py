@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast.arrays import Array, Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.onto.areas.rounded import rounded
 from holdfast.onto.areas.shared_out import Sharing
 from holdfast.queries.areas.area_margins import AreaMargins
@@ -27,11 +27,28 @@ from holdfast.trees.normal.residuals import Residuals
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A query with Gaussian measurements, ready to share out cells; `whole`: whole numbers, `signed`: of any sign."""
+    """A query with Gaussian measurements, ready to share out cells; `whole`: whole numbers, `signed`: of any sign.
+
+    `empty`: cells of the leaves, (leaves, cells), that are 0.
+    """
 
     residuals: Residuals
     whole: bool
     signed: bool = False
+    empty: Bools | None = None
+
+    @cached_property
+    def _empty(self) -> Bools | None:
+        """The cells of every area that are 0: those that are so in all leaves below it."""
+        tree = self.residuals.query.hierarchy
+        if self.empty is None:
+            return None
+        some = np.zeros((tree.n, self.empty.shape[1]), bool)
+        some[tree.leaves] = ~self.empty
+        for depth in range(len(tree.levels) - 1, 0, -1):
+            nodes = tree.nodes_at(depth)
+            np.logical_or.at(some, tree.parents[nodes], some[nodes])
+        return ~some
 
     @cached_property
     def told(self) -> AreaMargins:
@@ -109,8 +126,27 @@ class Steps:
             if at == depth:
                 begin = query.starts[parts] + query.places[g][1]
                 told.append(estimate[begin[:, None] + np.arange(query.sizes[g])])
-        found = sharing.shared(above, told, parts.size, signed=self.signed)
+        empty = None if self._empty is None else self._empty[parts]
+        found = sharing.shared(above, told, parts.size, signed=self.signed, empty=empty)
         if not self.whole:
             return found
         coins = np.random.default_rng([coin, int(parts[0])]).random(found.shape)
         return rounded(found, above, coins)
+
+
+def empty_cells(query: AreaMargins, outputs: Ints) -> Bools | None:
+    """Return the cells of the leaves, (leaves, cells), that are 0 since some of these outputs, which hold them, are."""
+    if not outputs.size:
+        return None
+    chosen = np.zeros(query.n, bool)
+    chosen[outputs] = True
+    found = np.zeros((query.hierarchy.n_leaves, query.table.cells), bool)
+    above = query.paths()
+    for group, (depth, axes) in enumerate(query.groups):
+        mine = chosen[query.outputs(group)]
+        if mine.any():
+            place = np.full(query.hierarchy.n, -1)
+            place[query.places[group][0]] = np.arange(len(mine))
+            below = np.flatnonzero(above[depth] >= 0)
+            found[below] |= mine[place[above[depth][below]]][:, query.table.margin_index(axes)]
+    return found

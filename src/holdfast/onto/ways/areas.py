@@ -17,7 +17,7 @@ from holdfast.arrays import Array, Floats, kept
 from holdfast.evidence import Evidence
 from holdfast.noise import Independent, IntegerGaussian
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
-from holdfast.onto.areas.steps import Steps
+from holdfast.onto.areas.steps import Steps, empty_cells
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.normal.residuals import Residuals
@@ -30,6 +30,8 @@ MOST_EXACT = 300
 
 def accepts(problem: Problem) -> bool:
     """Whether the system is such a query's consistency, with bounds at 0 or none, and entries of a group are alike.
+
+    Where nothing is below 0 some outputs may be 0: cells known to be empty.
 
     Whole or non-negative values are moved in three steps, to a table near the nearest one, where there are too many for
     a program that finds the nearest.
@@ -56,7 +58,10 @@ def _residuals(problem: Problem) -> Residuals | None:
 def _steps(problem: Problem) -> Steps:
     residuals = _residuals(problem)
     assert residuals is not None
-    return Steps(residuals, problem.integer, signed=not problem.depends_on_data)
+    fixed = [part.rows.A.indices for part in problem.system.parts if part.kind == "fixed" and part.rows is not None]
+    outputs = np.concatenate([np.zeros(0, np.int64), *fixed])
+    empty = empty_cells(residuals.query, outputs)
+    return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty)
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:

@@ -68,7 +68,7 @@ def errors(
     most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if IN_AREAS in ways and mechanism.moves else TABLES
     size = int(np.clip(NUMBERS // layout.query.n, 1, most))
     if IN_AREAS in ways and mechanism.moves and guess is None and mechanism.linear_part is not None:
-        return _linear(layout, mechanism)
+        return _linear(layout, problem, mechanism)
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
     except Refused as refusal:
@@ -92,11 +92,14 @@ def errors(
     return Errors(tuple(mean), tuple(width), basis, size)
 
 
-def _linear(layout: Layout, mechanism: Mechanism) -> Errors:
+def _linear(layout: Layout, problem: Problem, mechanism: Mechanism) -> Errors:
     """The errors of the best linear estimate, which whole numbers and bounds follow at a distance."""
     linear = mechanism.linear_part
     assert linear is not None
-    found = linear.standard_error()
+    found = linear.standard_error().copy()
+    for part in () if problem.equal is None else problem.equal.parts:
+        if part.kind == "fixed" and part.rows is not None:
+            found[part.rows.A.indices] = 0.0
     mean = [float(found[layout.level_of == level].mean()) for level in range(len(layout.levels))]
     absolute, width = (tuple(factor * each for each in mean) for factor in NORMAL)
     return Errors(absolute, width, LINEAR, 0)

@@ -182,11 +182,19 @@ def _refuse_unused(spec: Spec) -> None:
 
 
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
-    spec, asked = laid.spec, laid.asked
-    neighbours = _neighbours(spec, found, together)
-    shares = shares_of(laid, neighbours)
-    whole = asked.numbers == "whole"
-    return Problem(laid.query, found.equal, found.unequal, neighbours, shares, whole, spec.privacy.scope)
+    spec = laid.spec
+    neighbours, whole = _neighbours(spec, found, together), laid.asked.numbers == "whole"
+    alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
+    return alike.divided(shares_of(laid, alike, _laws(spec)[0]))
+
+
+def _laws(spec: Spec) -> list[str]:
+    """The laws of noise that come into question, for one table."""
+    if spec.privacy.noise is not None:
+        return [spec.privacy.noise]
+    if spec.privacy.rho is not None:
+        return ["gaussian"]
+    return ["laplace"] if spec.privacy.delta is None else ["gaussian", "laplace"]
 
 
 def _neighbours(spec: Spec, found: Holding, together: int) -> Neighbours:
@@ -211,13 +219,9 @@ def _target(spec: Spec) -> dict[str, Fraction]:
 
 def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
     """Choose a method for each table and calibrate it at its share of the budget."""
-    target, law = _target(spec), spec.privacy.noise
+    target, law = _target(spec), _laws(spec)[0]
     if len(choices) == 1:
-        laws = [law] if law else ["gaussian"] if "rho" in target else ["laplace"]
-        if law is None and "delta" in target:
-            laws = ["gaussian", "laplace"]
-        return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
-    law = law or ("laplace" if set(target) == {"epsilon"} else "gaussian")
+        return (_table(choices[0], *choose_among(choices[0], _laws(spec), lambda _: target)),)
     # Group privacy brings every table to the largest number of records that change together.
     first = [choose(choice, law) for choice in choices]
     records = max(counted(mechanism, spec.privacy.scope).records for mechanism in first)

@@ -75,14 +75,21 @@ class Residuals:
     def of_system(cls, system: System, variances: Floats) -> Residuals | None:
         """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
 
-        Everything may have to be non-negative besides.
+        Everything may have to be non-negative besides, and some outputs 0 then.
 
         variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
         """
-        rows = [part for part in system.parts if part.kind != "nonnegative"]
+        beside = ("nonnegative", "fixed") if system.has_bounds else ()
+        rows = [part for part in system.parts if part.kind not in beside]
+        known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
+        if any(np.any(part.b != 0) for part in known):
+            return None
         if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
             return None
-        if system.has_bounds and not bool((system.lower == 0).all()):
+        bounded = system.lower == 0
+        for part in known:  # what is 0 needs no bound
+            bounded[part.A.indices] = True
+        if system.has_bounds and not bool(bounded.all()):
             return None
         query = rows[0].source
         first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
