@@ -9,6 +9,7 @@ import pytest
 import holdfast as hf
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.sums import named_sums
+from holdfast.release.job import sharing
 from holdfast.release.spec.dividing import MINIMISE
 from holdfast.release.spec.places import SpecError
 from holdfast.trees.normal import split
@@ -242,3 +243,66 @@ def test_all_pairs_of_figures_are_compared_where_margins_are_many():
         changed = whole.copy()
         changed[row] += 1
         assert list(named_sums(changed, columns, "cube", ())), row
+
+
+def test_cells_known_to_be_empty_in_a_spec(tmp_path):
+    write(tmp_path)
+    made = job(
+        tmp_path,
+        ("[consistent, nonnegative]", "[consistent, nonnegative, {impossible: [{age: child, lives: alone}]}]"),
+    )
+    assert made.made.tables[0].mechanism.method == "areas"
+    held = made.made.tables[0].holding.account["impossible"]
+    columns = made.made.tables[0].layout.columns
+    assert {(columns["age"][row], columns["lives"][row]) for row in held} == {("child", "alone")}
+    with pytest.raises(hf.Refused, match="outside the public domain"):  # some children live alone
+        made.release()
+
+
+LAPLACE = """\
+title: Trips
+data: {source: none.csv, name: trips, domain: blocks.csv}
+privacy: {epsilon: 1}
+table: {hierarchy: [quarter, block], root: town, shares: best}
+hold: [consistent]
+output: out
+"""
+
+
+@pytest.mark.parametrize("minimise", [MINIMISE[0], pytest.param(MINIMISE[2], marks=pytest.mark.slow)])
+def test_the_best_shares_of_laplace_noise_are_no_worse_than_a_grid(tmp_path, monkeypatch, minimise):
+    write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sharing, "STEPS", 6)
+    monkeypatch.setattr(sharing, "GRID", 10)
+    table = hf.job(LAPLACE.replace("shares: best", f"shares: best, minimise: {minimise}")).made.tables[0]
+    layout, count = table.layout, np.bincount(table.layout.level_of)
+
+    def error(shares):
+        noise = hf.laplace(layout.query, epsilon=1, shares=dict(zip(layout.levels, shares, strict=True)))
+        squares = np.bincount(layout.level_of, noise.given(hf.consistent(layout.query)).standard_error() ** 2)
+        parts = squares if minimise == MINIMISE[0] else squares * count
+        return parts.max() if minimise == MINIMISE[2] else parts.sum()
+
+    least = error(list(table.problem.shares.values()))
+    assert least <= error([0.25, 0.25, 0.5])
+    assert all(least <= error(shares) * (1 + 1e-4) for shares in sharing.grid(3)[::3])
+
+
+def test_a_grid_has_all_divisions_into_equal_parts():
+    found = sharing.grid(3)
+    assert len(found) == len({tuple(shares) for shares in found}) <= sharing.GRID
+    assert all(np.isclose(shares.sum(), 1) and shares.min() > 0 for shares in found)
+    assert len(sharing.grid(2)) == sharing.GRID
+    assert len(sharing.grid(20)) <= sharing.GRID
+
+
+def test_a_search_ends_at_the_least_error_it_saw():
+    def error(shares):
+        return float((np.array([1, 4, 9]) / np.maximum(shares, 1e-12)).sum())  # least at (1, 2, 3)/6: 36
+
+    shares, least = sharing.searched(error, np.array([1.0, 1.0, 1.0]))
+    assert least == error(shares) <= min(map(error, sharing.grid(3)))
+    assert least == pytest.approx(36, rel=1e-3)
+    with pytest.raises(hf.Refused, match="write shares"):
+        sharing.searched(lambda _: np.inf, np.ones(2))

@@ -30,6 +30,8 @@ minimize: Any = _optimize.minimize
 PARTS = 10**6
 #: Divisions of the grid at most, and steps of the search behind it.
 GRID, STEPS = 30, 60
+#: The least share of a level that is tried: what is measured next to nothing has messages without end.
+LEAST = 0.01
 
 
 def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] | None:
@@ -104,7 +106,7 @@ def _error(laid: Layout, problem: Problem, law: str, wanted: Floats, shares: Flo
 
 def searched(error: Callable[[Floats], float], start: Floats) -> tuple[Floats, float]:
     """Return shares with the least error that is found: never more than that of `start` and of every one of a grid."""
-    tried = [start / start.sum(), *grid(start.size)]
+    tried = [_not_too_small(start), *grid(start.size)]
     errors = [error(shares) for shares in tried]
     best, least = tried[int(np.argmin(errors))], min(errors)
     if not math.isfinite(least):
@@ -112,17 +114,22 @@ def searched(error: Callable[[Floats], float], start: Floats) -> tuple[Floats, f
 
     def of_logarithms(point: Floats) -> float:
         nonlocal best, least
-        shares = np.exp(np.append(point, 0.0) - np.append(point, 0.0).max())
-        shares = shares / shares.sum()
+        shares = _not_too_small(np.exp(np.append(point, 0.0) - np.append(point, 0.0).max()))
         found = error(shares)
         if found < least:
             best, least = shares, found
         return found
 
-    logarithms = np.log(np.maximum(best, 1e-6))
+    logarithms = np.log(best)
     options = {"maxfev": STEPS, "xatol": 1e-3, "fatol": 1e-6 * least}
     minimize(of_logarithms, logarithms[:-1] - logarithms[-1], method="Nelder-Mead", options=options)
     return best, least
+
+
+def _not_too_small(shares: Floats) -> Floats:
+    """Shares of 1 in all, LEAST or more (but for the common factor)."""
+    floored = np.maximum(shares / shares.sum(), LEAST)
+    return np.asarray(floored / floored.sum())
 
 
 def grid(count: int) -> list[Floats]:
