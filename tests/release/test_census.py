@@ -147,6 +147,7 @@ def test_unmeasured_levels_and_a_guess(tmp_path):
 
 
 WRONG = [
+    ("[consistent, nonnegative]", "[consistent, nonnegative, {exact: [quarter]}]", "hold", "leave the other rules out"),
     ("[[sex, age], lives", "[[sex, agee], lives", "table.measure.quarter", "there is no axis 'agee'"),
     ("quarter: [[", "quartre: [[", "table.measure", "there is no level 'quartre'"),
     ("lives, total]", "lives, lives]", "table.measure.quarter", "listed twice"),

@@ -34,6 +34,8 @@ from holdfast.release.table.domain import INSIDE, Item, Layout
 from holdfast.release.table.figures import figures, ordered_outputs
 from holdfast.release.table.wording import in_words_of_the_spec
 
+#: Figures in areas up to which a program holds any rule.
+MOST_SOLVED = 300
 #: Tables with more rows than this are described by their names alone, not row by row.
 MOST_LISTED = 10_000
 
@@ -94,10 +96,24 @@ def holding(layout: Layout) -> Holding:
     try:
         _empty(layout, found)
         _exact(layout, found, exact)
+        _refuse_in_many_areas(layout, found)
         found.all = _both(found.equal, found.unequal)  # refuses what contradicts itself
     except Refused as refusal:
         raise _placed(layout, layout.at["hold"], refusal) from None
     return found
+
+
+def _refuse_in_many_areas(layout: Layout, found: Holding) -> None:
+    """Refuse rules that only a program holds, in tables of areas for which that would take hours."""
+    beside = next((rule for rule in ("exact", "bounds", "orders", "linear", "either") if found.account[rule]), None)
+    real = layout.asked.numbers == "real" and found.unequal is None
+    if layout.areas is None or beside is None or real or layout.query.n <= MOST_SOLVED:
+        return
+    raise Refused(
+        f"in areas of a hierarchy with a cube, tables of more than {MOST_SOLVED} figures hold consistent, nonnegative "
+        f"and impossible, and this one has {layout.query.n:,}: leave the other rules out, measure less, or write "
+        "numbers: real and no bounds"
+    )
 
 
 def _placed(layout: Layout, at: At, refusal: Refused) -> Refused:
