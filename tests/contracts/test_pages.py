@@ -7,6 +7,7 @@ from pages import blocks
 #: Pages whose code needs nothing but the library.
 PAGES = {
     "README.md": 3,
+    "docs/how-to/census.md": 2,
     "docs/how-to/noise-made-for-exact-figures.md": 1,
     "docs/how-to/refine.md": 2,
     "docs/how-to/report.md": 1,
