@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model
 
 from holdfast.arguments import Refused
 from holdfast.release.spec.data import DataSpec
+from holdfast.release.spec.dividing import BEST, MINIMISE, SQUARES, Measure, Shares, Weights
 from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml
 from holdfast.release.spec.privacy import BudgetSpec, PrivacySpec
 from holdfast.release.spec.rules import Holds
@@ -25,7 +26,6 @@ from holdfast.release.spec.scalars import (
     Cells,
     Name,
     Names,
-    NotNegative,
     Positive,
     Text,
     as_list,
@@ -58,8 +58,9 @@ ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: The folder of a spec that names none.
 NOWHERE = "(no folder)"
-#: What a table can be; exactly one of them is written.
+#: What a table can be; exactly one of them is written, or a hierarchy and a cube: the cube in every area.
 KINDS = ("hierarchy", "histogram", "cube")
+AREAS = "areas"
 
 
 def _guess(value: Any) -> Decimal | str:
@@ -67,7 +68,7 @@ def _guess(value: Any) -> Decimal | str:
 
 
 class TableSpec(Part):
-    """One table: a hierarchy, a histogram or a cube."""
+    """One table: a hierarchy, a histogram, a cube, or margins of a cube in every area of a hierarchy."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] = Field("table", description="Name of its files.")
     hierarchy: Names | None = Field(None, description="Columns of the levels, the top one first.")
@@ -81,7 +82,20 @@ class TableSpec(Part):
     margins: tuple[Names, ...] | None = Field(
         None, description="Margins that are measured, each a list of axes; [] is the total; left out: the cells."
     )
-    shares: dict[Name, NotNegative] | None = Field(None, description="Budget per level or margin.")
+    measure: Measure | None = Field(
+        None,
+        description="With hierarchy and cube: the margins measured at each level, {county: [[sex, age], race], state: "
+        "all}.",
+    )
+    shares: Shares | None = Field(
+        None, description="Budget per level or margin, {tract: 2, block: {race: 1}}; best: those with the least error."
+    )
+    weights: Weights | None = Field(
+        None, description="With shares: best, how much the errors of each level or margin count."
+    )
+    minimise: Annotated[str, one_of(*MINIMISE)] = Field(
+        SQUARES, description="With shares: best, what is made as small as it can be."
+    )
     share: Positive | None = Field(None, description="This table's part of the budget, relative to the others.")
     numbers: Annotated[str, one_of("whole", "real")] = Field(
         "whole", description="Whether published values must be whole."
@@ -95,13 +109,36 @@ class TableSpec(Part):
     @model_validator(mode="after")
     def _one_kind(self) -> TableSpec:
         found = [kind for kind in KINDS if getattr(self, kind) is not None]
-        if len(found) != 1:
-            raise wrong(f"a table is one of {', '.join(KINDS)}, found {' and '.join(found) or 'none'}", allowed=KINDS)
+        if len(found) != 1 and found != ["hierarchy", "cube"]:
+            raise wrong(
+                f"a table is one of {', '.join(KINDS)}, or hierarchy and cube, found {' and '.join(found) or 'none'}",
+                allowed=KINDS,
+            )
         for key in ("root", "match", "categories"):
-            if key in self.model_fields_set and found != ["hierarchy"]:
+            if key in self.model_fields_set and found[0] != "hierarchy":
                 raise wrong(f"{key} goes with hierarchy, found {found[0]}", at=(key,))
         if self.margins is not None and found != ["cube"]:
-            raise wrong(f"margins go with cube, found {found[0]}", at=("margins",))
+            remedy = ": write measure" if len(found) == 2 else ""
+            raise wrong(f"margins go with cube alone, found {' and '.join(found)}{remedy}", at=("margins",))
+        return self
+
+    @model_validator(mode="after")
+    def _divided(self) -> TableSpec:
+        areas = self.hierarchy is not None and self.cube is not None
+        if self.measure is not None and not areas:
+            raise wrong("measure goes with hierarchy and cube together", at=("measure",))
+        if areas and self.categories:
+            raise wrong("the axes of the cube divide every place already: leave categories out", at=("categories",))
+        if areas and self.measure is None:
+            listed = ", ".join(self.cube or ())
+            raise wrong(
+                "a cube in every area of a hierarchy needs measure, the margins of each level; for its cells at every "
+                f"level write categories: [{listed}] instead of cube",
+                at=("cube",),
+            )
+        for key in ("weights", "minimise"):
+            if key in self.model_fields_set and self.shares != BEST:
+                raise wrong(f"{key} goes with shares: best", at=(key,))
         return self
 
     @model_validator(mode="after")
@@ -114,15 +151,27 @@ class TableSpec(Part):
             twice = next((i for i, column in enumerate(columns) if column in columns[:i]), None)
             if twice is not None:
                 raise wrong(f"the column {columns[twice]!r} is named twice", at=(key, twice), found=columns[twice])
-        both = next((column for column in self.categories if column in (self.hierarchy or ())), None)
+        both = next((column for column in self.axes if column in (self.hierarchy or ())), None)
         if both is not None:
-            raise wrong(f"{both!r} is already a level of the hierarchy", at=("categories",), found=both)
+            where = "categories" if self.categories else "cube"
+            raise wrong(f"{both!r} is already a level of the hierarchy", at=(where,), found=both)
         return self
 
     @cached_property
     def kind(self) -> str:
         """What the table is."""
-        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+        found = [kind for kind in KINDS if getattr(self, kind) is not None]
+        return found[0] if len(found) == 1 else AREAS
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The columns that divide every place of a hierarchy; none without one."""
+        return () if self.hierarchy is None else (self.categories or self.cube or ())
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the records that the table uses."""
+        return (*(self.hierarchy or self.cube or (str(self.histogram),)), *self.axes)
 
 
 class LedgerSpec(Part):
