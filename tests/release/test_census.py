@@ -185,7 +185,7 @@ WRONG = [
 def test_what_is_wrong_is_named_with_its_place(tmp_path, old, new, key, sentence):
     write(tmp_path)
     with pytest.raises(SpecError, match=sentence) as found:
-        job(tmp_path, (old, new))
+        _ = job(tmp_path, (old, new)).made
     assert key in str(found.value)
 
 
