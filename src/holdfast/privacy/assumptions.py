@@ -63,7 +63,7 @@ def _bounds(query: Query, part: Part) -> str:
     assert part.bounds is not None
     low, high = part.bounds.applied(query.n)
     above, below = np.asarray(low > -LARGEST, dtype=bool), np.asarray(high < LARGEST, dtype=bool)
-    if above.any() and _never_lowered(query):
+    if above.any() and never_lowered(query):
         above &= np.asarray(low > 0, dtype=bool)
     places = np.flatnonzero(above | below)
     if places.size == 0:
@@ -78,7 +78,8 @@ def _bounds(query: Query, part: Part) -> str:
     return f"{where} is at least {least}" if least else f"{where} is at most {most}"
 
 
-def _never_lowered(query: Query) -> bool:
+def never_lowered(query: Query) -> bool:
+    """Whether no record lowers any output."""
     if query.cells is None:
         return False
     if query.identity or query.tree is not None or query.cube is not None:

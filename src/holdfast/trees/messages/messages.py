@@ -275,14 +275,19 @@ class Messages(Owner):
                 return wide
 
     @cached_property
-    def trees(self) -> tuple[Ints, Ints]:
-        """The root of every piece, and of every output; what lies below different roots is independent."""
-        return self.pieces.trees(self.forest.n)
+    def trees(self) -> Ints:
+        """The root of every piece; what lies below different roots is independent."""
+        return self.pieces.trees(self.order)
+
+    @property
+    def trees_of_outputs(self) -> Ints:
+        """The root of every output (−1 where its noise is 0)."""
+        return self.pieces.of_outputs(self.trees, self.forest.n)
 
     @cached_property
     def tests(self) -> Tests:
         """The groups of pieces that are tested together."""
-        tree = self.trees[0]
+        tree = self.trees
         pieces = np.argsort(tree, kind="stable")
         _, first = np.unique(tree[pieces], return_index=True)
         sizes = np.diff(np.append(first, pieces.size))

@@ -49,7 +49,7 @@ MOST_PLACES, DIVISION, SPREAD = 6e8, 5_000.0, 4.0
 #: Outputs of a hierarchy whose weighted sums have their errors from here.
 MOST_SUMMED = 10_000
 #: Outputs and products where nothing else serves, and it may take minutes.
-UTMOST_OUTPUTS, UTMOST_PRODUCTS = 200_000, 4e10
+UTMOST_OUTPUTS, UTMOST_PRODUCTS = 20_000, 4e10
 
 
 def _width(law: Independent) -> float:
