@@ -25,7 +25,7 @@ def job_of(spec: Path, quiet: bool) -> Job:
         from holdfast.release.job.job import Job
         from holdfast.release.spec.spec import read_spec
 
-        return Job.from_spec(read_spec(spec))
+        return Job.from_spec(read_spec(spec, folder_needed=False))
 
 
 def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
@@ -55,7 +55,7 @@ def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet
     numbers = amounts(parameter, text or "")
     with command(quiet=quiet or json) as step:
         step("comparing budgets")
-        found = what_if(read_spec(spec), parameter, numbers)
+        found = what_if(read_spec(spec, folder_needed=False), parameter, numbers)
     if json:
         showing.data(found.as_mapping())
     elif not quiet:
@@ -95,12 +95,15 @@ def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
     """Show how the records fit a spec, where somebody watches."""
     if not (sys.stdout.isatty() or even_to_a_file):
         raise Refused("check shows exact figures, for the curator's eyes: use a terminal, or write --even-to-a-file")
-    job = job_of(spec, json)
     with command(quiet=json) as step:
-        step("counting")
+        step("reading the spec")
         from holdfast.release.records.check import check as checked
+        from holdfast.release.spec.spec import read_spec
+        from holdfast.release.table.laid import laid
 
-        found = checked(job)
+        shapes, _ = laid(read_spec(spec, folder_needed=False))
+        step("counting")
+        found = checked(shapes)
     if json:
         showing.data(found.as_mapping())
     else:
@@ -113,7 +116,7 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
         step("verifying")
         from holdfast.release.certificate.verify import verify as verified
 
-        verdict = verified(folder, None if ledger is None else _ledger(ledger, "--ledger"))
+        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"))
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -143,18 +146,27 @@ def explain(spec: Path, json: bool, quiet: bool) -> bool:
     return as_released
 
 
-def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
-    """Try to refute what a spec promises; return whether nothing was refuted."""
+def audit(spec: Path, seconds: float, knows: Path | None, json: bool, quiet: bool) -> bool:
+    """Try to refute what a spec promises, and say what an adversary learns; return whether nothing was refuted."""
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
     with command(quiet=quiet or json) as step:
         from holdfast.release.audit import audit as audited
 
+        gained = None
+        if knows is not None:
+            step("asking what an adversary learns")
+            from holdfast.release.knows import gain
+
+            gained = gain(job, knows)
         found = audited(job, seconds, step)
     if json:
-        showing.data(found.as_mapping())
+        learned = {} if gained is None else {"learned": {"table": gained[0], **gained[1].as_mapping()}}
+        showing.data(found.as_mapping() | learned)
     elif not quiet:
         showing.sentence(str(found))
+        if gained is not None:
+            showing.sentence(f"{gained[0]}: {gained[1]}")
     return not found.violated
 
 
@@ -194,7 +206,7 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
 
 def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
-    entries = _ledger(file).entries(dataset)
+    entries = ledger_of(file).entries(dataset)
     if json:
         showing.data([entry.as_mapping() for entry in entries])
     else:
@@ -203,7 +215,7 @@ def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
 
 def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
-    ledger = _ledger(file)
+    ledger = ledger_of(file)
     rows = []
     for name, unit in ledger.datasets():
         if dataset in (None, name):
@@ -244,7 +256,8 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def _ledger(file: Path, option: str = "--file") -> Ledger:
+def ledger_of(file: Path, option: str = "--file") -> Ledger:
+    """The ledger in a file that is there."""
     if not file.exists():
         raise Refused(f"there is no ledger {str(file)!r}: name one with {option}; the first release makes it")
     from holdfast.release.ledger.ledger import Ledger
