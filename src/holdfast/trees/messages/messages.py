@@ -30,8 +30,8 @@ from holdfast.trees.messages.responses import Laws, Leaves
 from holdfast.trees.messages.steps import HIGH, LOW
 from holdfast.trees.shape.forest import Forest
 
-#: Totals are looked for where all but about e^−20 of the law lies, and inside parcels all but e^−14: what lies beyond is
-#: drawn and tested by hand, a few parcels of a nation.
+#: Totals are looked for where all but about e^−20 of the law lies, and inside parcels all but e^−14: what lies beyond
+#: is drawn and tested by hand, a few parcels of a nation.
 NEED = 20.0
 NEED_INSIDE = 14.0
 #: How many times wider, at most, windows are made where messages could not be.
