@@ -20,12 +20,18 @@ import numpy.typing as npt
 
 #: Whole numbers in tables stay strictly within ±2**62, so that a value plus its noise fits in 64 bits.
 LARGEST = 2**62
+#: Digits and bits of a number that is accepted at most: many more than any double has.
+MOST_DIGITS, MOST_BITS = 2000, 8000
 
 Found = TypeVar("Found")
 
 
 class Refused(ValueError):
     """The input cannot be used; nothing was drawn or released. The message is one sentence for the user."""
+
+
+class Fault(RuntimeError):
+    """Something that must hold does not: a fault of holdfast, in a sentence of its own that shows no record."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,26 @@ def rational(name: str, value: Any) -> Fraction:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Number, Decimal)):
         raise Refused(f"{name} must be a number, found {value!r}")
     if isinstance(value, numbers.Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
-    if not isinstance(value, (numbers.Real, Decimal)) or not math.isfinite(value):
+        above, below = int(value.numerator), int(value.denominator)
+        if max(above.bit_length(), below.bit_length()) > MOST_BITS:
+            raise Refused(f"{name} must be a number of at most {MOST_DIGITS} digits, found a longer one")
+        return Fraction(above, below)
+    if not isinstance(value, (numbers.Real, Decimal)) or not _finite(value):
         raise Refused(f"{name} must be a finite number, found {value!r}")
-    return Fraction(value) if isinstance(value, Decimal) else Fraction(float(value))
+    if not isinstance(value, Decimal):
+        return Fraction(float(value))
+    _, digits, exponent = value.as_tuple()
+    if len(digits) + abs(int(exponent)) > MOST_DIGITS:  # as a fraction it would fill the memory
+        raise Refused(f"{name} must be a number of at most {MOST_DIGITS} digits, found a longer one")
+    return Fraction(value)
+
+
+def _finite(value: Any) -> bool:
+    """Whether a number is finite; one that no double can hold is not."""
+    try:
+        return value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+    except (OverflowError, ValueError, TypeError):
+        return False
 
 
 def positive(name: str, value: Any) -> Fraction:
