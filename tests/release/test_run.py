@@ -20,7 +20,7 @@ from holdfast.release import run, writing
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
-from holdfast.release.ends import KEPT, NOTHING
+from holdfast.release.ends import CHARGED, KEPT, NOTHING
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.run import could_release, release
@@ -344,7 +344,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path):
     message = in_child(attempt)
     assert message.startswith("Refused: ")
     assert "cannot be written (Permission denied)" in message
-    assert "nothing was charged or drawn" in message
+    assert NOTHING in message
     assert not ledger_of(job).exists
     assert list(closed.iterdir()) == []
 
@@ -359,7 +359,7 @@ def test_a_disk_without_room_is_noticed_before_the_charge(tmp_path):
 
     message = in_child(attempt)
     assert message.startswith("Refused: ")
-    assert "nothing was charged or drawn" in message
+    assert NOTHING in message
     assert_nothing_happened(job)
 
 
@@ -374,7 +374,7 @@ def test_a_ledger_without_room_lets_nothing_be_drawn(tmp_path, monkeypatch):
 
     message = in_child(attempt)
     assert message.startswith("Refused: the ledger")
-    assert "nothing was drawn" in message
+    assert "cannot be written" in message
     assert_nothing_happened(job)
 
 

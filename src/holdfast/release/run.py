@@ -184,8 +184,8 @@ def release(
     data that do not fit the spec, exact figures that determine others where the spec does not accept it, and what a
     cluster cannot draw.
     """
-    step("checking the ledger")
     with saying_nothing_happened():
+        step("checking the ledger")
         run = Run.of(job, output, ledger)
         draw = drawing(job, source, engine)
         with run.workplace() as place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,8 +114,8 @@ class LedgerFile:
             raise Refused(
                 f"the ledger {self} has version {version}, and this holdfast reads {VERSION}: use a newer one"
             )
-        old = version == 1 and TABLE not in found and {"budgets", "charges"} <= set(found)
-        if found != SCHEMA and not old:
+        old = TABLE not in found and {"budgets", "charges"} <= set(found)
+        if not (found == SCHEMA if version == VERSION else old):
             raise Refused(
                 f"the ledger {self} has lost what makes it append-only, or is damaged: restore it from a copy"
             )
@@ -151,6 +152,8 @@ class LedgerFile:
             yield
         except sa.exc.DBAPIError as error:
             raise Refused(meaning_of(str(error.orig), str(self))) from None
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:  # what a damaged file makes the driver say
+            raise Refused(meaning_of(str(error), str(self))) from None
         except OSError as error:
             raise Refused(meaning_of(f"unable to open: {error.strerror}", str(self))) from None
 

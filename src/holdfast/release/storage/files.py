@@ -20,6 +20,8 @@ from holdfast.arguments import Refused
 CHUNK = 1 << 20
 #: Claims of a folder that another process published or removed in between; more than a few mean trouble.
 CLAIMS = 100
+#: Where the system lists what is mounted.
+MOUNTS = Path("/proc/self/mounts")
 #: File systems of other machines, on which locks and commits are not to be trusted.
 NETWORKS = frozenset(
     (
@@ -161,7 +163,9 @@ def workplace(folder: Path) -> Iterator[Path]:
 def publish(place: Path, folder: Path) -> None:
     """Give a finished folder its name, in one step that cannot be seen half done."""
     partial = _partial(folder)
+    before = place.stat()
     os.chmod(place, _usual_mode(place))
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))  # when it was written is nobody's business
     sync_folder(place)
     parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -246,7 +250,7 @@ def _clear(folder: int) -> None:
 def network_of(folder: Path) -> str | None:
     """Return the kind of network file system that a folder is on; None where it is on this machine, or unknown."""
     try:
-        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+        mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
     except OSError:
         return None
     place = folder.resolve()
