@@ -22,6 +22,8 @@ import numpy.typing as npt
 LARGEST = 2**62
 #: Digits and bits of a number that is accepted at most: many more than any double has.
 MOST_DIGITS, MOST_BITS = 2000, 8000
+#: Positions stay below this where the number of outputs is not known yet: bounds of all of them are kept in memory.
+MOST_POSITIONS = 2**27
 
 Found = TypeVar("Found")
 
@@ -177,9 +179,10 @@ def positions(name: str, values: Any, n: int | None = None) -> npt.NDArray[np.in
     result = np.atleast_1d(whole_numbers(name, values))
     if result.ndim != 1 or result.size == 0:
         raise Refused(f"{name} must be one position or a list of positions, found shape {result.shape}")
-    if result.min() < 0 or (n is not None and result.max() >= n):
-        limit = "0 or more" if n is None else f"between 0 and {n - 1}"
-        bad = result[(result < 0) | (result >= (n if n is not None else np.inf))][0]
+    most = MOST_POSITIONS if n is None else n
+    if result.min() < 0 or result.max() >= most:
+        limit = f"between 0 and {most - 1}" if n is not None or result.min() >= 0 else "0 or more"
+        bad = result[(result < 0) | (result >= most)][0]
         raise Refused(f"{name} must hold positions {limit}, found {bad}")
     ordered = np.sort(result)  # many times faster than np.unique on millions of positions
     if (ordered[1:] == ordered[:-1]).any():

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model
 
 from holdfast.arguments import Refused
 from holdfast.release.spec.data import DataSpec
-from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml
+from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml, whole_characters
 from holdfast.release.spec.privacy import BudgetSpec, PrivacySpec
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
@@ -333,6 +333,7 @@ def read_spec(spec: str | Path | Mapping[str, Any]) -> Spec:
     here = Places(Path("spec").absolute())
     if isinstance(spec, Mapping):
         content, places = plain(spec, here), here
+        whole_characters(content, places)
     elif isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("{")):
         content, places = parsed(spec, here)
     elif isinstance(spec, (str, Path)):

@@ -114,7 +114,7 @@ class Table:
                 for row in margins[margin]:
                     sums[tuple(self.named[name][row] for name in shared)][side].append(self.values[row])
             for left, right in sums.values():
-                room = 0 if self.whole else NEAR * max(1, sum(map(abs, left)) + 2 * sum(map(abs, right)))
+                room: Any = 0 if self.whole else NEAR * max(1, sum(map(abs, left)) + 2 * sum(map(abs, right)))
                 if abs(sum(left) - sum(right)) > room:
                     yield f"the margins {one} and {two} have different sums over what they share"
                     break
@@ -124,7 +124,7 @@ class Table:
         for row in rows:
             for limit, sign in ((low, 1), (high, -1)):
                 if limit is not None:
-                    room = 0 if self.whole else NEAR * max(1, abs(Fraction(limit)))
+                    room = Fraction(0) if self.whole else NEAR * max(Fraction(1), abs(Fraction(limit)))
                     if sign * (self.values[row] - Fraction(limit)) < -room:
                         yield f"row {row} is beyond {limit}"
 

@@ -107,7 +107,7 @@ Check = tuple[str, str, str | None]
 def checked(name: str, words: str, findings: Callable[[], Any]) -> Check:
     """Check one thing."""
     try:
-        return name, words, next(iter(findings()), None)
+        return name, words, next(iter(findings() or ()), None)
     except Broken as wrong:
         return name, words, str(wrong)
     except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError) as error:
@@ -118,7 +118,7 @@ def table_checks(folder: str, told: Json) -> Iterator[Check]:
     """Check one table."""
     tables: list[Table] = []
     name = told["name"]
-    yield checked(f"{name}: rows", "those of the certified domain", lambda: tables.append(Table(folder, told)) or ())
+    yield checked(f"{name}: rows", "those of the certified domain", lambda: tables.append(Table(folder, told)))
     for table in tables:
         consistent = table.holds["consistent"]
         yield checked(f"{name}: sums", "everything adds up", table.sums if consistent else tuple)
@@ -129,16 +129,20 @@ def table_checks(folder: str, told: Json) -> Iterator[Check]:
         yield checked(f"{name}: other files", "they belong to the table", table.beside)
 
 
+def signature_check(folder: str, certificate: Json, key: str | None) -> Check:
+    """Check who signed the release."""
+    said: list[str] = []
+    name, _, wrong = checked("signature", "", lambda: said.append(signature_words(folder, certificate, key)))
+    return name, "".join(said), wrong
+
+
 def checks(folder: str, key: str | None) -> Iterator[Check]:
     """Check everything."""
     kept: list[Json] = []
-    yield checked("certificate", "as it was sealed", lambda: kept.append(certificate_of(folder)) or ())
+    yield checked("certificate", "as it was sealed", lambda: kept.append(certificate_of(folder)))
     for certificate in kept:
-        said = ["signed"]
         yield checked("files", "every file is as certified, and there is no other", partial(files, folder, certificate))
-        signed = partial(signature_words, folder, certificate, key)
-        name, _, wrong = checked("signature", "", lambda signed=signed, said=said: said.append(signed()) or ())
-        yield name, said[-1], wrong
+        yield signature_check(folder, certificate, key)
         for told in certificate["tables"]:
             yield from table_checks(folder, told)
 
