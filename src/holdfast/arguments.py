@@ -50,10 +50,19 @@ def known(found: Found | NoWay) -> Found:
     return found
 
 
+def shown(value: Any) -> str:
+    """Return what was found as a message shows it; some values are too long for that, or cannot be shown at all."""
+    try:
+        text = repr(value)
+    except Exception:  # numbers of many digits, and whatever objects of others do
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= MOST_DIGITS else f"{text[:MOST_DIGITS]}…"
+
+
 def rational(name: str, value: Any) -> Fraction:
     """Return a finite number as the exact rational it stands for."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Number, Decimal)):
-        raise Refused(f"{name} must be a number, found {value!r}")
+        raise Refused(f"{name} must be a number, found {shown(value)}")
     if isinstance(value, numbers.Rational):
         above, below = int(value.numerator), int(value.denominator)
         if max(above.bit_length(), below.bit_length()) > MOST_BITS:
@@ -110,10 +119,10 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
     options = list(allowed)
     if any(isinstance(value, type(option)) and value == option for option in options):
         return value
-    near = difflib.get_close_matches(str(value), [str(option) for option in options], n=1)
+    near = difflib.get_close_matches(shown(value).strip("'"), [str(option) for option in options], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     expected = ", ".join(repr(option) for option in options)
-    raise Refused(f"{name} must be one of {expected}, found {value!r}{hint}")
+    raise Refused(f"{name} must be one of {expected}, found {shown(value)}{hint}")
 
 
 def array(name: str, values: Any) -> npt.NDArray[Any]:

@@ -169,7 +169,7 @@ class Query(ABC):
         """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double."""
         norm = one_of(
             "p",
-            float(p) if isinstance(p, (int, float)) and not isinstance(p, bool) else p,
+            float(p) if isinstance(p, (int, float)) and not isinstance(p, bool) and p in (1, 2, np.inf) else p,
             [1.0, 2.0, np.inf],
         )
         relation = Neighbours.of(neighbours)

@@ -96,9 +96,9 @@ def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> li
     seals: dict[str, list[dict[str, Any]]] = {}
     for row in listed:
         if row.kind in STATES:
-            last[row.key.split(" ")[0]] = row
+            last[_release_of(row)] = row
         if row.kind == "seal":
-            seals.setdefault(row.key.split(" ")[0], []).append(content_of(row))
+            seals.setdefault(_release_of(row), []).append(content_of(row))
     known: dict[str, tuple[dict[str, Any], tuple[tuple[Guarantee, ...], ...]]] = {}  # most charges say the same
     found = []
     for row in listed:
@@ -113,6 +113,11 @@ def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> li
         sealed = tuple(str(each.get("certificate")) for each in seal)
         found.append(_settled(Entry(*about, state, marked, sealed, seal[-1].get("folder") if seal else None)))
     return found
+
+
+def _release_of(row: Row) -> str:
+    """The release that a row is about; rows of slices and seals say besides of which agent, and of what."""
+    return row.key.split(" ")[0] if row.kind in ("slice", "seal") else row.key
 
 
 def _settled(entry: Entry) -> Entry:
