@@ -29,7 +29,8 @@ class Neighbours:
             return value
         if not isinstance(value, str):
             raise Refused(
-                f"neighbours must be {ADD_REMOVE!r}, {REPLACE_ONE!r} or a Neighbours(kind, records), found {shown(value)}"
+                f"neighbours must be {ADD_REMOVE!r}, {REPLACE_ONE!r} or a Neighbours(kind, records), "
+                f"found {shown(value)}"
             )
         return cls(value)
 
