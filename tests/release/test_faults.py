@@ -1,5 +1,6 @@
 """What used to end in a fault, or in no end at all, is refused in a sentence."""
 
+import contextlib
 import os
 import random
 import tempfile
@@ -33,7 +34,7 @@ HALF = "\ud800"
         ("hierarchy", ("{exact: [city]}", "{exact: [[]]}"), "a path needs at least one name"),
         ("hierarchy", ("domain: zones.csv", "domain: ~nouser/x.csv"), "home of a user who is not here"),
         ("histogram", ("epsilon: 1.0", "epsilon: 1e-99999999"), "privacy.epsilon"),
-        ("histogram", ("epsilon: 1.0", f"epsilon: 1{'0' * 5000}"), ""),
+        ("histogram", ("epsilon: 1.0", f"epsilon: 1{'0' * 5000}"), "spec.yaml"),
     ],
 )
 def test_specs(tmp_path, kind, change, sentence):
@@ -96,9 +97,8 @@ def test_damaged_parquet(tmp_path):
         for _ in range(20):
             content[source.randrange(4, len(content))] ^= 1 << source.randrange(8)
         path.write_bytes(content[: source.randrange(8, len(content))] if seed % 3 == 0 else content)
-        with pytest.raises(hf.Refused):
+        with contextlib.suppress(hf.Refused):  # some bytes do not matter
             release(job, output=tmp_path / str(seed))
-            raise hf.Refused("the bytes did not matter")
 
 
 def test_columns_of_one_name(tmp_path):

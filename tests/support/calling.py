@@ -21,12 +21,14 @@ ODD = (
     None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**63, 2**64, -(2**70), 10**400, 10**5000, 0.0, -0.0, 0.5, 1.5, 1e-300,
     1e300, float("inf"), float("-inf"), float("nan"), Fraction(1, 3), Fraction(-7, 2), Decimal("0.1"), Decimal("NaN"),
     Decimal("1e-99999999"), Decimal("1e99999999"), 1j, "", "a", "city", "\ud800", "a\x00b", "~nouser/x", "nowhere.csv",
-    "given", "onto", "law", "add-remove", "replace-one", b"", b"bytes", b"x" * 32, [], [0], [1, 2, 3, 4], [[1, 2], [3, 4]],
+    "given", "onto", "law", "add-remove", "replace-one", b"", b"bytes", b"x" * 32, [], [0], [1, 2, 3, 4],
+    [[1, 2], [3, 4]],
     [[1], [2, 3]], ["a", "b"], [None], [float("nan")], [2**70], [-1, 0, 0], [-1, 0, 0, 1, 1], (), (1, 2), {}, {"a": 1},
     {"city": 1}, {1, 2}, frozenset(), range(4), range(0), slice(1), object(), int, len, Exception(), np.nan, np.int8(3),
     np.float32(0.5), np.bool_(True), np.array([]), np.array(3), np.array([1, 2, 3, 4]), np.array([0.5, np.nan]),
     np.array(["a"]), np.array([None, 1], dtype=object), np.zeros((2, 0)), np.zeros((2, 2, 2)),
-    np.array([2**63], dtype=np.uint64), np.array([1 + 2j]), np.datetime64("2020-01-01"), np.ma.masked_array([1, 2], [True, False]),
+    np.array([2**63], dtype=np.uint64), np.array([1 + 2j]), np.datetime64("2020-01-01"),
+    np.ma.masked_array([1, 2], [True, False]),
 )  # fmt: skip
 
 
@@ -40,7 +42,8 @@ def things():
     return [
         tree, cube, counts, histogram, hf.margins(cube, [["sex"], ["age"]]), laplace, gaussian, nodes, hf.nonnegative(),
         hf.equals([[1, 1, 1, 1]], [10]), hf.between(0, 5), hf.consistent(counts), hf.invariant([[1, 1, 1, 1]]),
-        hf.exact_nodes(tree, "level 0") if "level 0" in tree.levels else hf.at_least(0), laplace.guarantee, hf.seeded(1),
+        hf.exact_nodes(tree, "level 0") if "level 0" in tree.levels else hf.at_least(0), laplace.guarantee,
+        hf.seeded(1),
         hf.Keys.of(b"x" * 32), hf.Neighbours("add-remove"), laplace.release([1, 2, 3, 4], rng=hf.seeded(2)),
     ]  # fmt: skip
 
