@@ -1,4 +1,4 @@
-"""The campaigns of `script/harden`: each yields what it counted and whatever it found wrong, case by case and bounded."""
+"""The campaigns of `script/harden`: each yields what it counted and what it found wrong, case by case and bounded."""
 
 import contextlib
 import os
@@ -187,7 +187,9 @@ def races(folder, count, seed):
         ledger = Ledger(folder / f"{number}.sqlite")
         if number % 2:
             ledger.set_budget(*DATA, epsilon=0.75)
-        children = [_forked(lambda k=k: charge(ledger, str(k), statements, budget=_budget())) for k in range(5)]
+        children = [
+            _forked(lambda k=k, ledger=ledger: charge(ledger, str(k), statements, budget=_budget())) for k in range(5)
+        ]
         codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
         charged = len(ledger.entries())
         ledger.verify()
