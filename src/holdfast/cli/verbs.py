@@ -25,7 +25,7 @@ def job_of(spec: Path, quiet: bool) -> Job:
         from holdfast.release.job.job import Job
         from holdfast.release.spec.spec import read_spec
 
-        return Job.from_spec(read_spec(spec))
+        return Job.from_spec(read_spec(spec, folder_needed=False))
 
 
 def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
@@ -55,7 +55,7 @@ def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet
     numbers = amounts(parameter, text or "")
     with command(quiet=quiet or json) as step:
         step("comparing budgets")
-        found = what_if(read_spec(spec), parameter, numbers)
+        found = what_if(read_spec(spec, folder_needed=False), parameter, numbers)
     if json:
         showing.data(found.as_mapping())
     elif not quiet:
@@ -95,12 +95,15 @@ def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
     """Show how the records fit a spec, where somebody watches."""
     if not (sys.stdout.isatty() or even_to_a_file):
         raise Refused("check shows exact figures, for the curator's eyes: use a terminal, or write --even-to-a-file")
-    job = job_of(spec, json)
     with command(quiet=json) as step:
-        step("counting")
+        step("reading the spec")
         from holdfast.release.records.check import check as checked
+        from holdfast.release.spec.spec import read_spec
+        from holdfast.release.table.laid import laid
 
-        found = checked(job)
+        shapes, _ = laid(read_spec(spec, folder_needed=False))
+        step("counting")
+        found = checked(shapes)
     if json:
         showing.data(found.as_mapping())
     else:
@@ -113,7 +116,7 @@ def verify(folder: Path, ledger: str | None, key: Path | None, json: bool, quiet
         step("verifying")
         from holdfast.release.certificate.verify import verify as verified
 
-        verdict = verified(folder, None if ledger is None else _ledger(ledger, "--ledger"), key)
+        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"), key)
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -143,18 +146,27 @@ def explain(spec: Path, json: bool, quiet: bool) -> bool:
     return as_released
 
 
-def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
-    """Try to refute what a spec promises; return whether nothing was refuted."""
+def audit(spec: Path, seconds: float, knows: Path | None, json: bool, quiet: bool) -> bool:
+    """Try to refute what a spec promises, and say what an adversary learns; return whether nothing was refuted."""
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
     with command(quiet=quiet or json) as step:
         from holdfast.release.audit import audit as audited
 
+        gained = None
+        if knows is not None:
+            step("asking what an adversary learns")
+            from holdfast.release.knows import gain
+
+            gained = gain(job, knows)
         found = audited(job, seconds, step)
     if json:
-        showing.data(found.as_mapping())
+        learned = {} if gained is None else {"learned": {"table": gained[0], **gained[1].as_mapping()}}
+        showing.data(found.as_mapping() | learned)
     elif not quiet:
         showing.sentence(str(found))
+        if gained is not None:
+            showing.sentence(f"{gained[0]}: {gained[1]}")
     return not found.violated
 
 
@@ -196,7 +208,7 @@ def ledger_verify(file: str, witness: str | None, json: bool, quiet: bool) -> No
     """Check the chain of a ledger."""
     from holdfast.release.ledger.ledger import Ledger
 
-    _ledger(file)
+    ledger_of(file)
     rows = Ledger(file, witness).verify()
     if json:
         showing.data({"rows": len(rows), "head": rows[-1].hash})
@@ -206,7 +218,7 @@ def ledger_verify(file: str, witness: str | None, json: bool, quiet: bool) -> No
 
 def ledger_list(file: str, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
-    entries = _ledger(file).entries(dataset)
+    entries = ledger_of(file).entries(dataset)
     if json:
         showing.data([entry.as_mapping() for entry in entries])
     else:
@@ -215,7 +227,7 @@ def ledger_list(file: str, dataset: str | None, json: bool) -> None:
 
 def ledger_remaining(file: str, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
-    ledger = _ledger(file)
+    ledger = ledger_of(file)
     rows = []
     for name, unit in ledger.datasets():
         if dataset in (None, name):
@@ -256,7 +268,8 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def _ledger(file: str, option: str = "--file") -> Ledger:
+def ledger_of(file: str, option: str = "--file") -> Ledger:
+    """The ledger at a place where there is one."""
     from holdfast.release.ledger.ledger import Ledger
 
     ledger = Ledger(file)

@@ -13,9 +13,10 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,6 @@ from holdfast.release.certifying import TableFiles, certificate_of, statements_o
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.ends import saying, saying_nothing_happened, told
-from holdfast.release.explain import protected
 from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
@@ -264,18 +264,17 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files.append(_described(place / NAME))
     charge = run.charge_row
     head = None if charge is None else LedgerHead(row=charge.number, hash=charge.hash)
+    told = _spent(run) if job.spec.ledger.in_report else ()
 
     def certified() -> Certificate:
-        found = certificate_of(job, run.identity, run.date, tables, files, also)
+        found = certificate_of(job, run.identity, run.date, tables, files, also, told)
         signed = None if run.signer is None else run.signer.fingerprint
         return found.model_copy(update={"ledger": head, "signed_by": signed}).sealed()
 
     write_text(place / PACKAGE, data_package(certified()))
     files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
-    draft = certified()
-    told = _spent(run) if job.spec.ledger.in_report else ()
-    page = report(draft, [columns for _, columns in written], protected(job), told, run.sizes)
+    page = report(certified(), [columns for _, columns in written], run.sizes)
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
     text = certified().to_json()
@@ -293,9 +292,18 @@ def _spent(run: Run) -> tuple[str, ...]:
     try:
         account = run.ledger.account(run.job.dataset, run.job.unit)
         beside = run.ledger.beside(run.job.dataset, run.job.unit)
+        entries = run.ledger.entries(run.job.dataset, run.job.unit)
     except Refused:  # a page that says less is better than a charge for nothing
         return ("The ledger could not be read again when this page was written.",)
-    return (account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))
+    earlier = takewhile(lambda entry: entry.release != run.identity, entries)
+    first = sum(len(entry.parts) for entry in earlier)
+    last = first + len(run.parts)
+    before, own = (
+        replace(account, parts=account.parts[part], kept=account.kept[part]).amount
+        for part in (slice(first), slice(first, last))
+    )
+    this = f"Before this release {before} was spent on this dataset; this release costs {own}."
+    return (this, account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))
 
 
 def _described(path: Path) -> ReleasedFile:
