@@ -75,8 +75,8 @@ class Stream:
     """True for seeded and keyed streams: whoever has the seed or the key can make the words again."""
 
     def __init__(self, key: bytes | None) -> None:
-        if key is not None and (not isinstance(key, bytes) or len(key) != KEY_BYTES):
-            raise Refused(f"key must be {KEY_BYTES} bytes, or None for one from the system, found {type(key).__name__}")
+        if key is not None and len(key) != KEY_BYTES:
+            raise Refused(f"key must be {KEY_BYTES} bytes, or None for one from the system, found {len(key)}")
         self.reproducible = key is not None
         self._start(key, 0)
 

@@ -182,7 +182,7 @@ class Table:
     def further(self) -> Findings:
         """Check rows behind the outputs: each is the sum of the outputs with its names."""
         level = self.rows[self.told["columns"][0]]
-        levels = [each["level"] for each in self.told["noise_by_level"]]
+        levels = list(dict.fromkeys(level[: self.outputs]))
         axes = {name: set() if name == "total" else set(name.split(" × ")) for name in levels}
         groups: Any = {}
         for row in range(self.outputs, self.count):
