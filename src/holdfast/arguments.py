@@ -20,6 +20,10 @@ import numpy.typing as npt
 
 #: Whole numbers in tables stay strictly within ±2**62, so that a value plus its noise fits in 64 bits.
 LARGEST = 2**62
+#: Digits and bits of a number that is accepted at most: many more than any double has.
+MOST_DIGITS, MOST_BITS = 2000, 8000
+#: Positions stay below this where the number of outputs is not known yet: bounds of all of them are kept in memory.
+MOST_POSITIONS = 2**27
 
 Found = TypeVar("Found")
 
@@ -37,6 +41,10 @@ class Refused(ValueError):
     """
 
 
+class Fault(RuntimeError):
+    """Something that must hold does not: a fault of holdfast, in a sentence of its own that shows no record."""
+
+
 @dataclass(frozen=True)
 class NoWay:
     """No way is known to compute something; the sentence is for the user, should it come to that."""
@@ -51,15 +59,40 @@ def known(found: Found | NoWay) -> Found:
     return found
 
 
+def shown(value: Any) -> str:
+    """Return what was found as a message shows it; some values are too long for that, or cannot be shown at all."""
+    try:
+        text = repr(value)
+    except Exception:  # numbers of many digits, and whatever objects of others do
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= MOST_DIGITS else f"{text[:MOST_DIGITS]}…"
+
+
 def rational(name: str, value: Any) -> Fraction:
     """Return a finite number as the exact rational it stands for."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Number, Decimal)):
-        raise Refused(f"{name} must be a number, found {value!r}")
+        raise Refused(f"{name} must be a number, found {shown(value)}")
     if isinstance(value, numbers.Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
-    if not isinstance(value, (numbers.Real, Decimal)) or not math.isfinite(value):
+        above, below = int(value.numerator), int(value.denominator)
+        if max(above.bit_length(), below.bit_length()) > MOST_BITS:
+            raise Refused(f"{name} must be a number of at most {MOST_DIGITS} digits, found a longer one")
+        return Fraction(above, below)
+    if not isinstance(value, (numbers.Real, Decimal)) or not _finite(value):
         raise Refused(f"{name} must be a finite number, found {value!r}")
-    return Fraction(value) if isinstance(value, Decimal) else Fraction(float(value))
+    if not isinstance(value, Decimal):
+        return Fraction(float(value))
+    _, digits, exponent = value.as_tuple()
+    if len(digits) + abs(int(exponent)) > MOST_DIGITS:  # as a fraction it would fill the memory
+        raise Refused(f"{name} must be a number of at most {MOST_DIGITS} digits, found a longer one")
+    return Fraction(value)
+
+
+def _finite(value: Any) -> bool:
+    """Whether a number is finite; one that no double can hold is not."""
+    try:
+        return value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+    except (OverflowError, ValueError, TypeError):
+        return False
 
 
 def positive(name: str, value: Any) -> Fraction:
@@ -95,10 +128,10 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
     options = list(allowed)
     if any(isinstance(value, type(option)) and value == option for option in options):
         return value
-    near = difflib.get_close_matches(str(value), [str(option) for option in options], n=1)
+    near = difflib.get_close_matches(shown(value).strip("'"), [str(option) for option in options], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     expected = ", ".join(repr(option) for option in options)
-    raise Refused(f"{name} must be one of {expected}, found {value!r}{hint}")
+    raise Refused(f"{name} must be one of {expected}, found {shown(value)}{hint}")
 
 
 def array(name: str, values: Any) -> npt.NDArray[Any]:
@@ -164,9 +197,10 @@ def positions(name: str, values: Any, n: int | None = None) -> npt.NDArray[np.in
     result = np.atleast_1d(whole_numbers(name, values))
     if result.ndim != 1 or result.size == 0:
         raise Refused(f"{name} must be one position or a list of positions, found shape {result.shape}")
-    if result.min() < 0 or (n is not None and result.max() >= n):
-        limit = "0 or more" if n is None else f"between 0 and {n - 1}"
-        bad = result[(result < 0) | (result >= (n if n is not None else np.inf))][0]
+    most = MOST_POSITIONS if n is None else n
+    if result.min() < 0 or result.max() >= most:
+        limit = f"between 0 and {most - 1}" if n is not None or result.min() >= 0 else "0 or more"
+        bad = result[(result < 0) | (result >= most)][0]
         raise Refused(f"{name} must hold positions {limit}, found {bad}")
     ordered = np.sort(result)  # many times faster than np.unique on millions of positions
     if (ordered[1:] == ordered[:-1]).any():

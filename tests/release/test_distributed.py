@@ -1,5 +1,6 @@
 """Agents with slices of the records and one secret: bit for bit what one machine makes, and no trace of the secret."""
 
+import hashlib
 import json
 import pickle
 import shutil
@@ -26,6 +27,7 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.job.slices import noise_of_agent, noise_of_all, shared_noise
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.signing.keys import write_key
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.table.division import OUTSIDERS, Division, against_outsiders, joined
 from holdfast.trees import Forest, Sampler
@@ -496,3 +498,48 @@ def test_the_example_survives_a_crash(tmp_path):
     assert "the same bytes" in made.stdout
     assert verify(tmp_path / "release", Ledger(tmp_path / "ledger.sqlite")).ok
     assert len(Ledger(tmp_path / "ledger.sqlite").entries()) == 1
+
+
+def test_a_slice_that_was_edited_is_refused_although_its_hash_was_renewed(job, folder, secret):
+    run(job, "North", secret)
+    south = run(job, "South", secret)
+    header, first, *rest = (south / "slice.csv").read_text().splitlines()
+    name, _, value = first.rpartition(",")
+    text = "\n".join([header, f"{name},{int(value) + 1000}", *rest]) + "\n"
+    (south / "slice.csv").write_text(text)
+    sheet = json.loads((south / "slice.json").read_text())
+    sheet["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    (south / "slice.json").write_text(json.dumps(sheet, ensure_ascii=False, indent=1) + "\n")
+    with pytest.raises(Refused, match="the slice of agent 'South' is not the one that it published"):
+        distributed.gather(job)
+    assert not (folder / "out").exists()
+
+
+def test_slices_are_signed_by_their_own_agents(folder, secret):
+    names = ("North", "South")
+    for name in (*names, "key"):
+        write_key(folder / f"{name}.key")
+    listed = [f"{(folder / f'{name}.key.pub').read_text().strip()} {name}\n" for name in names]
+    (folder / "agents.keys").write_text("".join(listed))
+    text = (folder / "spec.yaml").read_text()
+    assert "distributed: {" in text
+    (folder / "spec.yaml").write_text(
+        text.replace("distributed: {", "distributed: {keys: agents.keys, ") + "sign: own.key\n"
+    )
+    job = Job.from_spec(read_spec(folder / "spec.yaml"))
+    for name in names:
+        shutil.copy(folder / f"{name}.key", folder / "own.key")
+        run(job, name, secret)
+    shutil.copy(folder / "key.key", folder / "own.key")
+    assert verify(distributed.gather(job), Ledger(folder / "book.sqlite"), key=folder / "key.key.pub").ok
+    # another agent's key, a key that is not listed, no signature at all
+    (folder / "agents.keys").write_text(listed[0].replace("North", "South") + listed[1].replace("South", "North"))
+    with pytest.raises(Refused, match="signed by the key of another agent"):
+        distributed.gather(job, output=folder / "again")
+    (folder / "agents.keys").write_text(listed[0])
+    with pytest.raises(Refused, match="that you do not trust"):
+        distributed.gather(job, output=folder / "again")
+    (folder / "agents.keys").write_text("".join(listed))
+    (folder / "out.agents" / "agent-South" / "slice.json.sig").unlink()
+    with pytest.raises(Refused, match=r"signature slice\.json\.sig is missing"):
+        distributed.gather(job, output=folder / "again")

@@ -1,7 +1,6 @@
 """What exact figures give away in a release: refused unless accepted, listed, and remembered by the ledger."""
 
 import json
-import sqlite3
 
 import numpy as np
 import pytest
@@ -206,23 +205,6 @@ def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
     assert [str(later.tables[0].layout.query.labels[i]) for i in found.rows] == ["city", "city / North / N2"]
     with pytest.raises(Refused, match="determine 2 other figures "):
         release(later)
-
-
-def test_a_ledger_made_before_figures_were_kept_still_serves(tmp_path):
-    job = tree_job(tmp_path, "[North]")
-    ledger = Ledger(job.spec.ledger_file)
-    ledger.set_budget("trips", "record", epsilon=5)
-    with sqlite3.connect(job.spec.ledger_file) as connection:
-        connection.execute("DROP TABLE figures")
-    assert ledger.figures("trips") == []
-    release(job)
-    (kept,) = ledger.figures("trips")
-    assert kept["groups"] == [{"columns": ["borough"], "values": [["North"]], "counts": [53]}]
-    with (
-        sqlite3.connect(job.spec.ledger_file) as connection,
-        pytest.raises(sqlite3.IntegrityError, match="append-only"),
-    ):
-        connection.execute("UPDATE figures SET tables = '[]'")
 
 
 @pytest.mark.parametrize("value", ["'yes'", "1", "[true]"])

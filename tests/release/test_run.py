@@ -20,9 +20,10 @@ from holdfast.release import run, writing
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
+from holdfast.release.ends import CHARGED, KEPT, NOTHING
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger, Overspent
-from holdfast.release.run import KEPT, could_release, release
+from holdfast.release.run import could_release, release
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.storage.files import workplace
 from holdfast.release.storage.tables import read_csv, read_parquet
@@ -343,7 +344,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path):
     message = in_child(attempt)
     assert message.startswith("Refused: ")
     assert "cannot be written (Permission denied)" in message
-    assert "nothing was charged or drawn" in message
+    assert NOTHING in message
     assert not ledger_of(job).exists
     assert list(closed.iterdir()) == []
 
@@ -358,7 +359,7 @@ def test_a_disk_without_room_is_noticed_before_the_charge(tmp_path):
 
     message = in_child(attempt)
     assert message.startswith("Refused: ")
-    assert "nothing was charged or drawn" in message
+    assert NOTHING in message
     assert_nothing_happened(job)
 
 
@@ -373,7 +374,7 @@ def test_a_ledger_without_room_lets_nothing_be_drawn(tmp_path, monkeypatch):
 
     message = in_child(attempt)
     assert message.startswith("Refused: the ledger")
-    assert "nothing was drawn" in message
+    assert "cannot be written" in message
     assert_nothing_happened(job)
 
 
@@ -415,7 +416,10 @@ def test_interrupted_before_any_step_the_ledger_shows_what_may_have_been_drawn(t
     with pytest.raises(KeyboardInterrupt) as stopped:
         release(job, step=interrupt)
     charged = STEPS.index(step) > STEPS.index("charging the ledger")
-    assert getattr(stopped.value, "__notes__", []) == ([KEPT] if charged else [])
+    assert stopped.value.__notes__ == [KEPT if charged and step != "drawing" else CHARGED if charged else NOTHING]
+    if charged:
+        (entry,) = ledger_of(job).entries()
+        assert entry.state == ("charged, not drawn" if step == "drawing" else "drawn, not published")
     assert_nothing_happened(job, charges=int(charged))
 
 
@@ -467,7 +471,7 @@ def test_certificate_and_report_depend_on_the_data_through_the_table_alone(tmp_p
     ]
     one, two = (json.loads((folder / "certificate.json").read_text()) for folder in folders)
     for certificate in (one, two):
-        for key in ("release", "seal", "files"):
+        for key in ("release", "seal", "files", "ledger"):
             assert certificate.pop(key)
         certificate["deployment"]["basic"].pop("publication_date")
         for table in certificate["tables"]:

@@ -1,4 +1,4 @@
-"""What the verbs of agents do: make a secret, publish a slice, join the slices."""
+"""What the verbs of keys and agents do: make a secret or a key, publish a slice, join the slices."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ def secret(file: Path, quiet: bool) -> None:
     write_secret(file)
     if not quiet:
         showing.sentence(f"wrote {file}; give it to the agents of one release, over a channel that keeps secrets")
+
+
+def key(file: Path, passphrase: bool, quiet: bool) -> None:
+    """Write a fresh key and its public part."""
+    import typer
+
+    from holdfast.release.signing.keys import SUFFIX, write_key
+
+    phrase = typer.prompt("passphrase", hide_input=True, confirmation_prompt=True, err=True) if passphrase else None
+    signer = write_key(file, phrase)
+    if not quiet:
+        showing.sentence(f"wrote {file}, and {file}{SUFFIX} for your readers; its fingerprint is {signer.fingerprint}")
 
 
 def agent(

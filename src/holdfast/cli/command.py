@@ -26,7 +26,11 @@ app.add_typer(books, name="ledger")
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-LedgerFile = Annotated[Path, typer.Option("--file", help="The ledger's file.", show_default=True)]
+LedgerFile = Annotated[
+    str, typer.Option("--file", help="The ledger's file, or postgresql for the server in HOLDFAST_LEDGER.")
+]
+#: The ledger of a spec that names none.
+USUAL = "holdfast-ledger.sqlite"
 
 
 def _version(wanted: bool) -> None:
@@ -96,15 +100,20 @@ def check(
 @app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
-    ledger: Annotated[Path | None, typer.Option(help="Check too that this ledger was charged as certified.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Check too that it was charged and sealed in this ledger.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Check too that one of the public keys in this file signed it.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check a release against its certificate: every constraint exactly, hashes, budget."""
+    """Check a release against its certificate: every constraint exactly, hashes, budget, signature."""
     with ending(json):
         from holdfast.cli import verbs
 
-        if not verbs.verify(folder, ledger, json, quiet):
+        if not verbs.verify(folder, ledger, key, json, quiet):
             raise Ending(5)
 
 
@@ -221,6 +230,21 @@ def secret(
 
 
 @app.command()
+def key(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; only its owner can read it.")],
+    passphrase: Annotated[
+        bool, typer.Option("--passphrase", help="Ask for a passphrase; the variable HOLDFAST_PASSPHRASE sets one too.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a fresh key that signs releases (sign: FILE in the spec), and its public part into FILE.pub."""
+    with ending(False):
+        from holdfast.cli import agents
+
+        agents.key(file, passphrase, quiet)
+
+
+@app.command()
 def agent(
     spec: SpecFile,
     name: Annotated[str, typer.Option("--name", help="The agent, as the spec names it.")],
@@ -283,7 +307,7 @@ def init(
 
 @books.command("list")
 def ledger_list(
-    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    file: LedgerFile = USUAL,
     dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
     json: Json = False,
 ) -> None:
@@ -294,9 +318,23 @@ def ledger_list(
         verbs.ledger_list(file, dataset, json)
 
 
+@books.command("verify")
+def ledger_verify(
+    file: LedgerFile = USUAL,
+    witness: Annotated[str | None, typer.Option("--witness", help="A second copy that must agree.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check that no row of the ledger was changed, removed, added or put elsewhere, row by row."""
+    with ending(json):
+        from holdfast.cli import verbs
+
+        verbs.ledger_verify(file, witness, json, quiet)
+
+
 @books.command("remaining")
 def ledger_remaining(
-    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    file: LedgerFile = USUAL,
     dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
     json: Json = False,
 ) -> None:
@@ -314,7 +352,7 @@ def ledger_budget(
     epsilon: Annotated[str | None, typer.Option(help="Total epsilon.")] = None,
     delta: Annotated[str | None, typer.Option(help="Total delta, beside epsilon.")] = None,
     rho: Annotated[str | None, typer.Option(help="Total rho, instead of epsilon.")] = None,
-    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    file: LedgerFile = USUAL,
     quiet: Quiet = False,
 ) -> None:
     """Set what may be spent in all on a dataset; the newest budget counts."""

@@ -41,8 +41,10 @@ def ending(as_json: bool) -> Iterator[None]:
         code = _code(error)
         if code != FAULT:
             _say(as_json, str(error), error, code)
+        from holdfast.arguments import Fault
+
         # Of what is no sentence of ours only the kind: its text could quote a record.
-        text = str(error) if type(error) is RuntimeError else f"a fault of holdfast ({type(error).__name__})"
+        text = str(error) if isinstance(error, Fault) else f"a fault of holdfast ({type(error).__name__})"
         if os.environ.get("HOLDFAST_TRACEBACK"):
             raise
         _say(as_json, f"{text}; set HOLDFAST_TRACEBACK=1 for details, which may show records", error, FAULT)

@@ -29,14 +29,14 @@ def export(folder: Path, form: str, table: str | None, output: Path | None) -> N
     _written(text, output)
 
 
-def events(file: Path, dataset: str, unit: str, output: Path | None) -> None:
+def events(file: str, dataset: str, unit: str, output: Path | None) -> None:
     """Write the charges on a dataset as events of dp_accounting."""
     from holdfast.exchange.events import exported
 
     _written(exported(ledger_of(file), dataset, unit), output)
 
 
-def charge_events(file: Path, events_file: Path, dataset: str, unit: str, title: str, quiet: bool) -> None:
+def charge_events(file: str, events_file: Path, dataset: str, unit: str, title: str, quiet: bool) -> None:
     """Charge a ledger with events."""
     from holdfast.exchange.events import imported
     from holdfast.release.ledger.ledger import Ledger

@@ -205,11 +205,12 @@ def verdict(found: Any) -> None:
 def charges(entries: list[Any]) -> None:
     """Print the charges of a ledger."""
     shown = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("when", "dataset", "unit", "title", "charge"):
+    for name in ("when", "dataset", "unit", "title", "charge", "state"):
         shown.add_column(name)
     for entry in entries:
         words = "; ".join(amount(statement.as_mapping()) for statement in entry.statements[:1])
-        shown.add_row(entry.when, escape(entry.dataset), escape(entry.unit), escape(entry.title), words)
+        about = (escape(text) for text in (entry.dataset, entry.unit, entry.title))
+        shown.add_row(entry.when, *about, words, entry.state)
     _console().print(shown)
 
 

@@ -110,13 +110,13 @@ def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
         showing.sections(found.sections())
 
 
-def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
+def verify(folder: Path, ledger: str | None, key: Path | None, json: bool, quiet: bool) -> bool:
     """Check a release, with its charge if a ledger is named; return whether everything is as certified."""
     with command(quiet=quiet or json) as step:
         step("verifying")
         from holdfast.release.certificate.verify import verify as verified
 
-        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"))
+        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"), key)
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -204,7 +204,19 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
         showing.sentence(f"wrote {spec}; next: holdfast plan {spec}")
 
 
-def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
+def ledger_verify(file: str, witness: str | None, json: bool, quiet: bool) -> None:
+    """Check the chain of a ledger."""
+    from holdfast.release.ledger.ledger import Ledger
+
+    ledger_of(file)
+    rows = Ledger(file, witness).verify()
+    if json:
+        showing.data({"rows": len(rows), "head": rows[-1].hash})
+    elif not quiet:
+        showing.sentence(f"the chain of {len(rows)} rows is unbroken; its head is {rows[-1].hash}")
+
+
+def ledger_list(file: str, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
     entries = ledger_of(file).entries(dataset)
     if json:
@@ -213,7 +225,7 @@ def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
         showing.charges(entries)
 
 
-def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
+def ledger_remaining(file: str, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
     ledger = ledger_of(file)
     rows = []
@@ -238,7 +250,7 @@ def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
 
 
 def ledger_budget(
-    file: Path, dataset: str, unit: str, epsilon: str | None, delta: str | None, rho: str | None, quiet: bool
+    file: str, dataset: str, unit: str, epsilon: str | None, delta: str | None, rho: str | None, quiet: bool
 ) -> None:
     """Set a budget."""
     from decimal import Decimal, InvalidOperation
@@ -256,10 +268,11 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def ledger_of(file: Path, option: str = "--file") -> Ledger:
-    """The ledger in a file that is there."""
-    if not file.exists():
-        raise Refused(f"there is no ledger {str(file)!r}: name one with {option}; the first release makes it")
+def ledger_of(file: str, option: str = "--file") -> Ledger:
+    """The ledger at a place where there is one."""
     from holdfast.release.ledger.ledger import Ledger
 
-    return Ledger(file)
+    ledger = Ledger(file)
+    if not ledger.exists:
+        raise Refused(f"there is no ledger {file!r}: name one with {option}; the first release makes it")
+    return ledger

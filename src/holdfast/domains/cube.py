@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from holdfast.arguments import Refused, one_of, whole
+from holdfast.arguments import Refused, one_of, whole, whole_numbers
 from holdfast.arrays import Ints
 
 #: Index arithmetic stays far inside 64 bits; lists of cells are asked for much smaller cubes only.
@@ -84,7 +84,10 @@ class Cube:
 
     def coordinates(self, cells: Any) -> Ints:
         """Return the coordinates of cells as rows, shape (m, axes)."""
-        return np.stack(np.unravel_index(np.asarray(cells, np.int64), self.shape), axis=-1).astype(np.int64)
+        found = whole_numbers("cells", cells)
+        if found.size and (found.min() < 0 or found.max() >= self.cells):
+            raise Refused(f"cells must hold positions between 0 and {self.cells - 1}, found others")
+        return np.stack(np.unravel_index(found, self.shape), axis=-1).astype(np.int64)
 
     def margin_index(self, keep: Any, cells: Any = None) -> Ints:
         """Return for each cell (all, or those given) its position in the margin, C order."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused, array, reals, whole_numbers
+from holdfast.arguments import LARGEST, Refused, array, reals, shown, whole_numbers
 from holdfast.arrays import Ints
 from holdfast.domains.breadth_first import breadth_first, sum_towards_roots
 from holdfast.domains.frame import nodes_of_frame
@@ -165,7 +165,7 @@ class Hierarchy:
         for step, label in enumerate(path):
             labels = {self._label(int(v)): int(v) for v in among}
             if not isinstance(label, str) or label not in labels:
-                near = difflib.get_close_matches(str(label), labels, n=1)
+                near = difflib.get_close_matches(shown(label).strip("'"), labels, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 where = f"below {' / '.join(path[:step])!r}" if step else "among the roots"
                 raise Refused(f"path must name nodes of the hierarchy, but {label!r} is not {where}{hint}")
@@ -180,11 +180,11 @@ class Hierarchy:
         whole = isinstance(level, (int, np.integer)) and not isinstance(level, bool)
         if whole and 0 <= int(level) < len(self.levels):
             return int(level)
-        near = difflib.get_close_matches(str(level), self.levels, n=1)
+        near = difflib.get_close_matches(shown(level).strip("'"), self.levels, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise Refused(
             f"level must be one of {', '.join(map(repr, self.levels))} "
-            f"or a depth up to {len(self.levels) - 1}, found {level!r}{hint}"
+            f"or a depth up to {len(self.levels) - 1}, found {shown(level)}{hint}"
         )
 
     def nodes_at(self, level: str | int) -> Ints:
@@ -232,7 +232,7 @@ class Hierarchy:
     def _node(self, node: Any) -> int:
         whole = isinstance(node, (int, np.integer)) and not isinstance(node, bool)
         if not whole or not 0 <= node < self.n:
-            raise Refused(f"node must be a node number between 0 and {self.n - 1}, found {node!r}")
+            raise Refused(f"node must be a node number between 0 and {self.n - 1}, found {shown(node)}")
         return int(node)
 
     def _refuse_equal_siblings(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arguments import LARGEST, Refused
+from holdfast.arguments import LARGEST, Refused, rational, shown
 from holdfast.arrays import Array
 
 #: A double is read as a fraction if a denominator up to this reproduces it; two such fractions differ by at
@@ -49,13 +49,11 @@ def read_double(value: float) -> tuple[Fraction, bool]:
 def read_number(name: str, value: Any) -> tuple[Fraction, bool]:
     """Return one finite number as the exact rational it stands for, and whether it is one."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
-        raise Refused(f"{name} must hold numbers, found {value!r}")
-    if isinstance(value, numbers.Rational):
-        return Fraction(int(value.numerator), int(value.denominator)), True
+        raise Refused(f"{name} must hold numbers, found {shown(value)}")
+    if isinstance(value, (numbers.Rational, Decimal)):
+        return rational(name, value), True
     if not math.isfinite(value):
         raise Refused(f"{name} must hold finite numbers, found {value}")
-    if isinstance(value, Decimal):
-        return Fraction(value), True
     return read_double(float(value))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, whole
+from holdfast.arguments import Fault, Refused, whole
 from holdfast.constraints import Constraint, ExactMargins, ExactNodes, System, revealed
 from holdfast.constraints.possible.contradiction import refuse_whole_contradiction
 from holdfast.evidence import Evidence
@@ -126,4 +126,4 @@ def _refuse_missed(
     if missed is None and system.invariants.count:
         missed = None if system.null_space(structural=False).contains(change, size) else "an invariant"
     if missed is not None:
-        raise RuntimeError(f"nothing is released: the values made miss {missed}; this is a fault of holdfast")
+        raise Fault(f"nothing is released: the values made miss {missed}; this is a fault of holdfast")

@@ -17,7 +17,7 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat
 from scipy import sparse
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Refused, shown
 from holdfast.constraints import NullSpace, System
 from holdfast.constraints.system.rows import products
 from holdfast.exact.cheapest_rational import cheapest, cheapest_whole, least_squares
@@ -67,7 +67,9 @@ def within(mechanism: Any, V: Any = None, *, normals: Any = None) -> Guarantee:
         0.25
     """
     if not isinstance(mechanism, (Mechanism, Projected)):
-        raise Refused(f"mechanism must be made by laplace(), gaussian(), extend() or project(), found {mechanism!r}")
+        raise Refused(
+            f"mechanism must be made by laplace(), gaussian(), extend() or project(), found {shown(mechanism)}"
+        )
     rows = _spanning(V, normals, mechanism.query.n)
     found = [*_additive(mechanism, rows), *_nested(mechanism, rows)]
     best = min(found, key=_size, default=None)

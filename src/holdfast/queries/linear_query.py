@@ -175,7 +175,7 @@ class Query(ABC):
         """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double."""
         norm = one_of(
             "p",
-            float(p) if isinstance(p, (int, float)) and not isinstance(p, bool) else p,
+            float(p) if isinstance(p, (int, float)) and not isinstance(p, bool) and p in (1, 2, np.inf) else p,
             [1.0, 2.0, np.inf],
         )
         relation = Neighbours.of(neighbours)
@@ -228,7 +228,10 @@ class Query(ABC):
         """Check and return the cells that can hold records; None stands for all of them."""
         if allowed is None:
             return None
-        result = np.asarray(allowed)
+        try:
+            result = np.asarray(allowed)
+        except ValueError:
+            raise Refused(f"allowed must be {self.cells} values of True or False") from None
         if result.dtype != np.bool_ or result.shape != (self.cells,):
             raise Refused(
                 f"allowed must be {self.cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.arguments import Refused, one_of, whole
+from holdfast.arguments import Refused, one_of, shown, whole
 
 ADD_REMOVE = "add-remove"
 REPLACE_ONE = "replace-one"
@@ -40,7 +40,8 @@ class Neighbours:
             return value
         if not isinstance(value, str):
             raise Refused(
-                f"neighbours must be {ADD_REMOVE!r}, {REPLACE_ONE!r} or a Neighbours(kind, records), found {value!r}"
+                f"neighbours must be {ADD_REMOVE!r}, {REPLACE_ONE!r} or a Neighbours(kind, records), "
+                f"found {shown(value)}"
             )
         return cls(value)
 

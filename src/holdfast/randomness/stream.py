@@ -20,6 +20,8 @@ from scipy.special import ndtri
 from holdfast.arguments import Refused, whole
 
 KEY_BYTES = 32  # AES-256
+#: Words that are asked for at once.
+MOST_WORDS = 2**30
 _BLOCK_WORDS = 2  # one AES block is 16 bytes
 _BUFFER_WORDS = 1024  # small requests are served from 8 KiB of words made at once
 # What the cipher encrypts to show its key stream. A quarter MiB stays in the processor's second cache.
@@ -73,6 +75,8 @@ class Stream:
     """True for seeded and keyed streams: whoever has the seed or the key can make the words again."""
 
     def __init__(self, key: bytes | None) -> None:
+        if key is not None and len(key) != KEY_BYTES:
+            raise Refused(f"key must be {KEY_BYTES} bytes, or None for one from the system, found {len(key)}")
         self.reproducible = key is not None
         self._start(key, 0)
 
@@ -110,7 +114,7 @@ class Stream:
 
     def words(self, count: int) -> npt.NDArray[np.uint64]:
         """Return the next `count` words, each uniform on 0 … 2**64 − 1; the array belongs to the caller."""
-        count = whole("count", count, at_least=0)
+        count = whole("count", count, at_least=0, at_most=MOST_WORDS)
         result = np.empty(count, dtype=np.uint64)
         if count == 0:
             return result
@@ -133,7 +137,7 @@ class Stream:
 
     def bits(self, count: int) -> int:
         """Return a whole number of exactly `count` random bits, uniform on 0 … 2**count − 1."""
-        count = whole("count", count, at_least=0)
+        count = whole("count", count, at_least=0, at_most=MOST_WORDS)
         words = self.words(-(-count // 64))
         return int.from_bytes(words.astype("<u8").tobytes(), "little") >> (-count % 64)
 

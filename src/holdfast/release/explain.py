@@ -30,7 +30,7 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
 
     Of the data only figures are read that earlier releases have published exactly, as the ledger keeps them.
     """
-    book = Ledger(job.spec.ledger_file) if ledger is None else ledger
+    book = Ledger(job.spec.ledger_file, job.spec.witness) if ledger is None else ledger
     told = so_far(job, book.figures(job.dataset))
     outside = outside_words(job.tables, job.guarantee)
     found = {

@@ -168,7 +168,7 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
 
 def plan(job: Job) -> Plan:
     """Plan a job from its spec and public guesses."""
-    figures = Ledger(job.spec.ledger_file).figures(job.dataset)
+    figures = Ledger(job.spec.ledger_file, job.spec.witness).figures(job.dataset)
     return Plan(job, tuple(_planned(table) for table in job.tables), tuple(so_far(job, figures)))
 
 

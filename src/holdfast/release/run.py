@@ -1,9 +1,10 @@
-"""Release a job: charge the ledger, draw, write beside the output, verify as a stranger, then give the folder its name.
+"""Release a job: charge the ledger, draw, write beside the output, verify, seal, then give the folder its name.
 
 Killed at any point, either no release is visible or a whole one, and the ledger never shows less than what was drawn:
 the charge is durable before the first draw, and the folder gets its name in one step after everything in it is on the
-disk and was verified. Nothing that depends on the data is written except the released tables: no timings, counts or
-seeds (THEORY §9).
+disk, was verified as a stranger would, and the hash of its certificate is in the ledger (the seal). What a release that
+ends early leaves in the ledger says how far it came (`ends`). Nothing that depends on the data is written except the
+released tables: no timings, counts or seeds (THEORY §9).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,32 +20,42 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 
-from holdfast.arguments import Refused
+from holdfast.arguments import Fault, Refused
 from holdfast.mechanism.release import Release
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate.certificate import CONFIDENCE, FILE, Interval, ReleasedFile
+from holdfast.release.certificate.certificate import (
+    CONFIDENCE,
+    FILE,
+    Certificate,
+    Interval,
+    LedgerHead,
+    ReleasedFile,
+)
 from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import TableFiles, certificate_of, statements_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
+from holdfast.release.ends import saying, saying_nothing_happened, told
 from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
+from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, now
 from holdfast.release.pieces.drawing import drawing
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
+from holdfast.release.signing.keys import Signer, read_key
+from holdfast.release.signing.signatures import SUFFIX, signature_text
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
+from holdfast.release.stranger.one_file import NAME, one_file
 from holdfast.release.writing import PACKAGE, data_package, write_table_files
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
     from holdfast.release.job.table import Table
 
-KEPT = "the ledger keeps the charge, since what was drawn cannot be drawn again for free"
 #: Bytes set aside for the report and the ends of files, for the figures of one row in all files, and on the page.
 SHEETS, FIGURES_OF_ROW, ON_THE_PAGE = 1 << 20, 160, 120
 #: Rows whose names are measured to guess the size of the files.
@@ -62,14 +73,16 @@ class Run:
     when: str
     parts: tuple[tuple[Guarantee, ...], ...]
     budget: Budget | None
+    signer: Signer | None = None
 
     @classmethod
     def of(cls, job: Job, output: str | Path | None, ledger: Ledger | None) -> Run:
         """Begin an attempt, with the spec's own folder and ledger unless others are given."""
         folder = Path(job.spec.output if output is None else output).absolute()
-        book = Ledger(job.spec.ledger_file) if ledger is None else ledger
+        book = Ledger(job.spec.ledger_file, job.spec.witness) if ledger is None else ledger
         parts = tuple(statements_of(table) for table in job.tables)
-        return cls(job, folder, book, secrets.token_hex(16), now(), parts, _budget(job))
+        signer = None if job.spec.key_file is None else read_key(job.spec.key_file)
+        return cls(job, folder, book, secrets.token_hex(16), now(), parts, _budget(job), signer)
 
     @property
     def date(self) -> str:
@@ -105,16 +118,45 @@ class Run:
             budget=self.budget,
         )
 
-    def keep_figures(self, figures: Sequence[Figures]) -> None:
-        """Keep the exact figures in the ledger, for releases to come; durable when this returns."""
-        job = self.job
-        self.ledger.keep_figures(job.dataset, job.unit, figures, release=self.identity, when=self.when)
+    def draws(self) -> None:
+        """Mark in the ledger that drawing begins; durable when this returns."""
+        self.ledger.mark("drawing", self.identity, self.when)
+
+    def publish(self, place: Path, figures: Sequence[Figures], aside: Callable[[str], None] = lambda _: None) -> None:
+        """Seal what was written, with the exact figures for releases to come, and give the folder its name."""
+        job, sealed = self.job, sha256_of(place / FILE)
+        self.ledger.seal(
+            job.dataset,
+            job.unit,
+            release=self.identity,
+            certificate=sealed,
+            folder=self.folder,
+            when=self.when,
+            figures=figures,
+        )
+        try:
+            publish(place, self.folder)
+            self.ledger.mark("published", self.identity, self.when)
+        except (OSError, Refused):
+            if not self.published:
+                raise
+            aside("the release is published, but the disk did not confirm it: look at it again after the next start")
+
+    @property
+    def charge_row(self) -> Entry | None:
+        """The charge in the ledger, if there is one."""
+        return self.ledger.entry(self.identity)
 
     @property
     def charged(self) -> bool:
         """Whether the ledger has the charge."""
-        entries = self.ledger.entries(self.job.dataset, self.job.unit)
-        return any(entry.release == self.identity for entry in entries)
+        return self.charge_row is not None
+
+    @property
+    def published(self) -> bool:
+        """Whether the folder has its name."""
+        found = self.charge_row
+        return found is not None and found.state == STATES["published"]
 
 
 def could_release(job: Job, output: str | Path | None = None, ledger: Ledger | None = None) -> None:
@@ -142,35 +184,33 @@ def release(
     data that do not fit the spec, exact figures that determine others where the spec does not accept it, and what a
     cluster cannot draw.
     """
-    step("checking the ledger")
-    run = Run.of(job, output, ledger)
-    draw = drawing(job, source, engine)
-    with run.workplace() as place:
-        step("counting")
-        with told("the records cannot be counted"):
-            cells = tabulate(job, source, aside)
-        answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
-        exact = any(table.holding.exact for table in job.tables)
-        earlier = run.ledger.figures(job.dataset)
-        disclosed = given_away(job, earlier, answers if exact else None)
-        refuse_disclosure(job, disclosed)
-        with _told_of_charge(run):
-            step("charging the ledger")
-            run.charge()
-            step("drawing")
-            drawn = [draw(*each) for each in zip(job.tables, cells, answers, strict=True)]
-            step("writing")
-            write_release(run, drawn, place, disclosed)
-            step("verifying")
-            wrong = verify(place).differences
-            if wrong:
-                raise RuntimeError(
-                    f"nothing is released: {wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
-                )
-            step("publishing")
-            if exact:
-                run.keep_figures(published(job, answers))
-            publish(place, run.folder)
+    with saying_nothing_happened():
+        step("checking the ledger")
+        run = Run.of(job, output, ledger)
+        draw = drawing(job, source, engine)
+        with run.workplace() as place:
+            step("counting")
+            with told("the records cannot be counted"):
+                cells = tabulate(job, source, aside)
+            answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
+            exact = any(table.holding.exact for table in job.tables)
+            disclosed = given_away(job, run.ledger.figures(job.dataset), answers if exact else None)
+            refuse_disclosure(job, disclosed)
+            with saying(run.ledger, run.identity):
+                step("charging the ledger")
+                run.charge()
+                step("drawing")
+                run.draws()
+                drawn = [draw(*each) for each in zip(job.tables, cells, answers, strict=True)]
+                step("writing")
+                write_release(run, drawn, place, disclosed)
+                step("verifying")
+                wrong = verify(place).differences
+                if wrong:
+                    sentence = f"{wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
+                    raise Fault(f"nothing is released: {sentence}")
+                step("publishing")
+                run.publish(place, published(job, answers) if exact else (), aside)
     return run.folder
 
 
@@ -202,29 +242,6 @@ def _expected_bytes(table: Table) -> int:
     return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW) + page)
 
 
-@contextmanager
-def told(what: str) -> Iterator[None]:
-    """Say in one sentence what the system says."""
-    try:
-        yield
-    except (OSError, duckdb.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        charged = "; ".join(getattr(error, "__notes__", ["nothing was charged or drawn"]))
-        raise Refused(f"{what} ({reason}): make room or check permissions, then try again; {charged}") from None
-
-
-@contextmanager
-def _told_of_charge(run: Run) -> Iterator[None]:
-    """Let everything that goes wrong after the charge say that the charge stays."""
-    try:
-        yield
-    except BaseException as error:
-        with suppress(Exception):  # what went wrong matters more than a ledger that cannot be read now
-            if run.charged:
-                error.add_note(KEPT)
-        raise
-
-
 def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Sequence[GivenAway]) -> None:
     """Write the tables of a job, their report and their certificate into an empty folder."""
     job = run.job
@@ -243,16 +260,27 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in table.files]
     files = [_described(place / name) for name in listed]
+    write_text(place / NAME, one_file())
+    files.append(_described(place / NAME))
+    charge = run.charge_row
+    head = None if charge is None else LedgerHead(row=charge.number, hash=charge.hash)
     told = _spent(run) if job.spec.ledger.in_report else ()
-    draft = certificate_of(job, run.identity, run.date, tables, files, also, told)
-    write_text(place / PACKAGE, data_package(draft))
+
+    def certified() -> Certificate:
+        found = certificate_of(job, run.identity, run.date, tables, files, also, told)
+        signed = None if run.signer is None else run.signer.fingerprint
+        return found.model_copy(update={"ledger": head, "signed_by": signed}).sealed()
+
+    write_text(place / PACKAGE, data_package(certified()))
     files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
-    draft = certificate_of(job, run.identity, run.date, tables, files, also, told)
-    page = report(draft, [columns for _, columns in written], run.sizes)
+    page = report(certified(), [columns for _, columns in written], run.sizes)
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
-    write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also, told).to_json())
+    text = certified().to_json()
+    write_text(place / FILE, text)
+    if run.signer is not None:
+        write_text(place / f"{FILE}{SUFFIX}", signature_text(run.signer, text.encode()))
     # The time at which a file was written would tell how long the draw took.
     midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()
     for path in (*place.iterdir(), place):

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 #: The data dictionary, and what the columns that name a row are in it: one of the domain, and the level.
 PACKAGE = "datapackage.json"
 NAMED_BY = (
-    "a name of the public domain, as text; empty where the row is a sum over it",
+    "a name of the public domain, as text; empty where the row is a sum over it; read it as text, never as a formula, "
+    "also where it begins with =, +, - or @",
     "the level or margin that the row belongs to",
 )
 #: Why there are no error bars.

@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,18 +26,22 @@ import numpy.typing as npt
 from holdfast.arguments import Refused
 from holdfast.mechanism.release import Release
 from holdfast.randomness import Keys
-from holdfast.release.agents.ledger import claim, commit, has_figures
+from holdfast.release.agents.ledger import claim, commit
+from holdfast.release.agents.ledger import published as published_slices
 from holdfast.release.agents.secret import commitment, common_mark, identity, noise_keys
 from holdfast.release.certificate.verify import verify
 from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.disclosure.public_words import published
+from holdfast.release.ends import saying, saying_nothing_happened, told
 from holdfast.release.job.job import Job
 from holdfast.release.job.slices import in_units, shared_noise
 from holdfast.release.job.table import Table
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.records.tabulate import tabulate
-from holdfast.release.run import Run, told, write_release
-from holdfast.release.storage.files import publish, workplace, write_text
+from holdfast.release.run import Run, write_release
+from holdfast.release.signing.keys import Trusted, read_trusted
+from holdfast.release.signing.signatures import SUFFIX, judged, signature_text, signer_of
+from holdfast.release.storage.files import plain_json, publish, read_plain, workplace, write_text
 from holdfast.release.table.division import Division, joined
 from holdfast.version import __version__
 
@@ -75,38 +79,45 @@ def agent(
     budget with too little left.
     """
     table, division = _divided(job)
-    outputs = division.outputs(name)
     # Another version may make other noise of the same secret, which would be another release.
     release = identity(keys, __version__, job.spec.hash, *sorted(job.public_files.values()))
     folder = Path(folder_of(job, name) if output is None else output).absolute()
-    run = replace(Run.of(job, folder, ledger), identity=release)
-    step("counting")
-    with told("the records cannot be counted"):
-        answer = table.layout.query.answer(tabulate(job, source)[0])
-    if answer[(division.owner >= 0) & (division.owner != division.number(name))].any():
-        raise Refused(f"some record does not belong to agent {name!r}: give every agent its own records only")
-    truth = answer[outputs]
-    step("charging the ledger")
-    claim(run.ledger, keys.fingerprint, release)
-    _charge_once(run)
-    step("drawing")
-    noise = shared_noise(table.mechanism, division)
-    head = noise.head(noise_keys(keys, release))
-    own = noise.slice(noise_keys(keys, release), division.number(name), head)
-    commit(run.ledger, release, name, commitment(keys, release, name, truth, own))
-    step("writing")
-    about = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
-    texts = _texts(job, about, in_units(_in_steps(truth, noise.step) + own, noise.step))
-    with told(f"{folder.parent} cannot be written"):
-        try:
-            if not _published_already(folder, texts):
-                with workplace(folder) as place:
-                    _write(place, texts, run.date)
-                    publish(place, folder)
-        except OSError as error:
-            error.add_note(AGAIN)
-            raise
+    with saying_nothing_happened():
+        outputs = division.outputs(name)
+        run = replace(Run.of(job, folder, ledger), identity=release)
+        step("counting")
+        with told("the records cannot be counted"):
+            answer = table.layout.query.answer(tabulate(job, source)[0])
+        if answer[(division.owner >= 0) & (division.owner != division.number(name))].any():
+            raise Refused(f"some record does not belong to agent {name!r}: give every agent its own records only")
+        truth = answer[outputs]
+        with told(f"{folder.parent} cannot be written"), saying(run.ledger, release):
+            step("charging the ledger")
+            claim(run.ledger, keys.fingerprint, release)
+            _charge_once(run)
+            step("drawing")
+            noise = shared_noise(table.mechanism, division)
+            head = noise.head(noise_keys(keys, release))
+            own = noise.slice(noise_keys(keys, release), division.number(name), head)
+            about = {"agent": name, "release": release, "common": common_mark(keys, release, head)}
+            texts = _texts(run, about, in_units(_in_steps(truth, noise.step) + own, noise.step))
+            made = hashlib.sha256(texts[SHEET].encode()).hexdigest()
+            commit(run.ledger, release, name, commitment(keys, release, name, truth, own), made)
+            step("writing")
+            _publish(folder, texts, run.date)
     return folder
+
+
+def _publish(folder: Path, texts: dict[str, str], date: str) -> None:
+    """Publish a slice, unless it stands there already."""
+    try:
+        if not _published_already(folder, texts):
+            with workplace(folder) as place:
+                _write(place, texts, date)
+                publish(place, folder)
+    except OSError as error:
+        error.add_note(AGAIN)
+        raise
 
 
 def gather(
@@ -128,28 +139,42 @@ def gather(
     values = joined(table.layout.query, division, [slices[name].steps for name in division.names])
     first = next(iter(slices.values()))
     run = replace(Run.of(job, output, ledger), identity=first.release)
-    if not run.charged:
-        raise Refused(
-            f"the ledger {run.ledger.path} was not charged for these slices: name the one that the agents used"
-        )
+    _refuse_uncharged(run, slices.values())
     exact = bool(table.holding.exact)
     whole = in_units(values, first.step)
     earlier = run.ledger.figures(job.dataset)
     disclosed = given_away(job, earlier, [whole] if exact else None)
     mechanism = table.mechanism
     drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.error_bars)
-    with told(f"{run.folder.parent} cannot be written"), workplace(run.folder) as place:
+    with (
+        told(f"{run.folder.parent} cannot be written"),
+        saying(run.ledger, run.identity),
+        workplace(run.folder) as place,
+    ):
         step("writing")
         write_release(run, [drawn], place, disclosed)
         step("verifying")
-        wrong = verify(place, run.ledger).differences
+        wrong = verify(place).differences
         if wrong:
             raise Refused(f"the slices do not make a table in which everything holds ({wrong[0].sentence}): ask again")
         step("publishing")
-        if exact and not has_figures(run.ledger, run.identity):
-            run.keep_figures(published(job, [whole]))
-        publish(place, run.folder)
+        run.publish(place, published(job, [whole]) if exact else ())
     return run.folder
+
+
+def _refuse_uncharged(run: Run, slices: Iterable[_Slice]) -> None:
+    """Refuse slices that the ledger was not charged for, or that are not what their agents published."""
+    charge = run.charge_row
+    if charge is None or charge.parts != run.parts:
+        raise Refused(
+            f"the ledger {run.ledger.path} was not charged for these slices: name the one that the agents used"
+        )
+    kept = published_slices(run.ledger, run.identity)
+    for part in slices:
+        if part.agent not in kept or kept[part.agent] not in (None, part.made):
+            raise Refused(
+                f"the slice of agent {part.agent!r} is not the one that it published, says the ledger: ask for it again"
+            )
 
 
 def _divided(job: Job) -> tuple[Table, Division]:
@@ -184,12 +209,14 @@ class _Slice:
     agent: str
     release: str
     common: str
+    made: str
     step: Fraction
     steps: npt.NDArray[np.int64]
 
 
-def _texts(job: Job, about: dict[str, str], values: npt.NDArray[Any]) -> dict[str, str]:
+def _texts(run: Run, about: dict[str, str], values: npt.NDArray[Any]) -> dict[str, str]:
     """Return the files of a slice; the same slice has the same bytes, whenever it is made."""
+    job = run.job
     sheet = {**about, **_sheet(job)}
     table, division = _divided(job)
     rows = io.StringIO()
@@ -198,7 +225,11 @@ def _texts(job: Job, about: dict[str, str], values: npt.NDArray[Any]) -> dict[st
     columns = [column[division.outputs(about["agent"])].tolist() for column in table.layout.columns.values()]
     writer.writerows(zip(*columns, map(repr, values.tolist()), strict=True))
     sheet["sha256"] = hashlib.sha256(rows.getvalue().encode()).hexdigest()
-    return {VALUES: rows.getvalue(), SHEET: json.dumps(sheet, ensure_ascii=False, indent=1) + "\n"}
+    if run.signer is not None:
+        sheet["signed_by"] = run.signer.fingerprint
+    text = json.dumps(sheet, ensure_ascii=False, indent=1) + "\n"
+    signature = {} if run.signer is None else {f"{SHEET}{SUFFIX}": signature_text(run.signer, text.encode())}
+    return {VALUES: rows.getvalue(), SHEET: text, **signature}
 
 
 def _sheet(job: Job) -> dict[str, Any]:
@@ -238,9 +269,11 @@ def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str 
     """Read one slice of every agent, all of one release."""
     places = sorted(_folders(job).glob("agent-*")) if folders is None else [Path(folder) for folder in folders]
     wanted = json.loads(json.dumps(_sheet(job)))
+    trusted = None if job.spec.agents_keys is None else read_trusted(job.spec.agents_keys)
     found: dict[str, _Slice] = {}
     for place in places:
         part = _read(wanted, table, division, place)
+        _refuse_unsigned(part.agent, place, trusted, job.spec.key_file is not None)
         if part.agent in found:
             raise Refused(f"agent {part.agent!r} is there twice: name one folder of every agent")
         found[part.agent] = part
@@ -260,11 +293,26 @@ def _read_all(job: Job, table: Table, division: Division, folders: Sequence[str 
     return found
 
 
+def _refuse_unsigned(agent: str, place: Path, trusted: Trusted | None, asked: bool) -> None:
+    """Refuse a slice whose signature is wrong, missing where one is asked for, or by somebody else than its agent."""
+    text = read_plain(place / SHEET)
+    signer = plain_json(text).get("signed_by")
+    if signer is not None and signer_of(place / f"{SHEET}{SUFFIX}", text) != signer:
+        raise Refused(f"the slice in {place} is signed by another key than it says: ask agent {agent!r} for it again")
+    wrong = judged(signer, trusted)[0]
+    if signer is None and asked:
+        wrong = "nobody signed it"
+    if wrong is None and trusted is not None and trusted.names.get(str(signer), agent) != agent:
+        wrong = "it is signed by the key of another agent"
+    if wrong is not None:
+        raise Refused(f"the slice of agent {agent!r} is not to be trusted ({wrong}): ask for it again")
+
+
 def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path) -> _Slice:
     """Read a slice and check that it is one of this job, row by row."""
     try:
-        sheet = json.loads((place / SHEET).read_text(encoding="utf-8"))
-        content = (place / VALUES).read_bytes()
+        text = read_plain(place / SHEET)
+        sheet, content = plain_json(text), read_plain(place / VALUES)
         header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
         name, release, common = (str(sheet[key]) for key in ("agent", "release", "common"))
         step = Fraction(wanted["step"])
@@ -287,4 +335,5 @@ def _read(wanted: dict[str, Any], table: Table, division: Division, place: Path)
         raise Refused(f"the slice in {place} has not the rows of agent {name!r}: ask for it again")
     if any(value.denominator != 1 or abs(value) >= 2**62 for value in values):
         raise Refused(f"the slice in {place} has values off their grid: ask for it again")
-    return _Slice(name, release, common, step, np.array([int(value) for value in values], dtype=np.int64))
+    made = hashlib.sha256(text).hexdigest()
+    return _Slice(name, release, common, made, step, np.array([int(value) for value in values], dtype=np.int64))

@@ -2,11 +2,13 @@
 
 `deployment` uses the field names of the OpenDP deployments registry. The certificate is made from public things alone:
 the spec, the domain, the mechanisms and the released files. `seal` is the hash of everything else in it, against
-accidents; it is not a signature.
+accidents; the ledger keeps the hash of the whole file, against everybody who cannot write there, and `ledger` is the
+place of the charge in the ledger's chain, so that a ledger which was rolled back contradicts what was published.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import platform
@@ -20,6 +22,7 @@ from pydantic import Field, ValidationError
 from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
 from holdfast.release.certificate.statement import Model, Statement
+from holdfast.release.storage.files import plain_json, read_plain
 from holdfast.version import __version__
 
 #: Version of the JSON form, and the name of its file.
@@ -278,6 +281,13 @@ class ReleasedFile(Model):
     sha256: Annotated[str, Field(pattern=HASH)]
 
 
+class LedgerHead(Model):
+    """The row of the charge in the ledger, and its hash, which stands for all rows up to there."""
+
+    row: Annotated[int, Field(ge=1)]
+    hash: Annotated[str, Field(pattern=HASH)]
+
+
 class Certificate(Model):
     """The certificate of a release."""
 
@@ -298,6 +308,8 @@ class Certificate(Model):
     tables: Annotated[list[TableCertificate], Field(min_length=1)]
     deployment: Deployment
     files: list[ReleasedFile]
+    ledger: LedgerHead | None = None
+    signed_by: Annotated[str, Field(pattern=HASH)] | None = None
     seal: Annotated[str, Field(pattern=HASH)] | None = None
 
     def as_mapping(self) -> dict[str, Any]:
@@ -324,13 +336,14 @@ def read_certificate(folder: Path) -> Certificate:
     """Read and check the certificate in a folder; refused with one sentence where it is not one."""
     path = folder / FILE
     try:
-        found = json.loads(path.read_bytes(), parse_constant=_no_constant)
+        found = plain_json(read_plain(path))
     except FileNotFoundError:
         raise Refused(f"{folder} holds no {FILE}: name the folder of a release") from None
     except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror}") from None
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise Refused(f"{path} cannot be read: {why}") from None
     except (ValueError, RecursionError):
-        raise Refused(f"{path} is not JSON: it is damaged, ask for it again") from None
+        raise Refused(f"{path} is not JSON in which everything stands once: it is damaged, ask for it again") from None
     form = found.get("schema") if isinstance(found, dict) else None
     if isinstance(form, str) and form != SCHEMA and re.fullmatch(r"holdfast-certificate-[0-9]+", form):
         raise Refused(
@@ -346,10 +359,6 @@ def read_certificate(folder: Path) -> Certificate:
     if certificate.seal != seal_of(found):
         raise Refused(f"{path} was changed after it was sealed: ask for it again")
     return certificate
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _first(error: ValidationError | Refused) -> str:

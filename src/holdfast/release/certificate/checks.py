@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.release.certificate.certificate import Certificate, TableCertificate
+from holdfast.release.signing.signatures import NOBODY
 
 #: What is checked of the folder as a whole.
 OF_ALL = {
@@ -39,4 +40,5 @@ def foretold(certificate: Certificate) -> list[tuple[str, str]]:
     tables = [
         (f"{table.name}: {name}", words) for table in certificate.tables for name, words in of_table(table).items()
     ]
-    return [*OF_ALL.items(), *tables]
+    signed = NOBODY if certificate.signed_by is None else f"signed by the key {certificate.signed_by}"
+    return [*OF_ALL.items(), ("signature", signed), *tables]

@@ -6,7 +6,10 @@ are found twice: from the row numbers in the certificate, and from the names in 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,8 +36,10 @@ from holdfast.release.certificate.checks import OF_ALL, of_table
 from holdfast.release.certificate.counted_records import record_findings
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
-from holdfast.release.storage.files import sha256_of
-from holdfast.release.storage.tables import FIGURES, Columns, missing, read_csv, read_parquet
+from holdfast.release.signing.keys import Trusted, read_trusted
+from holdfast.release.signing.signatures import SUFFIX, judged, signer_of
+from holdfast.release.storage.files import read_plain, sha256_of
+from holdfast.release.storage.tables import FIGURES, Columns, missing, read_csv, read_parquet, texts
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.ledger import Ledger
@@ -79,15 +84,17 @@ class Verdict:
 Findings = Iterator[str]
 
 
-def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
+def verify(folder: str | Path, ledger: Ledger | None = None, key: str | Path | None = None) -> Verdict:
     """Check a release against its certificate; a folder that holds no release is refused.
 
-    With a ledger, also whether the release was charged there as certified.
+    With a ledger, also whether the release was charged there as certified, and whether its certificate is the one that
+    was sealed. With a file of public keys, also whether one of them signed it.
     """
+    trusted = None if key is None else read_trusted(key)
     place = Path(folder)
     if not place.is_dir():
         raise Refused(f"{place} is not a folder: name the folder of a release")
-    if not (place / FILE).exists():
+    if not os.path.lexists(place / FILE):
         raise Refused(f"{place} holds no {FILE}: name the folder of a release")
     try:
         certificate = read_certificate(place)
@@ -97,9 +104,11 @@ def verify(folder: str | Path, ledger: Ledger | None = None) -> Verdict:
         Check("certificate", True, OF_ALL["certificate"]),
         _check("files", OF_ALL["files"], _files(place, certificate)),
         _check("budget", OF_ALL["budget"], budget_findings(certificate)),
+        _signature(place, certificate, trusted),
     ]
     if ledger is not None:
-        checks.append(_check("ledger", "the release was charged as certified", _charge(ledger, certificate)))
+        findings = _charge(ledger, certificate, sha256_of(place / FILE))
+        checks.append(_check("ledger", "the release was charged and sealed as certified", findings))
     for table in certificate.tables:
         checks += _table(place, table)
     return Verdict(tuple(checks))
@@ -114,7 +123,7 @@ def _check(name: str, holds: str, findings: Findings) -> Check:
 
 
 def _files(folder: Path, certificate: Certificate) -> Findings:
-    listed = {FILE}
+    listed = {FILE} if certificate.signed_by is None else {FILE, f"{FILE}{SUFFIX}"}
     for file in certificate.files:
         path = folder / file.name
         listed.add(file.name)
@@ -154,14 +163,33 @@ def budget_findings(certificate: Certificate) -> Findings:
         yield "the parameters for the registry are not those of the first statement"
 
 
-def _charge(ledger: Ledger, certificate: Certificate) -> Findings:
-    found = next((entry for entry in ledger.entries() if entry.release == certificate.release), None)
+def _signature(folder: Path, certificate: Certificate, trusted: Trusted | None) -> Check:
+    signer, wrong = certificate.signed_by, None
+    if signer is not None:
+        try:
+            found = signer_of(folder / f"{FILE}{SUFFIX}", read_plain(folder / FILE))
+            wrong = None if found == signer else "it is signed by another key than the certificate says"
+        except (Refused, OSError) as refusal:
+            wrong = str(refusal)
+    distrusted, words = judged(signer, trusted)
+    wrong = wrong or distrusted
+    return Check("signature", wrong is None, words if wrong is None else wrong)
+
+
+def _charge(ledger: Ledger, certificate: Certificate, sealed: str) -> Findings:
+    found = ledger.entry(certificate.release)
     if found is None:
         yield "the release was not charged in this ledger"
     elif found.parts != tuple(tuple(table.statements) for table in certificate.tables):
         yield "the ledger was charged with other statements"
     elif (found.unit, found.spec_hash) != (certificate.unit, certificate.spec_hash):
         yield "the ledger was charged for another unit or spec"
+    elif found.marked and sealed not in found.sealed:
+        yield "the certificate is not the one that was sealed in this ledger: something in the release was changed"
+    elif found.marked and (
+        certificate.ledger is None or (found.number, found.hash) != (certificate.ledger.row, certificate.ledger.hash)
+    ):
+        yield "the ledger is not the one that was charged: an old copy was put back, or its rows were changed"
 
 
 def _covers(claim: Guarantee, total: Guarantee) -> bool:
@@ -225,6 +253,12 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     levels = columns[table.columns[0]]
     if missing(levels).any() or not set(np.unique(levels.astype(str)).tolist()) <= set(table.levels):
         yield f"{table.parquet} has rows of a level that is not certified"
+    found = hashlib.sha256()
+    for name in table.columns:
+        names = texts(columns[name][: table.outputs]).tolist()
+        found.update(json.dumps([name, names], ensure_ascii=False, separators=(",", ":")).encode())
+    if f"sha256:{found.hexdigest()}" != table.domain_hash:
+        yield "the names of the rows are not those of the certified domain"
     reached = [row for figure in table.holds.exact for rows in figure.rows for row in rows]
     parts: list[Holds | Side] = [table.holds, *(side for sides in table.holds.either for side in sides)]
     for part in parts:

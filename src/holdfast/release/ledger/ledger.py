@@ -1,39 +1,29 @@
-"""The ledger: an append-only record of budgets and charges in one SQLite file, durable before anything is drawn.
+"""The ledger: an append-only record of budgets, charges and seals, durable before anything is drawn.
 
 One transaction reads what was spent, checks the budget and adds the charge, under a lock that admits one writer at a
 time, so two releases at once cannot overspend. A charge is never taken back: a release that dies after it may have
-been seen.
+been seen. Every row carries the hash of the one before it (`chain`), and nothing is read or written where that chain is
+broken. A second copy (`witness`) follows row by row, and must never know more than the ledger does.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.ledger.accounts import Account, Budget
-from holdfast.release.ledger.ledger_file import (
-    BUDGETS,
-    CHARGES,
-    FIGURES,
-    add_table,
-    engine_of,
-    fill,
-    meaning_of,
-    recognise,
-    remove_draft,
-)
+from holdfast.release.ledger.chain import Entered, Row, behind
+from holdfast.release.ledger.entries import Entry, budget_of, charge_content, content_of, entries_of, readable
+from holdfast.release.ledger.ledger_file import LedgerFile
+from holdfast.release.ledger.server import ADDRESSES, WORD, LedgerServer
 from holdfast.release.ledger.units import RECORD, Unit
-from holdfast.release.storage.files import locked_folder, sync_folder
 
 
 def now() -> str:
@@ -45,84 +35,62 @@ class Overspent(Refused):
     """The budget has too little left for the release; nothing was charged or drawn."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One charge. `parts` has all statements of every table of the release, the counted one first."""
-
-    when: str
-    dataset: str
-    unit: str
-    release: str
-    title: str
-    spec_hash: str
-    parts: tuple[tuple[Guarantee, ...], ...]
-
-    @property
-    def account(self) -> str:
-        """Whose account was charged: that of the records, or of the persons in a column."""
-        return Unit.read(self.unit).who
-
-    @property
-    def statements(self) -> tuple[Guarantee, ...]:
-        """What the tables of the release promise together, the counted statement first."""
-        return Account(self.dataset, self.unit, None, self.parts).spent
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Return the charge as plain values that JSON can hold."""
-        return {
-            "when": self.when,
-            "dataset": self.dataset,
-            "unit": self.unit,
-            "account": self.account,
-            "release": self.release,
-            "title": self.title,
-            "spec_hash": self.spec_hash,
-            "parts": [[statement.as_mapping() for statement in part] for part in self.parts],
-        }
+#: Adds a row behind all others: its kind, its content, and what `Entered` says besides.
+Adds = Callable[..., Row]
 
 
 class Ledger:
-    """The ledger in a file; the file is made by the first budget or charge."""
+    """The ledger in a file or on a server; the first budget or charge makes it.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
-        if self.path.is_dir():
-            raise Refused(f"the ledger {self.path} is a folder: name a file, such as {self.path.name}/book.sqlite")
-        self._engine = engine_of(self.path)
+    `place` is the path of a file, the word postgresql (its address is in the environment) or an address. `witness` is
+    the place of a second copy.
+    """
+
+    def __init__(self, place: str | Path, witness: str | Path | None = None) -> None:
+        self._book = _book(place)
+        self._witness = None if witness is None else _book(witness)
+        if self._witness is not None and str(self._witness) == str(self._book):
+            raise Refused(f"the witness of the ledger {self._book} is the ledger itself: name another place")
+        self.path: Any = self._book.path
 
     @property
     def exists(self) -> bool:
-        """Whether the file is there."""
-        return self.path.exists()
+        """Whether there is one already."""
+        return self._book.exists
 
     # --- reading -----------------------------------------------------------------------------------------------
 
+    def rows(self) -> tuple[Row, ...]:
+        """Return all rows, oldest first, whose chain is unbroken and agrees with the witness; refused otherwise."""
+        found = self._book.read()
+        self._agreed(found)
+        return found
+
+    def verify(self) -> tuple[Row, ...]:
+        """Check the chain, the witness and what every row says; refused with the first thing that is wrong."""
+        found = self.rows()
+        readable(found)
+        return found
+
     def entries(self, dataset: str | None = None, unit: str | None = None) -> list[Entry]:
         """Return the charges, oldest first: all, or those of one dataset or of a unit's account."""
-        with self._reading() as connection:
-            return [] if connection is None else _entries(connection, dataset, unit)
+        return entries_of(self.rows(), dataset, unit)
+
+    def entry(self, release: str) -> Entry | None:
+        """Return the charge of a release, if there is one."""
+        return next((entry for entry in self.entries() if entry.release == release), None)
 
     def datasets(self) -> list[tuple[str, str]]:
         """Return every dataset with the units that have an account: a budget or a charge, in order of appearance."""
-        with self._reading() as connection:
-            if connection is None:
-                return []
-            found = [
-                (row.dataset, Unit.read(row.unit).who)
-                for table in (BUDGETS, CHARGES)
-                for row in connection.execute(sa.select(table.c.dataset, table.c.unit).order_by(table.c.number))
-            ]
-        return list(dict.fromkeys(found))
+        told = (row for row in self.rows() if row.kind in ("budget", "charge"))
+        return list(dict.fromkeys((row.dataset, Unit.read(row.unit).who) for row in told))
 
     def account(self, dataset: str, unit: str) -> Account:
         """Return what was spent on a dataset for a unit, and its budget.
 
         A person has one account, whatever number of records each release keeps: `unit` may name one or none.
         """
-        with self._reading() as connection:
-            if connection is None:
-                return Account(dataset, Unit.read(unit).who, None, ())
-            return _account(connection, dataset, unit)
+        return _account(self.rows(), dataset, unit)
 
     def beside(self, dataset: str, unit: str) -> tuple[str, ...]:
         """Say which charges on the same dataset are not in the account of a unit, one sentence per other account."""
@@ -156,37 +124,24 @@ class Ledger:
 
         `release` says which release published them: its title and its day.
         """
-        with self._reading() as connection:
-            if connection is None or not sa.inspect(connection).has_table(FIGURES.name):
-                return []
-            titles = {row.release: row.title for row in connection.execute(sa.select(CHARGES))}
-            wanted = sa.select(FIGURES).where(FIGURES.c.dataset == dataset).order_by(FIGURES.c.number)
-            return [
-                {**table, "release": f"{titles.get(row.release, row.release)!r} of {row.at[:10]}"}
-                for row in connection.execute(wanted)
-                for table in json.loads(row.tables)
-            ]
+        rows = self.rows()
+        titles = {row.key: content_of(row).get("title") for row in rows if row.kind == "charge"}
+        return [
+            {**table, "release": f"{titles.get(row.key, row.key)!r} of {row.at[:10]}"}
+            for row in rows
+            if row.kind == "figures" and row.dataset == dataset
+            for table in content_of(row)["tables"]
+        ]
 
     # --- writing -----------------------------------------------------------------------------------------------
-
-    def keep_figures(
-        self, dataset: str, unit: str, tables: Sequence[dict[str, Any]], *, release: str, when: str
-    ) -> None:
-        """Keep the figures that a release is about to publish exactly; durable when this returns."""
-        with self.writing() as connection:
-            if not sa.inspect(connection).has_table(FIGURES.name):
-                add_table(connection, FIGURES)  # a ledger that was made before figures were kept
-            text = json.dumps(list(tables), ensure_ascii=False)
-            values = {"at": when, "dataset": dataset, "unit": unit, "release": release, "tables": text}
-            connection.execute(FIGURES.insert().values(**values))
 
     def set_budget(self, dataset: str, unit: str, *, epsilon: Any = None, delta: Any = None, rho: Any = None) -> None:
         """Set what may be spent in all on a dataset for a unit; the newest budget counts, older ones stay listed."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         _named(dataset)
         Unit.read(unit)
-        with self.writing() as connection:
-            _set_budget(connection, dataset, unit, budget, now())
+        with self.writing() as (_, add):
+            add("budget", {"budget": budget.as_mapping()}, dataset=dataset, unit=unit)
 
     def charge(
         self,
@@ -207,77 +162,86 @@ class Ledger:
         """
         _named(dataset)
         _charged(unit)
-        with self.writing() as connection:
-            account = _account(connection, dataset, unit)
+        content = charge_content(parts, title, spec_hash)
+        with self.writing() as (rows, add):
+            account = _account(rows, dataset, unit)
             _refuse_overspending(account, unit, parts, budget)
             if account.budget is None and budget is not None:
-                _set_budget(connection, dataset, unit, budget, when)
-            text = json.dumps([[statement.as_mapping() for statement in part] for part in parts], ensure_ascii=False)
-            connection.execute(
-                CHARGES.insert().values(
-                    at=when,
-                    dataset=dataset,
-                    unit=unit,
-                    release=release,
-                    title=title,
-                    spec_hash=spec_hash,
-                    statements=text,
-                )
-            )
+                add("budget", {"budget": budget.as_mapping()}, at=when, dataset=dataset, unit=unit)
+            add("charge", content, at=when, dataset=dataset, unit=unit, key=release)
 
     def check(self, dataset: str, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None) -> None:
         """Refuse a release that the ledger would refuse now; nothing is written."""
         _refuse_overspending(self.account(dataset, unit), unit, parts, budget)
 
+    def mark(self, kind: str, release: str, when: str) -> None:
+        """Say that a release begins to draw ("drawing"), or has got its name ("published"); durable on return."""
+        with self.writing() as (rows, add):
+            if not any((row.kind, row.key) == (kind, release) for row in rows):
+                add(kind, {}, at=when, key=release)
+
+    def seal(
+        self,
+        dataset: str,
+        unit: str,
+        *,
+        release: str,
+        certificate: str,
+        folder: Path,
+        when: str,
+        figures: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        """Bind the hash of its certificate to a release that is about to get its name, with its exact figures.
+
+        Durable on return.
+        """
+        with self.writing() as (rows, add):
+            if figures and not any(row.kind == "figures" and row.key == release for row in rows):
+                add("figures", {"tables": list(figures)}, at=when, dataset=dataset, unit=unit, key=release)
+            key = f"{release} {certificate}"
+            if not any((row.kind, row.key) == ("seal", key) for row in rows):
+                content = {"certificate": certificate, "folder": str(folder)}
+                add("seal", content, at=when, dataset=dataset, unit=unit, key=key)
+
     # --- within ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _reading(self) -> Iterator[sa.Connection | None]:
-        """Give a connection, or None where nothing was written yet."""
-        if not self.exists:
-            yield None
+    def writing(self) -> Iterator[tuple[tuple[Row, ...], Adds]]:
+        """Give all rows and what adds one, to the only one who may write now; durable when this ends."""
+        with self._book.writing() as (before, insert):
+            self._agreed(before)
+            rows = list(before)
+
+            def add(kind: str, content: Any, *, at: str | None = None, key: str = "", **about: str) -> Row:
+                if key and any((row.kind, row.key) == (kind, key) for row in rows):
+                    raise Refused(f"the ledger {self.path} is append-only: nothing in it can be changed")
+                text = json.dumps(content, ensure_ascii=False)
+                rows.append(behind(rows, Entered(at or now(), kind, text, key=key, **about)))
+                insert(rows[-1])
+                return rows[-1]
+
+            yield before, add
+        if self._witness is not None:
+            with self._witness.writing(tuple(rows)) as (there, insert):
+                for row in rows[len(there) :]:
+                    insert(row)
+
+    def _agreed(self, rows: Sequence[Row]) -> None:
+        """Refuse a ledger that is not what its witness has seen. A witness may be behind: it follows later."""
+        if self._witness is None:
             return
-        with self._told(), self._engine.connect() as connection, connection.begin():
-            recognise(connection, self.path)
-            yield connection
+        seen = self._witness.read()
+        if tuple(row.hash for row in rows[: len(seen)]) != tuple(row.hash for row in seen):
+            raise Refused(
+                f"the ledger {self.path} contradicts its witness {self._witness}: an old copy was put back, or one of "
+                "them was changed; find out which, and restore it from a copy"
+            )
 
-    @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """Give the only connection that may write now; what it adds is durable when this ends."""
-        with self._told():
-            if not self.exists:
-                self._make()
-            with self._engine.connect().execution_options(immediate=True) as connection, connection.begin():
-                recognise(connection, self.path)
-                yield connection
 
-    def _make(self) -> None:
-        """Make the file, whole at once: a ledger without anything in it is then never one that was being made."""
-        if self.path.is_symlink():
-            raise Refused(f"the ledger {self.path} is a link that leads nowhere: mend it, so that no charge is lost")
-        with locked_folder(self.path.parent):
-            if self.exists:
-                return  # made by another process meanwhile
-            draft = self.path.with_name(f".{self.path.name}.partial")
-            remove_draft(draft)  # what a killed process left
-            try:
-                with engine_of(draft).connect() as connection, connection.begin():
-                    fill(connection)
-                os.rename(draft, self.path)
-            except BaseException:
-                remove_draft(draft)
-                raise
-            sync_folder(self.path.parent)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say what the database or the system says in one sentence."""
-        try:
-            yield
-        except sa.exc.DBAPIError as error:
-            raise Refused(meaning_of(str(error.orig), self.path)) from None
-        except OSError as error:
-            raise Refused(meaning_of(f"unable to open: {error.strerror}", self.path)) from None
+def _book(place: str | Path) -> LedgerFile | LedgerServer:
+    if isinstance(place, str) and (place == WORD or place.startswith(ADDRESSES)):
+        return LedgerServer(place)
+    return LedgerFile(place)
 
 
 def _refuse_overspending(
@@ -289,45 +253,18 @@ def _refuse_overspending(
             raise Overspent(sentence)
 
 
-def _set_budget(connection: sa.Connection, dataset: str, unit: str, budget: Budget, when: str) -> None:
-    text = json.dumps(budget.as_mapping())
-    connection.execute(BUDGETS.insert().values(at=when, dataset=dataset, unit=unit, budget=text))
-
-
-def _account(connection: sa.Connection, dataset: str, unit: str) -> Account:
+def _account(rows: Sequence[Row], dataset: str, unit: str) -> Account:
     who = Unit.read(unit).who
-    newest_first = sa.select(BUDGETS).where(BUDGETS.c.dataset == dataset).order_by(BUDGETS.c.number.desc())
-    texts = (row.budget for row in connection.execute(newest_first) if Unit.read(row.unit).who == who)
-    text = next(texts, None)
-    budget = None if text is None else Budget.from_mapping(json.loads(text))
+    of_dataset = [row for row in rows if row.dataset == dataset]
+    budgets = [row for row in of_dataset if row.kind == "budget" and Unit.read(row.unit).who == who]
     charged = [
         (part, Unit.read(entry.unit).max_records)
-        for entry in _entries(connection, dataset, unit)
+        for entry in entries_of(of_dataset, dataset, unit)
         for part in entry.parts
     ]
     kept = tuple(number for _, number in charged if number is not None)
+    budget = budget_of(budgets[-1]) if budgets else None
     return Account(dataset, who, budget, tuple(part for part, _ in charged), kept)
-
-
-def _entries(connection: sa.Connection, dataset: str | None, unit: str | None) -> list[Entry]:
-    wanted = sa.select(CHARGES).order_by(CHARGES.c.number)
-    if dataset is not None:
-        wanted = wanted.where(CHARGES.c.dataset == dataset)
-    who = None if unit is None else Unit.read(unit).who
-    return [
-        Entry(row.at, row.dataset, row.unit, row.release, row.title, row.spec_hash, _statements(row))
-        for row in connection.execute(wanted)
-        if who in (None, Unit.read(row.unit).who)
-    ]
-
-
-def _statements(row: Any) -> tuple[tuple[Guarantee, ...], ...]:
-    try:
-        return tuple(tuple(map(Guarantee.from_json, part)) for part in json.loads(row.statements))
-    except (ValueError, TypeError, KeyError):
-        raise Refused(
-            f"charge {row.number} of the ledger cannot be read, so nothing can be added up: restore it from a copy"
-        ) from None
 
 
 def _named(dataset: Any) -> None:

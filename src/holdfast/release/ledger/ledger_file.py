@@ -1,7 +1,12 @@
-"""The file of the ledger: tables of an SQLite file to which rows can only be added, and commits that last."""
+"""A ledger in a file: one SQLite table to which rows can only be added, and commits that last."""
 
 from __future__ import annotations
 
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,46 +15,150 @@ from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
 from holdfast.arguments import Refused
+from holdfast.release.ledger.chain import COLUMNS, Entered, Row, behind, first_row, unbroken
+from holdfast.release.storage.files import locked_folder, network_of, sync_folder
 
-#: What an SQLite file says of itself when it is a ledger ("Hold"), and the version of its tables.
-APPLICATION, VERSION = 0x486F6C64, 1
+#: What an SQLite file says of itself when it is a ledger ("Hold"), and the version of its table.
+APPLICATION, VERSION = 0x486F6C64, 2
 #: Seconds to wait for another release that is writing.
 PATIENCE = 30
-
+TABLE = "holdfast_ledger"
 _ABORT = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-
-_tables = sa.MetaData()
-
-
-def _table(name: str, *columns: sa.Column[str]) -> sa.Table:
-    """A table of the ledger: its rows are numbered, and each is about a dataset and a unit."""
-    about = [sa.Column(each, sa.Text, nullable=False) for each in ("at", "dataset", "unit")]
-    return sa.Table(name, _tables, sa.Column("number", sa.Integer, primary_key=True), *about, *columns)
-
-
-BUDGETS = _table("budgets", sa.Column("budget", sa.Text, nullable=False))
-CHARGES = _table(
-    "charges",
-    sa.Column("release", sa.Text, nullable=False, unique=True),
-    sa.Column("title", sa.Text, nullable=False),
-    sa.Column("spec_hash", sa.Text, nullable=False),
-    sa.Column("statements", sa.Text, nullable=False),
-)
-FIGURES = _table(
-    "figures", sa.Column("release", sa.Text, nullable=False, unique=True), sa.Column("tables", sa.Text, nullable=False)
-)
-
-
-def remove_draft(draft: Path) -> None:
-    """Remove a file that did not become a ledger."""
-    for path in (draft, draft.with_name(f"{draft.name}-journal")):
-        path.unlink(missing_ok=True)
+_TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS[1:])
+#: Everything that a ledger holds besides rows. INSERT OR REPLACE would delete a row without the trigger of DELETE.
+#: There is no index: what a row says is found in the row, and nowhere else.
+SCHEMA = {
+    TABLE: f"CREATE TABLE {TABLE} (number INTEGER PRIMARY KEY, {_TEXTS})",
+    f"{TABLE}_no_update": f"CREATE TRIGGER {TABLE}_no_update BEFORE UPDATE ON {TABLE} {_ABORT}",
+    f"{TABLE}_no_delete": f"CREATE TRIGGER {TABLE}_no_delete BEFORE DELETE ON {TABLE} {_ABORT}",
+    f"{TABLE}_no_replace": f"CREATE TRIGGER {TABLE}_no_replace BEFORE INSERT ON {TABLE} "
+    f"WHEN EXISTS (SELECT 1 FROM {TABLE} WHERE number = NEW.number) {_ABORT}",
+}
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM {TABLE} ORDER BY number"
+INSERT = sa.text(f"INSERT INTO {TABLE} ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)})")
+#: The tables of the first version, with the columns that made a row's key and those of its content.
+_OLD = {
+    "budgets": ("budget", (), ("budget",)),
+    "charges": ("charge", ("release",), ("title", "spec_hash", "statements")),
+    "figures": ("figures", ("release",), ("tables",)),
+    "secrets": ("secret", ("fingerprint",), ("release",)),
+    "slices": ("slice", ("release", "agent"), ("commitment",)),
+}
+#: Columns of the first version that hold JSON themselves.
+_JSON = ("budget", "statements", "tables")
 
 
-def engine_of(path: Path) -> sa.Engine:
-    """Return what opens the file for as long as it is used."""
-    # No pool: a connection is open only while it is used, and none is shared with a forked process.
-    address = sa.URL.create("sqlite", database=str(path))
+class LedgerFile:
+    """The rows of a ledger in a file, which the first row makes."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        if self.path.is_dir():
+            raise Refused(f"the ledger {self.path} is a folder: name a file, such as {self.path.name}/book.sqlite")
+        # No pool: a connection is open only while it is used, and none is shared with a forked process.
+        address = sa.URL.create("sqlite", database=str(self.path))
+        self._engine = _engine(address)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self.path.exists()
+
+    def read(self) -> tuple[Row, ...]:
+        """Return all rows, none where nothing was written yet."""
+        if not self.exists:
+            return ()
+        with self._told(), self._engine.connect() as connection, connection.begin():
+            return self._rows(connection)
+
+    @contextmanager
+    def writing(self, first: tuple[Row, ...] = ()) -> Iterator[tuple[tuple[Row, ...], Any]]:
+        """Give all rows and what adds one, to the only one who may write now; durable when this ends.
+
+        `first` are the rows of a new file; without any it begins a ledger of its own.
+        """
+        with self._told():
+            if not self.exists:
+                self._make(first)
+            with self._engine.connect().execution_options(immediate=True) as connection, connection.begin():
+                rows = self._rows(connection)
+                (state,) = connection.exec_driver_sql("PRAGMA quick_check(1)").scalars()
+                if state != "ok":
+                    raise Refused(f"the ledger {self} is damaged: restore it from a copy")
+                if _version(connection) < VERSION:
+                    rows = _renewed(connection, rows)
+                yield rows, lambda row: connection.execute(INSERT, vars(row))
+
+    def _rows(self, connection: sa.Connection) -> tuple[Row, ...]:
+        self._recognise(connection)
+        if _version(connection) < VERSION:
+            return _old_rows(connection, str(self))
+        return unbroken(connection.exec_driver_sql(SELECT), str(self))
+
+    def _recognise(self, connection: sa.Connection) -> None:
+        """Refuse a file that is no ledger, or was one and lost its content."""
+        application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
+        found = {row[0]: row[1] for row in connection.exec_driver_sql("SELECT name, sql FROM sqlite_master")}
+        version = _version(connection)
+        if application == 0 and not found:
+            raise Refused(
+                f"the ledger {self} is empty, and holdfast never makes an empty one: restore it from a copy, or remove "
+                "it if nothing was ever charged there"
+            )
+        if application != APPLICATION:
+            raise Refused(f"{self} is not a ledger of holdfast, or is damaged: restore it from a copy")
+        if not 1 <= version <= VERSION:
+            raise Refused(
+                f"the ledger {self} has version {version}, and this holdfast reads {VERSION}: use a newer one"
+            )
+        old = TABLE not in found and {"budgets", "charges"} <= set(found)
+        if not (found == SCHEMA if version == VERSION else old):
+            raise Refused(
+                f"the ledger {self} has lost what makes it append-only, or is damaged: restore it from a copy"
+            )
+
+    def _make(self, rows: tuple[Row, ...]) -> None:
+        """Make the file, whole at once: a ledger without anything in it is then never one that was being made."""
+        if self.path.is_symlink():
+            raise Refused(f"the ledger {self} is a link that leads nowhere: mend it, so that no charge is lost")
+        network = network_of(self.path.parent)
+        if network is not None:
+            raise Refused(
+                f"the ledger {self} is on a network ({network}), where two releases at once cannot be kept apart: put "
+                "it on a disk of this machine, or use ledger: postgresql"
+            )
+        with locked_folder(self.path.parent):
+            if self.exists:
+                return  # made by another process meanwhile
+            draft = self.path.with_name(f".{self.path.name}.partial")
+            _remove(draft)  # what a killed process left
+            try:
+                os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                with _engine(sa.URL.create("sqlite", database=str(draft))).connect() as connection, connection.begin():
+                    _fill(connection, rows or (first_row(""),))
+                os.rename(draft, self.path)
+            except BaseException:
+                _remove(draft)
+                raise
+            sync_folder(self.path.parent)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what the database or the system says in one sentence."""
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            raise Refused(meaning_of(str(error.orig), str(self))) from None
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:  # what a damaged file makes the driver say
+            raise Refused(meaning_of(str(error), str(self))) from None
+        except OSError as error:
+            raise Refused(meaning_of(f"unable to open: {error.strerror}", str(self))) from None
+
+
+def _engine(address: sa.URL) -> sa.Engine:
     engine = sa.create_engine(address, poolclass=NullPool, connect_args={"timeout": PATIENCE})
     event.listen(engine, "connect", _durable)
     event.listen(engine, "begin", _begin)
@@ -62,6 +171,8 @@ def _durable(connection: Any, _: Any) -> None:
     # EXTRA syncs the folder too after a commit: with less, a power cut could bring the journal back and undo it.
     connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("PRAGMA fullfsync = ON")
+    # Whatever is read must be in the table itself.
+    connection.execute("PRAGMA cell_size_check = ON")
 
 
 def _begin(connection: sa.Connection) -> None:
@@ -69,56 +180,66 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def recognise(connection: sa.Connection, path: Path) -> None:
-    """Refuse a file that is no ledger, or was one and lost its content."""
-    application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-    version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    if application == 0 and not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
-        raise Refused(
-            f"the ledger {path} is empty, and holdfast never makes an empty one: restore it from a copy, or remove it "
-            "if nothing was ever charged there"
-        )
-    if application != APPLICATION:
-        raise Refused(f"{path} is not a ledger of holdfast: name another file")
-    if version != VERSION:
-        raise Refused(f"the ledger {path} has version {version}, and this holdfast reads {VERSION}: use a newer one")
+def _version(connection: sa.Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
 
 
-def fill(connection: sa.Connection) -> None:
-    """Make every table of a new ledger."""
-    for table in _tables.sorted_tables:
-        add_table(connection, table)
+def _fill(connection: sa.Connection, rows: tuple[Row, ...]) -> None:
+    """Make the table of a new ledger with its first rows."""
+    for words in SCHEMA.values():
+        connection.exec_driver_sql(words)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
     connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+    connection.execute(INSERT, [vars(row) for row in rows])
 
 
-def add_table(connection: sa.Connection, table: sa.Table) -> None:
-    """Make a table to which rows can only be added."""
-    table.create(connection)
-    for action in ("UPDATE", "DELETE"):
-        connection.exec_driver_sql(
-            f"CREATE TRIGGER {table.name}_no_{action.lower()} BEFORE {action} ON {table.name} {_ABORT}"
-        )
-    # INSERT OR REPLACE would delete a row without the trigger of DELETE.
-    same = " OR ".join(
-        f"{column.name} = NEW.{column.name}" for column in table.c if column.primary_key or column.unique
-    )
-    connection.exec_driver_sql(
-        f"CREATE TRIGGER {table.name}_no_replace BEFORE INSERT ON {table.name} "
-        f"WHEN EXISTS (SELECT 1 FROM {table.name} WHERE {same}) {_ABORT}"
-    )
+def _remove(draft: Path) -> None:
+    """Remove a file that did not become a ledger."""
+    for path in (draft, draft.with_name(f"{draft.name}-journal")):
+        path.unlink(missing_ok=True)
 
 
-def meaning_of(trouble: str, path: Path) -> str:
+# --- the first version, whose rows had no chain -----------------------------------------------------------------------
+
+
+def _old_rows(connection: sa.Connection, where: str) -> tuple[Row, ...]:
+    """Return what a ledger of the first version holds as a chain, table by table."""
+    found: list[Row] = [first_row("", from_version=1)]
+    there = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+    for table, (kind, key, content) in _OLD.items():
+        if table not in there:
+            continue
+        for row in connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY number").mappings():
+            try:
+                told = {name: json.loads(row[name]) if name in _JSON else row[name] for name in content}
+            except (ValueError, TypeError):
+                raise Refused(
+                    f"row {row['number']} of {table} in the ledger {where} cannot be read, so nothing can be added up: "
+                    "restore it from a copy"
+                ) from None
+            name = " ".join(str(row[part]) for part in key)
+            text = json.dumps(told, ensure_ascii=False)
+            entered = Entered(row["at"], kind, text, row.get("dataset", ""), row.get("unit", ""), name)
+            found.append(behind(found, entered))
+    return tuple(found)
+
+
+def _renewed(connection: sa.Connection, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Turn a ledger of the first version into one of this, in one transaction; every row keeps what it says."""
+    for table in _OLD:
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
+    _fill(connection, rows)
+    return rows
+
+
+def meaning_of(trouble: str, where: str) -> str:
     """Return what an error of the database means to the user."""
     if "locked" in trouble:
-        return f"the ledger {path} is being written by another release: try again when it has finished"
+        return f"the ledger {where} is being written by another release: try again when it has finished"
     if "full" in trouble:
-        return f"the disk has no room for the ledger {path}, so nothing was drawn: free some space and try again"
-    if "readonly" in trouble or "unable to open" in trouble:
-        return f"the ledger {path} cannot be written, so nothing was drawn: check its folder and permissions"
+        return f"the disk has no room for the ledger {where}: free some space and try again"
+    if "readonly" in trouble or "unable to open" in trouble or "disk I/O" in trouble:
+        return f"the ledger {where} cannot be written: check its folder, its disk and permissions, then try again"
     if "append-only" in trouble:
-        return f"the ledger {path} is append-only: nothing in it can be changed"
-    if "not a database" in trouble or "malformed" in trouble:
-        return f"{path} is not a ledger of holdfast, or is damaged: restore it from a copy, or name another file"
-    return f"the ledger {path} cannot be used ({trouble}): nothing was drawn"
+        return f"the ledger {where} is append-only: nothing in it can be changed"
+    return f"{where} is not a ledger of holdfast, or is damaged: restore it from a copy, or name another file"

@@ -55,14 +55,17 @@ def opened_files(place: Place) -> Source:
 def _files(place: Place) -> list[Path]:
     """The files that are meant: of a folder those of the first kind that it has, without what begins with . or _."""
     if not place.path.is_dir():
-        return files_of(place.path)
+        found = files_of(place.path)
+        if not all(path.is_file() for path in found if path.exists()):
+            raise place.refuse(f"the source {place.called} is no plain file: name a file of records")
+        return found
     below = [path for path in sorted(place.path.rglob("*")) if path.is_file()]
     seen = [path for path in below if not any(part[0] in "._" for part in path.relative_to(place.path).parts)]
     kinds = ((PARQUET,), CSV, ARROW)
-    found = next(filter(None, ([path for path in seen if path.name.endswith(kind)] for kind in kinds)), None)
-    if found is None:
+    chosen = next(filter(None, ([path for path in seen if path.name.endswith(kind)] for kind in kinds)), None)
+    if chosen is None:
         raise place.refuse(f"the folder {place.called} has no files that end in {PARQUET}, {', '.join(CSV + ARROW)}")
-    return found
+    return chosen
 
 
 def _parts(place: Place, files: Sequence[Path]) -> bool:

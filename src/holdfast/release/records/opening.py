@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from holdfast.arguments import Refused
 from holdfast.release.records.databases import opened_database
 from holdfast.release.records.files import opened_files
 from holdfast.release.records.frames import opened_frame
@@ -37,11 +38,18 @@ def opened(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any) -> Iterat
             yield opened_files(place)
 
 
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise Refused(f"{str(path)!r} names the home of a user who is not here: write the whole path") from None
+
+
 def _place(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, ending: ExitStack) -> Place | None:
     """What is named by a text: in the spec or elsewhere, or passed on; None for a frame."""
     data, at = spec.data, spec.at["data"]
     if isinstance(source, (str, Path)):
-        path = str(source) if "://" in str(source) else str(Path(source).expanduser().absolute())
+        path = str(source) if "://" in str(source) else str(_expanded(Path(source)).absolute())
         hidden = SECRET.search(str(source)) is not None
         return Place(engine, at, path, Path(path), data.table, data.query, ending, hidden)
     if source is not None:

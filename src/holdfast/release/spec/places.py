@@ -73,7 +73,10 @@ class Places:
 
     def resolve(self, text: str) -> Path:
         """Return a path that is written in the file, relative to its folder, as an absolute one."""
-        return Path(self.file.parent, Path(text).expanduser()).absolute()
+        try:
+            return Path(self.file.parent, Path(text).expanduser()).absolute()
+        except RuntimeError:
+            raise self.error((), f"{text!r} names the home of a user who is not here: write the whole path") from None
 
     def error(self, place: Place, sentence: str, found: Any = None, allowed: Iterable[Any] = ()) -> SpecError:
         """Make the error for a place; `sentence` says what is wrong, the allowed values are added to it."""
@@ -147,11 +150,25 @@ def parsed(text: str, places: Places) -> tuple[Any, Places]:
         if isinstance(error, SpecError):
             raise
         raise places.error((), "this is not YAML: a value cannot be read") from None
+    whole_characters(content, places)
     if not isinstance(content, dict):
         raise places.error(
             (), "a spec is a mapping of keys such as title, data and privacy", found=type(content).__name__
         )
     return content, places
+
+
+def whole_characters(value: Any, places: Places, place: Place = ()) -> None:
+    """Refuse texts with half a character in them (a lone surrogate), which no file can hold."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            whole_characters(key, places, place)
+            whole_characters(each, places, (*place, str(key)))
+    elif isinstance(value, (list, tuple)):
+        for number, each in enumerate(value):
+            whole_characters(each, places, (*place, number))
+    elif isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value):
+        raise places.error(place, f"must be text, found half a character in {value!a}")
 
 
 def plain(value: Any, places: Places, place: Place = ()) -> Any:
@@ -169,6 +186,8 @@ def _text(path: Path, places: Places) -> str:
         size = path.stat().st_size
         if path.is_dir():
             raise places.error((), "this is a folder; a spec is a YAML file")
+        if not path.is_file():
+            raise places.error((), "this is no plain file; a spec is a YAML file")
         if size > MOST_BYTES:
             raise places.error((), f"a spec has at most {MOST_BYTES} bytes; is this a data file?")
         return path.read_bytes().decode("utf-8")
@@ -181,6 +200,10 @@ def _text(path: Path, places: Places) -> str:
         raise places.error((), "the spec is not text in UTF-8") from None
     except OSError as error:
         raise SpecError(f"the spec {str(path)!r} cannot be read: {error.strerror}", found=str(path)) from None
+    except ValueError as error:
+        if isinstance(error, SpecError):
+            raise
+        raise SpecError(f"there is no spec {str(path)!r}: no file can have this name", found=str(path)) from None
 
 
 def _beside(path: Path) -> list[str]:

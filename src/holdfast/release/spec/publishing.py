@@ -13,7 +13,7 @@ PUBLISHED: dict[str, Any] = {
     "data": {"domain", "values", "nulls", "outside"},
 }
 #: The key by which the records of a person are chosen is no one's business.
-KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}}
+KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}, "distributed": {"keys"}}
 
 
 def public_part(spec: Spec) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def text(value: Any) -> str:
     """Read one line of text."""
     if not isinstance(value, str) or not value.strip():
         raise wrong(f"must be a text, found {shown(value)}", found=value)
-    if any(unicodedata.category(each) == "Cc" for each in value):
+    if any(unicodedata.category(each) in ("Cc", "Cs") for each in value):
         raise wrong(f"must be one line of text without control characters, found {shown(value)}", found=value)
     return value
 

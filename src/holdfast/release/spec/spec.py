@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model
 from holdfast.arguments import Refused
 from holdfast.release.spec.data import DataSpec
 from holdfast.release.spec.dividing import BEST, MINIMISE, SQUARES, Measure, Shares, Weights
-from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml
+from holdfast.release.spec.places import At, Places, parsed, plain, read_yaml, whole_characters
 from holdfast.release.spec.privacy import BudgetSpec, PrivacySpec
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
@@ -177,7 +177,12 @@ class TableSpec(Part):
 class LedgerSpec(Part):
     """Where the ledger is, and how much may be spent there on this dataset in total."""
 
-    file: Text = LEDGER_FILE
+    file: Text = Field(
+        default=LEDGER_FILE, description="A file, or postgresql: the server at the address in HOLDFAST_LEDGER."
+    )
+    witness: Text | None = Field(
+        default=None, description="A second copy that must agree: a file, or the address of a server."
+    )
     budget: BudgetSpec | None = None
     in_report: Annotated[bool, yes_or_no, Field(description="Whether the report says what was spent and is left.")] = (
         True
@@ -191,6 +196,7 @@ class AgentsSpec(Part):
     agents: dict[Name, Annotated[tuple[Cells, ...], BeforeValidator(as_list)]] | None = Field(
         None, description="What each agent holds: nodes, paths, or {column: value}."
     )
+    keys: Text | None = Field(None, description="File of the agents' public keys, with their names; slices need one.")
 
     @model_validator(mode="after")
     def _one_way(self) -> AgentsSpec:
@@ -224,6 +230,7 @@ class Spec(Part):
         None, description="Agents with records of their own and a shared secret make the release: {by: LEVEL}."
     )
     about: AboutSpec = Field(AboutSpec(), description="Who publishes the release, for what, and about which region.")
+    sign: Text | None = Field(None, description="File of the key that signs the release (holdfast key FILE makes it).")
     written: Output = Field(
         alias="output", description="Folder that the release makes, or {folder: out, records: true}."
     )
@@ -317,9 +324,29 @@ class Spec(Part):
         return self.resolve(self.written.folder)
 
     @cached_property
-    def ledger_file(self) -> Path:
-        """The ledger's file."""
-        return self.resolve(self.ledger.file)
+    def ledger_file(self) -> Path | str:
+        """The ledger's file, or the word or address of a server."""
+        return self._ledger_place(self.ledger.file)
+
+    @cached_property
+    def witness(self) -> Path | str | None:
+        """The second copy of the ledger, if there is one."""
+        return None if self.ledger.witness is None else self._ledger_place(self.ledger.witness)
+
+    def _ledger_place(self, text: str) -> Path | str:
+        return text if text == "postgresql" or text.startswith(("postgresql:", "postgres:")) else self.resolve(text)
+
+    @cached_property
+    def key_file(self) -> Path | None:
+        """The file of the key that signs the release, if one does."""
+        return None if self.sign is None else self.resolve(self.sign)
+
+    @cached_property
+    def agents_keys(self) -> Path | None:
+        """The file of the agents' public keys, if slices must be signed by them."""
+        return (
+            None if self.distributed is None or self.distributed.keys is None else self.resolve(self.distributed.keys)
+        )
 
     @cached_property
     def person(self) -> str | None:
@@ -359,6 +386,7 @@ def read_spec(spec: str | Path | Mapping[str, Any], *, folder_needed: bool = Tru
     here = Places(Path("spec").absolute())
     if isinstance(spec, Mapping):
         content, places = plain(spec, here), here
+        whole_characters(content, places)
     elif isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("{")):
         content, places = parsed(spec, here)
     elif isinstance(spec, (str, Path)):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from holdfast.arguments import Refused
 
@@ -17,6 +20,27 @@ from holdfast.arguments import Refused
 CHUNK = 1 << 20
 #: Claims of a folder that another process published or removed in between; more than a few mean trouble.
 CLAIMS = 100
+#: Where the system lists what is mounted.
+MOUNTS = Path("/proc/self/mounts")
+#: File systems of other machines, on which locks and commits are not to be trusted.
+NETWORKS = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "sshfs",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "gpfs",
+        "ocfs2",
+        "davfs",
+        "9p",
+    )
+)
 
 
 def sync_file(path: Path) -> None:
@@ -65,6 +89,31 @@ def sha256_of(path: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
+def read_plain(path: Path) -> bytes:
+    """Return the content of a file that is no link."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return file.read()
+
+
+def plain_json(content: bytes) -> Any:
+    """Read JSON that says everything once: no key occurs twice, and every number is one. Otherwise ValueError."""
+    return json.loads(content, parse_constant=_no_constant, object_pairs_hook=_each_once)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
 def refuse_without_room(folder: Path, size: int) -> None:
     """Refuse with OSError if the disk, or a limit on files, has no room for so many bytes in the folder."""
     if shutil.disk_usage(folder).free < size:
@@ -85,49 +134,97 @@ def refuse_without_room(folder: Path, size: int) -> None:
 def workplace(folder: Path) -> Iterator[Path]:
     """Give an empty folder beside the wanted one, for one process at a time; whatever is left in it is removed.
 
-    What a killed process left behind is removed too: its lock died with it. Folders above it are made if need be, and
-    removed again if nothing was published in them.
+    It belongs to this user alone until it is published, and is reached by its handle where the system allows it, so
+    that nobody can put a link in its place. What a killed process left behind is removed too: its lock died with it.
+    Folders above it are made if need be, and removed again if nothing was published in them.
     """
     if not folder.name:
         raise Refused(f"{folder} exists already: name another output folder")
-    path = folder.with_name(f".{folder.name}.partial")
-    made = [parent for parent in folder.parents if not parent.exists()]
+    path = _partial(folder)
+    made = _make_parents(folder)
     lock = _claim(path, folder)
     try:
-        _clear(path)
+        _clear(lock)
         if os.path.lexists(folder):
             raise Refused(f"{folder} exists already: name another output folder, or move this one away")
-        yield path
+        handle = Path(f"/proc/self/fd/{lock}")
+        yield handle if handle.is_dir() else path
     finally:
         if is_open(lock, path):
-            shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                _clear(lock)
+                os.rmdir(path)
         os.close(lock)
         with suppress(OSError):  # the first that is not empty ends it
             for parent in made:
                 parent.rmdir()
 
 
-def publish(path: Path, folder: Path) -> None:
+def publish(place: Path, folder: Path) -> None:
     """Give a finished folder its name, in one step that cannot be seen half done."""
-    sync_folder(path)
-    os.rename(path, folder)
-    sync_folder(folder.parent)
+    partial = _partial(folder)
+    before = place.stat()
+    os.chmod(place, _usual_mode(place))
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))  # when it was written is nobody's business
+    sync_folder(place)
+    parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        there = os.stat(partial.name, dir_fd=parent, follow_symlinks=False)
+        if not os.path.samestat(there, place.stat()):
+            raise OSError(errno.ESTALE, "somebody put another folder in its place")
+        os.rename(partial.name, folder.name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
+def _partial(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.partial")
+
+
+def _make_parents(folder: Path) -> list[Path]:
+    """Make the folders above, the innermost first in what is returned; their names are on the disk then."""
+    made = [parent for parent in folder.parents if not parent.exists()]
+    for parent in reversed(made):
+        parent.mkdir(exist_ok=True)
+        sync_folder(parent.parent)
+    return made
+
+
+def _usual_mode(place: Path) -> int:
+    """The mode of a new folder: what the user's mask leaves."""
+    probe = place / "mode"
+    probe.mkdir()
+    mode = stat.S_IMODE(probe.stat().st_mode)
+    probe.rmdir()
+    return mode
 
 
 def _claim(path: Path, folder: Path) -> int:
     """Return a locked descriptor of the folder at a path, which is made if need be."""
     for _ in range(CLAIMS):
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            with suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:
+            if not folder.parent.exists():
+                raise
             continue  # published or removed by its owner just now
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise Refused(f"{path} is a link or a file, and stands in the way: remove it") from None
+            raise
+        if os.fstat(lock).st_uid != os.geteuid():
+            os.close(lock)
+            raise Refused(f"{path} belongs to another user: remove it, or name another output folder")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
             raise Refused(f"another release to {folder} is under way: wait for it, or name another folder") from None
         if is_open(lock, path):
+            os.fchmod(lock, 0o700)
             return lock
         os.close(lock)
     raise Refused(f"{path} cannot be claimed: name another output folder")
@@ -136,14 +233,32 @@ def _claim(path: Path, folder: Path) -> int:
 def is_open(descriptor: int, path: Path) -> bool:
     """Say whether the path still names the folder that a descriptor was opened for."""
     try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
 
 
-def _clear(path: Path) -> None:
-    for child in path.iterdir():
-        if child.is_dir() and not child.is_symlink():
-            shutil.rmtree(child)
+def _clear(folder: int) -> None:
+    """Remove everything in an open folder; links are removed and not followed."""
+    for name in os.listdir(folder):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
         else:
-            child.unlink()
+            os.unlink(name, dir_fd=folder)
+
+
+def network_of(folder: Path) -> str | None:
+    """Return the kind of network file system that a folder is on; None where it is on this machine, or unknown."""
+    try:
+        mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
+    except OSError:
+        return None
+    place = folder.resolve()
+    found = [(len(parts[1]), parts[2]) for parts in mounts if place.is_relative_to(_mounted(parts[1]))]
+    kind = max(found, default=(0, ""))[1]
+    return kind if kind.removeprefix("fuse.") in NETWORKS else None
+
+
+def _mounted(text: str) -> str:
+    """A name in the list of mounts, where a blank is written \\040."""
+    return text.replace("\\040", " ")

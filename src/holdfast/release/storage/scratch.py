@@ -14,6 +14,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.arguments import Refused
 from holdfast.release.storage.files import is_open
 
 PREFIX = "holdfast-scratch-"
@@ -22,12 +23,20 @@ PREFIX = "holdfast-scratch-"
 def scratch_folder() -> Path:
     """Make a folder that only this user can read; it is removed when the process ends."""
     process = os.getpid()
-    for abandoned in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    place = os.environ.get("TMPDIR") or tempfile.gettempdir()
+    for abandoned in Path(place).glob(f"{PREFIX}*"):
         with suppress(OSError):  # of another user, or gone meanwhile
             _remove(abandoned)
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        except OSError:
+            sentence = "cannot be written: set TMPDIR to a folder for what does not fit into memory"
+            raise Refused(f"{place!r} {sentence}") from None
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # taken for abandoned before it was opened
         with suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if is_open(lock, folder):

@@ -114,6 +114,8 @@ class Layout:
         tree = self.places
         assert tree is not None
         if isinstance(item, tuple):
+            if not item:
+                raise at.refuse("a path needs at least one name, found none")
             from_root = item if self.asked.root in (None, item[0]) else (str(self.asked.root), *item)
             try:
                 return np.array([tree.find(*from_root)], dtype=np.int64)

@@ -184,6 +184,8 @@ def _between(layout: Layout, found: Holding, rule: Hold, at: At) -> None:
     assert bounds is not None
     rows = None
     if bounds.at is not None:
+        if not bounds.at:
+            raise at.refuse("at least one place is needed, found none: leave at out to bound every value")
         parts = [layout.outputs(item, at[j]) for j, item in enumerate(bounds.at)]
         rows = np.unique(np.concatenate(parts))
     low, high = (None if limit is None else Fraction(limit) for limit in (bounds.low, bounds.high))

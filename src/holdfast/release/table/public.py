@@ -43,6 +43,8 @@ class PublicFiles:
         if not path.name.endswith(ENDS):
             raise at.refuse(f"the public file {file!r} must end in {' or '.join(ENDS)}", found=file)
         try:
+            if path.exists() and not path.is_file():
+                raise at.refuse(f"{file!r} is no plain file: name a file of rows", found=file)
             if file not in self.hashes:
                 with path.open("rb") as content:
                     self.hashes[file] = hashlib.file_digest(content, "sha256").hexdigest()

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize as _optimize
 
-from holdfast.arguments import Refused, one_of, rational
+from holdfast.arguments import Refused, one_of, rational, shown
 from holdfast.arrays import Floats, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, Query
@@ -346,8 +346,8 @@ def _costs(asked: AreaMargins, relation: Neighbours) -> Floats:
 
 
 def _read(query: Query, weights: Mapping[Any, Any], count: int) -> Floats:
-    if not weights:
-        raise Refused(f"weights must map levels or (level, margin) to numbers, found {weights!r}")
+    if not isinstance(weights, Mapping) or not weights:
+        raise Refused(f"weights must map levels or (level, margin) to numbers, found {shown(weights)}")
     found = np.zeros(count)
     for key, value in weights.items():
         number = rational("a weight", value)

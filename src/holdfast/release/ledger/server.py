@@ -1,0 +1,115 @@
+"""A ledger on a PostgreSQL server, for teams: one table to which rows can only be added, one writer at a time.
+
+Its address is in the environment, so that no spec and no history of commands holds it. Whoever may only add rows is
+granted SELECT and INSERT; the triggers stop everybody else who does not own the table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from holdfast.arguments import Refused
+from holdfast.release.ledger.chain import COLUMNS, Row, first_row, unbroken
+from holdfast.release.ledger.ledger_file import INSERT, SELECT, TABLE
+
+#: What a spec calls a ledger on a server, where its address is, and how addresses begin.
+WORD, VARIABLE, ADDRESSES = "postgresql", "HOLDFAST_LEDGER", ("postgresql:", "postgres:")
+#: The lock under which one connection at a time writes ("Hold").
+LOCK = 0x486F6C64
+PATIENCE = 30
+_TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS[1:])
+SCHEMA = (
+    f"CREATE TABLE {TABLE} (number BIGINT PRIMARY KEY, {_TEXTS})",
+    f"CREATE UNIQUE INDEX {TABLE}_once ON {TABLE} (kind, key) WHERE key <> ''",
+    f"CREATE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$",
+    f"CREATE TRIGGER {TABLE}_no_change BEFORE UPDATE OR DELETE ON {TABLE} "
+    f"FOR EACH ROW EXECUTE FUNCTION {TABLE}_refuse()",
+    f"CREATE TRIGGER {TABLE}_no_truncate BEFORE TRUNCATE ON {TABLE} "
+    f"FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse()",
+)
+_TRIGGERS = {f"{TABLE}_no_change", f"{TABLE}_no_truncate"}
+
+
+class LedgerServer:
+    """The rows of a ledger on a server; the first row makes its table."""
+
+    def __init__(self, address: str) -> None:
+        text = os.environ.get(VARIABLE, "") if address == WORD else address
+        if not text.startswith(ADDRESSES):
+            raise Refused(
+                f"the address of the ledger is missing: set {VARIABLE} to postgresql://HOST/DATABASE, and user and "
+                "password as PGUSER and PGPASSWORD"
+            )
+        try:
+            url = sa.make_url(text).set(drivername="postgresql+psycopg")
+            self._engine = sa.create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": PATIENCE})
+        except (sa.exc.ArgumentError, ValueError):
+            raise Refused("the address of a ledger is written postgresql://HOST/DATABASE") from None
+        except ModuleNotFoundError as error:
+            raise Refused(f"a ledger on a server needs {error.name}: install holdfast[postgres]") from None
+        self.path = f"{WORD}://{url.host or ''}/{url.database or ''}"
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def exists(self) -> bool:
+        """Whether the table is there."""
+        with self._told(), self._engine.connect() as connection:
+            return _is_there(connection)
+
+    def read(self) -> tuple[Row, ...]:
+        """Return all rows, none where nothing was written yet."""
+        with self._told(), self._engine.connect() as connection, connection.begin():
+            return self._rows(connection) if _is_there(connection) else ()
+
+    @contextmanager
+    def writing(self, first: tuple[Row, ...] = ()) -> Iterator[tuple[tuple[Row, ...], Any]]:
+        """Give all rows and what adds one, to the only one who may write now; durable when this ends."""
+        with self._told(), self._engine.connect() as connection, connection.begin():
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
+            connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+            if not _is_there(connection):
+                for words in SCHEMA:
+                    connection.exec_driver_sql(words)
+                connection.execute(INSERT, [vars(row) for row in first or (first_row(""),)])
+            yield self._rows(connection), lambda row: connection.execute(INSERT, vars(row))
+
+    def _rows(self, connection: sa.Connection) -> tuple[Row, ...]:
+        words = f"SELECT tgname FROM pg_trigger WHERE tgrelid = '{TABLE}'::regclass AND tgenabled IN ('O', 'A')"
+        if not set(connection.exec_driver_sql(words).scalars()) >= _TRIGGERS:
+            raise Refused(f"the ledger {self} has lost what makes it append-only: restore it from a copy")
+        return unbroken(connection.exec_driver_sql(SELECT), str(self))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what the server says in one sentence, without repeating it: it may quote the address."""
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            raise Refused(self._meaning(error)) from None
+
+    def _meaning(self, error: sa.exc.DBAPIError) -> str:
+        text, state = str(error.orig), getattr(error.orig, "sqlstate", None)
+        if "append-only" in text or state == "23505":
+            return f"the ledger {self} is append-only: nothing in it can be changed"
+        if state == "55P03":
+            return f"the ledger {self} is being written by another release: try again when it has finished"
+        if state == "42501":
+            return f"the ledger {self} must not be written by this user: ask for SELECT and INSERT on {TABLE}"
+        if state is None or state.startswith(("08", "28", "3D", "57")):
+            return f"the ledger {self} cannot be reached: check {VARIABLE}, that the server runs, user and password"
+        return f"the ledger {self} cannot be used: check that it is whole, or restore it from a copy"
+
+
+def _is_there(connection: sa.Connection) -> bool:
+    found = connection.exec_driver_sql(f"SELECT to_regclass('{TABLE}')").scalar_one()
+    return found is not None

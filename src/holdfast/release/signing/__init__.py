@@ -1,0 +1,1 @@
+"""Keys that sign what is published, and whom a reader trusts."""

@@ -1,0 +1,67 @@
+"""Files of a release as the standard library reads them: plain, and saying everything once."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import stat
+from typing import Any
+
+Json = dict[str, Any]
+Rows = dict[str, list[Any]]
+
+
+class Broken(Exception):
+    """Something is not as certified."""
+
+
+def content_of(path: str) -> bytes:
+    """Read a plain file; links are not followed."""
+    found = os.lstat(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise Broken(f"{os.path.basename(path)} is a link, or no plain file")
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def json_of(content: bytes) -> Any:
+    """Read JSON in which no key occurs twice and every number is one."""
+
+    def once(pairs: list[tuple[str, Any]]) -> Json:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise Broken("a key occurs twice")
+        return dict(pairs)
+
+    def refuse(name: str) -> Any:
+        raise Broken(f"{name} is not JSON")
+
+    try:
+        return json.loads(content, object_pairs_hook=once, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise Broken("it is not JSON") from None
+
+
+def hash_of(content: bytes) -> str:
+    """Return the hash of some bytes as certificates write it."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def seal_of(certificate: Json) -> str:
+    """Return the hash of everything in a certificate but its seal."""
+    rest = {key: value for key, value in certificate.items() if key != "seal"}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hash_of(text.encode())
+
+
+def rows_of(folder: str, name: str) -> Rows:
+    """Read a CSV file: texts, and None where nothing stands."""
+    text = content_of(os.path.join(folder, name)).decode("utf-8")
+    lines = list(csv.reader(text.splitlines(keepends=True), strict=True))
+    if not lines:
+        raise Broken(f"{name} is empty")
+    head, body = lines[0], [line for line in lines[1:] if line]
+    if len(set(head)) < len(head) or any(len(line) != len(head) for line in body):
+        raise Broken(f"{name} has rows of unequal length")
+    return {key: [line[place] or None for line in body] for place, key in enumerate(head)}

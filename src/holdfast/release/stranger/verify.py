@@ -1,0 +1,169 @@
+"""Check a release with nothing but Python: python verify.py [FOLDER] [--key FILE]
+
+Reads certificate.json, its signature and the CSV files, and needs no other package. It is written apart from the
+verification of the library that made the release, so that a fault of one is seen by the other. What must hold is tested
+exactly for whole numbers, and within 1e-9 of the size of the figures for real ones. Parquet files are checked by their
+hashes alone. It ends with 0 where everything is as certified, with 5 where something is not, and with 3 where there is
+no release.
+
+Whoever changed a release could have changed this file too: its hash is in the certificate, and a copy that you trust
+checks all releases of this form.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from holdfast.release.stranger.ed25519 import is_signature
+from holdfast.release.stranger.reading import Broken, Json, content_of, hash_of, json_of, seal_of
+from holdfast.release.stranger.table import Findings, Table
+
+FORM, FILE, SIGNATURE = "holdfast-certificate-1", "certificate.json", "certificate.json.sig"
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def trusted_of(path: str) -> tuple[set[str], set[str]]:
+    """Read the fingerprints of public keys that are trusted, and of those that were revoked."""
+    keys, revoked = set(), set()
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            words = line.split()
+            if words[:1] == ["holdfast-key"]:
+                keys.add(hash_of(base64.b64decode(words[1], validate=True)))
+            elif words[:1] == ["revoked"]:
+                revoked.add(words[1])
+    return keys, revoked
+
+
+def signature_words(folder: str, certificate: Json, key: str | None) -> str:
+    """Say who signed the certificate."""
+    signer = certificate.get("signed_by")
+    if signer is None:
+        if key is not None:
+            raise Broken("it is signed by nobody")
+        return "signed by nobody: whoever could change it could have made it"
+    found = json_of(content_of(os.path.join(folder, SIGNATURE)))
+    try:
+        public, signature = (base64.b64decode(found[name], validate=True) for name in ("key", "signature"))
+        whole = set(found) == {"schema", "fingerprint", "key", "signature"} and found["fingerprint"] == signer
+    except (KeyError, TypeError, ValueError):
+        raise Broken("the signature cannot be read") from None
+    signed = content_of(os.path.join(folder, FILE))
+    form = found["schema"] == "holdfast-signature-1"
+    if not (whole and form and hash_of(public) == signer and is_signature(public, signature, signed)):
+        raise Broken("the signature is not one of this certificate")
+    if key is None:
+        return f"signed by {signer}; name the public key with --key to know whose that is"
+    keys, revoked = trusted_of(key)
+    if signer in revoked or signer not in keys:
+        raise Broken(f"it is signed by a key that you do not trust, {signer}")
+    return f"signed by {signer}, which you trust"
+
+
+def certificate_of(folder: str) -> Json:
+    """Read the certificate; broken where it is not as it was sealed."""
+    found = json_of(content_of(os.path.join(folder, FILE)))
+    if not isinstance(found, dict) or found.get("schema") != FORM:
+        raise Broken(f"it is not a certificate of the form {FORM}")
+    if found.get("seal") != seal_of(found):
+        raise Broken("it was changed after it was sealed")
+    return found
+
+
+def files(folder: str, certificate: Json) -> Findings:
+    """Check that every file is as certified, and that there is no other."""
+    listed = {FILE} | ({SIGNATURE} if certificate.get("signed_by") is not None else set())
+    for file in certificate["files"]:
+        name = file["name"]
+        if not PLAIN.fullmatch(name):
+            yield "a file has a name that leads elsewhere"
+            continue
+        listed.add(name)
+        try:
+            content = content_of(os.path.join(folder, name))
+        except OSError:
+            yield f"{name} is missing"
+            continue
+        if len(content) != file["bytes"] or hash_of(content) != file["sha256"]:
+            yield f"{name} is not the file that was certified"
+    for table in certificate["tables"]:
+        for key in ("parquet", "csv", "measurements", "measurements_csv", "records", "records_csv"):
+            if table[key] is not None and table[key] not in listed:
+                yield f"{table[key]} is not among the certified files"
+    for name in sorted(set(os.listdir(folder)) - listed):
+        yield f"{name} does not belong to the release"
+
+
+#: The name of a check, what holds, and what is wrong where something is.
+Check = tuple[str, str, str | None]
+
+
+def checked(name: str, words: str, findings: Callable[[], Any]) -> Check:
+    """Check one thing."""
+    try:
+        return name, words, next(iter(findings() or ()), None)
+    except Broken as wrong:
+        return name, words, str(wrong)
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError) as error:
+        return name, words, f"it cannot be read ({type(error).__name__})"
+
+
+def table_checks(folder: str, told: Json) -> Iterator[Check]:
+    """Check one table."""
+    tables: list[Table] = []
+    name = told["name"]
+    yield checked(f"{name}: rows", "those of the certified domain", lambda: tables.append(Table(folder, told)))
+    for table in tables:
+        consistent = table.holds["consistent"]
+        yield checked(f"{name}: sums", "everything adds up", table.sums if consistent else tuple)
+        yield checked(f"{name}: rules", "everything that must hold, holds", table.holding)
+        yield checked(f"{name}: exact figures", "they are counts that agree with each other", table.exact)
+        yield checked(f"{name}: further rows", "every one is a sum of others", table.further)
+        yield checked(f"{name}: intervals", "they can be what they are said to be", table.intervals)
+        yield checked(f"{name}: other files", "they belong to the table", table.beside)
+
+
+def signature_check(folder: str, certificate: Json, key: str | None) -> Check:
+    """Check who signed the release."""
+    said: list[str] = []
+    name, _, wrong = checked("signature", "", lambda: said.append(signature_words(folder, certificate, key)))
+    return name, "".join(said), wrong
+
+
+def checks(folder: str, key: str | None) -> Iterator[Check]:
+    """Check everything."""
+    kept: list[Json] = []
+    yield checked("certificate", "as it was sealed", lambda: kept.append(certificate_of(folder)))
+    for certificate in kept:
+        yield checked("files", "every file is as certified, and there is no other", partial(files, folder, certificate))
+        yield signature_check(folder, certificate, key)
+        for told in certificate["tables"]:
+            yield from table_checks(folder, told)
+
+
+def main(words: list[str]) -> int:
+    """Check the folder that is named, or the one in which this file lies."""
+    key = None
+    if "--key" in words:
+        place = words.index("--key")
+        key, words = (words[place + 1 : place + 2] or [""])[0], words[:place] + words[place + 2 :]
+    folder = words[0] if words else os.path.dirname(os.path.abspath(__file__))
+    if not os.path.lexists(os.path.join(folder, FILE)):
+        print(f"{folder} holds no {FILE}: name the folder of a release", file=sys.stderr)
+        return 3
+    wrong = 0
+    for name, holds, found in checks(folder, key):
+        wrong += found is not None
+        print(f"{'BROKEN' if found else 'holds '}  {name}: {found or holds}")
+    print("This release is not as certified." if wrong else "Everything is as certified.")
+    return 5 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,276 @@
+"""The campaigns of `script/harden`: each yields what it counted and what it found wrong, case by case and bounded."""
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import calling
+import holdfast as hf
+import released
+import tampering
+from holdfast.release.certificate.verify import verify
+from holdfast.release.ledger.chain import Entered, behind
+from holdfast.release.ledger.entries import charge_content
+from holdfast.release.ledger.ledger import Ledger, Overspent
+from holdfast.release.ledger.ledger_file import INSERT, LedgerFile
+from holdfast.release.run import release
+from holdfast.release.spec.spec import read_spec
+
+#: Seconds and bytes that one case may take.
+SECONDS, MEMORY = 20, 6 << 30
+STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.001).guarantees
+DATA = ("trips", "record")
+
+
+class Slow(BaseException):
+    """A case took too long."""
+
+
+@contextlib.contextmanager
+def bounded(seconds=SECONDS):
+    """Bound the time of one case."""
+
+    def ring(*_):
+        raise Slow
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def calls(folder, count, seed):
+    """Calls of public names."""
+    del folder
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    found = calling.things()
+    named = calling.targets(found)
+    for number in range(count):
+        try:
+            with bounded():
+                name, wrong = calling.one_call(seed + number, found, named)
+        except Slow:
+            name, wrong = "?", f"call {seed + number} takes too long"
+        yield name, wrong
+
+
+def specs(folder, count, seed):
+    """Specs with one thing changed: a character, a line, a value."""
+    odd = (
+        "[]",
+        "{}",
+        "null",
+        "-1",
+        "1e400",
+        "'\\u0000'",
+        "~",
+        "[[]]",
+        "{a: 1}",
+        "!!binary x",
+        "*x",
+        "0x1G",
+        "2**9",
+        '"',
+        "given",
+    )
+    texts = {kind: released.written(folder / kind, kind).read_text() for kind in released.SPECS}
+    for number in range(count):
+        source = random.Random(seed + number)
+        kind = source.choice(sorted(texts))
+        text = texts[kind]
+        for _ in range(source.randrange(1, 4)):
+            place = source.randrange(len(text))
+            if source.random() < 0.4:
+                text = (
+                    text[:place]
+                    + chr(source.choice((0, 9, 10, 32, 45, 58, 91, 93, 123, 125, 0xD800, 0x1F600)))
+                    + text[place + 1 :]
+                )
+            elif source.random() < 0.5:
+                words = text.replace("\n", " \n ").split(" ")
+                words[source.randrange(len(words))] = source.choice(odd)
+                text = " ".join(words).replace(" \n ", "\n")
+            else:
+                lines = text.splitlines()
+                lines.insert(source.randrange(len(lines)), lines.pop(source.randrange(len(lines))))
+                text = "\n".join(lines) + "\n"
+        yield "spec", _refused(lambda text=text: read_spec(text), number)
+
+
+def sources(folder, count, seed):
+    """Files of records with some bytes changed, as CSV and Parquet."""
+    job = released.job(folder, "histogram")
+    csv = (folder / "trips.csv").read_bytes()
+    for number in range(count):
+        source, content = random.Random(seed + number), bytearray(csv)
+        for _ in range(source.randrange(1, 6)):
+            content[source.randrange(len(content))] = source.choice((0, 10, 13, 34, 44, 255, source.randrange(256)))
+        (folder / "trips.csv").write_bytes(content[: source.randrange(len(content))] if number % 5 == 0 else content)
+        from holdfast.release.records.tabulate import tabulate
+
+        yield "source", _refused(lambda: tabulate(job), number)
+
+
+def _refused(work, number):
+    """What a case raised besides refusing; None where it ended as it should."""
+    try:
+        with bounded():
+            work()
+    except hf.Refused:
+        return None
+    except Slow:
+        return f"case {number} takes too long"
+    except Exception as error:
+        return f"case {number}: {type(error).__name__}: {str(error)[:100]}"
+    return None
+
+
+def tampered(folder, count, seed):
+    """Releases that were tampered with: both verifiers agree, and the ledger catches what neither can."""
+    kinds = ("histogram", "hierarchy", "moved", "contingency", "several")
+    originals = {kind: release(released.job(folder / kind, kind)) for kind in kinds}
+    for number in range(count):
+        kind = kinds[number % len(kinds)]
+        copy = shutil.copytree(originals[kind], folder / "copy", symlinks=True)
+        what = tampering.at_random(copy, random.Random(seed + number))
+        library, stranger = tampering.broken(copy)
+        wrong = tampering.disagree(library, stranger)
+        if not library and verify(copy, Ledger(originals[kind].parent / "holdfast-ledger.sqlite")).ok:
+            wrong = "nobody finds it"
+        yield "release", None if wrong is None else f"{number}: {what}: {wrong}"
+        shutil.rmtree(copy)
+        for left in folder.glob("copy-*"):
+            left.unlink()
+
+
+def flips(folder, count, seed):
+    """Ledgers with one bit flipped: refused, or every row is what it was."""
+    ledger = filled(folder / "ledger.sqlite", 8)
+    whole, content = ledger.rows(), ledger.path.read_bytes()
+    for number in range(count):
+        source, changed = random.Random(seed + number), bytearray(content)
+        place = source.randrange(len(changed))
+        changed[place] ^= 1 << source.randrange(8)
+        path = folder / "flipped.sqlite"
+        path.write_bytes(changed)
+        wrong = None
+        try:
+            found = Ledger(path)
+            if found.verify() != whole:
+                wrong = f"byte {place}: other rows are read"
+            charge(found, "more")
+            if found.rows()[: len(whole)] != whole:
+                wrong = f"byte {place}: other rows are left"
+        except hf.Refused:
+            if b'"more"' in path.read_bytes():
+                wrong = f"byte {place}: charged although refused"
+        except Exception as error:
+            wrong = f"byte {place}: {type(error).__name__}"
+        yield "ledger", wrong
+        for left in folder.glob("flipped.sqlite*"):
+            left.unlink()
+
+
+def races(folder, count, seed):
+    """Five processes at once on one ledger with room for three: never more than three are charged."""
+    del seed
+    statements = hf.laplace(hf.histogram(4), epsilon=0.25).guarantees
+    for number in range(count):
+        ledger = Ledger(folder / f"{number}.sqlite")
+        if number % 2:
+            ledger.set_budget(*DATA, epsilon=0.75)
+        children = [
+            _forked(lambda k=k, ledger=ledger: charge(ledger, str(k), statements, budget=_budget())) for k in range(5)
+        ]
+        codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+        charged = len(ledger.entries())
+        ledger.verify()
+        ledger.path.unlink()
+        yield "race", None if (codes, charged) == ([0, 0, 0, 4, 4], 3) else f"race {number}: {codes}, {charged} charges"
+
+
+def _budget():
+    from holdfast.release.ledger.accounts import Budget
+
+    return Budget.of(epsilon=0.75)
+
+
+def _forked(work):
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    except Overspent:
+        os._exit(4)
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
+def charge(ledger, name, statements=STATEMENTS, budget=None):
+    about = {"title": "Trips", "spec_hash": "sha256:0", "when": "2026-01-01T00:00:00+00:00"}
+    ledger.charge(*DATA, [statements], release=name, budget=budget, **about)
+
+
+def filled(path: Path, count):
+    """A ledger with so many charges, made at once."""
+    book, content = LedgerFile(path), charge_content([STATEMENTS], "Trips", "sha256:0")
+    import json
+
+    with book.writing() as (before, _):
+        rows = list(before)
+    for number in range(count):
+        entered = Entered("2026-01-01T00:00:00+00:00", "charge", json.dumps(content), *DATA, f"old{number}")
+        rows.append(behind(rows, entered))
+    with book._engine.connect().execution_options(immediate=True) as connection, connection.begin():
+        connection.execute(INSERT, [vars(row) for row in rows[len(before) :]])
+    return Ledger(path)
+
+
+def load(folder, count, seed):
+    """Releases one after another and eight at once against a ledger with 10,000 charges: seconds and memory."""
+    del seed
+    job = released.job(folder, "hierarchy")
+    for charges in (0, 100, 1_000, 10_000):
+        ledger = filled(folder / f"{charges}.sqlite", charges)
+        begin = time.monotonic()
+        for number in range(5):
+            charge(ledger, f"new{number}")
+        yield f"one charge beside {charges}: {(time.monotonic() - begin) / 5:.3f} s", None
+    begin = time.monotonic()
+    for number in range(count):
+        release(job, output=folder / "one" / str(number), ledger=ledger)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    each = (time.monotonic() - begin) / max(1, count)
+    yield f"{count} releases one after another: {each:.2f} s each, {peak} MB", None
+    begin = time.monotonic()
+    children = [
+        _forked(
+            lambda k=k: [release(job, output=folder / "eight" / f"{k}-{n}", ledger=ledger) for n in range(count // 8)]
+        )
+        for k in range(8)
+    ]
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    ledger.verify()
+    each = (time.monotonic() - begin) / max(1, count // 8 * 8)
+    yield f"the same, eight at once: {each:.2f} s each", None if not any(codes) else f"a process ended with {codes}"
+
+
+CAMPAIGNS = {
+    "calls": (calls, 100_000),
+    "specs": (specs, 100_000),
+    "sources": (sources, 20_000),
+    "tampered": (tampered, 5_000),
+    "flips": (flips, 1_500),
+    "races": (races, 1_000),
+    "load": (load, 200),
+}

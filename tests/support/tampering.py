@@ -1,0 +1,154 @@
+"""Releases that were changed by somebody who renews every hash, and what the two verifiers say of them."""
+
+import csv
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.release.certificate.certificate import seal_of
+from holdfast.release.certificate.verify import verify
+from holdfast.release.storage.files import sha256_of
+from holdfast.release.storage.tables import read_parquet, write_table
+from holdfast.release.stranger.verify import checks
+
+#: Checks of the library that a stranger cannot make: what statements add up to, and what is in Parquet files.
+BEYOND = ("budget", "ledger", "copies", "measurements", "records")
+
+
+def certificate_of(folder):
+    return json.loads((folder / "certificate.json").read_text())
+
+
+def sealed(folder, certificate):
+    """Write a certificate with hashes, sizes and seal as they should be."""
+    for file in certificate["files"]:
+        path = folder / file["name"]
+        if path.is_file():
+            file.update(bytes=path.stat().st_size, sha256=sha256_of(path))
+    certificate["seal"] = seal_of(certificate)
+    (folder / "certificate.json").unlink()
+    (folder / "certificate.json").write_text(json.dumps(certificate))
+
+
+def forged(folder, change, prefix=""):
+    """Change the columns of a table in both of its files, and renew the certificate."""
+    parquet, text = folder / f"{prefix}table.parquet", folder / f"{prefix}table.csv"
+    columns = read_parquet(parquet)
+    change(columns)
+    parquet.unlink()
+    text.unlink()
+    write_table(columns, parquet, text)
+    sealed(folder, certificate_of(folder))
+
+
+def leaves(found, path=()):
+    """Every value in some JSON that is no mapping and no list, by its path."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            yield from leaves(value, (*path, key))
+    elif isinstance(found, list):
+        for place, value in enumerate(found):
+            yield from leaves(value, (*path, place))
+    else:
+        yield path, found
+
+
+def replaced(certificate, path, value):
+    place = certificate
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+
+
+def other(value, source):
+    """Another value of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + source.choice((-1, 1, 7))
+    if isinstance(value, float):
+        return value * 0.5
+    if isinstance(value, str):
+        return f"{value}x" if not value.lstrip("-").isdigit() else str(int(value) + 1)
+    return "nothing"
+
+
+def at_random(folder, source: random.Random):
+    """Change one thing of a release, some of them cleverly; return what in words."""
+    names = sorted(path.name for path in folder.iterdir())
+    what = source.choice(("leaf", "leaf", "value", "value", "low", "byte", "remove", "add", "link", "twice", "words"))
+    if what == "leaf":
+        certificate = certificate_of(folder)
+        path, value = source.choice([each for each in leaves(certificate) if each[0][0] != "seal"])
+        replaced(certificate, path, other(value, source))
+        sealed(folder, certificate)
+        return f"leaf {path}"
+    if what in ("value", "low"):
+        prefix = source.choice([name for name in names if name.endswith("table.csv")]).removesuffix("table.csv")
+        row = source.randrange(len(read_parquet(folder / f"{prefix}table.parquet")[what]))
+        forged(folder, lambda columns: columns[what].__setitem__(row, columns[what][row] + 1000), prefix)
+        return f"{what} of row {row} in {prefix}table"
+    name = source.choice(names)
+    path = folder / name
+    if what == "byte":
+        content = bytearray(path.read_bytes())
+        content[source.randrange(len(content))] ^= 1 << source.randrange(8)
+        path.write_bytes(content)
+    elif what == "remove":
+        path.unlink()
+    elif what == "add":
+        (folder / f"{name}.txt").write_text("more")
+    elif what == "link":
+        moved = folder.with_name(f"{folder.name}-{name}")
+        moved.write_bytes(path.read_bytes())
+        path.unlink()
+        path.symlink_to(moved)
+    elif what == "twice":
+        name, text = "certificate.json", (folder / "certificate.json").read_text()
+        (folder / name).write_text(text.replace("{", '{"title": "Other",', 1))
+    else:
+        certificate = certificate_of(folder)
+        certificate["caveats"] = ["nothing"]
+        sealed(folder, certificate)
+        name = "caveats"
+    return f"{what} {name}"
+
+
+def broken(folder):
+    """What the library and the stranger find wrong, by the names of their checks."""
+    try:
+        library = {check.name: check.sentence for check in verify(folder).differences}
+    except ValueError as refusal:  # there is no certificate at all
+        library = {"certificate": str(refusal)}
+    try:
+        stranger = {name: wrong for name, _, wrong in checks(str(folder), None) if wrong is not None}
+    except OSError as error:
+        stranger = {"certificate": str(error)}
+    return library, stranger
+
+
+def disagree(library, stranger):
+    """Say what only one verifier finds of what both can find; None where they agree."""
+    if stranger and not library:
+        return f"only the stranger finds {stranger}"
+    seen = {
+        name: words
+        for name, words in library.items()
+        if not name.endswith(BEYOND) and "is not a certificate of the form" not in words
+    }
+    return f"only the library finds {seen}" if seen and not stranger else None
+
+
+def run(folder, *words):
+    """Run the verifier that lies in a release as a stranger does; return its exit code and what it prints."""
+    command = [sys.executable, "-I", str(Path(folder) / "verify.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
+    return done.returncode, done.stdout + done.stderr
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
