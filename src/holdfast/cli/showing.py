@@ -80,6 +80,12 @@ def plan(found: Any) -> None:
             console.print(f"  {escape(words[0].upper() + words[1:])}.")
         if len(table.comparison) > 1:
             console.print(_comparison(table))
+    if found.accepted is not None:
+        console.print("\n[bold]What is accepted[/bold]")
+        for one in found.accepted.each:
+            console.print(f"  {escape(str(one))}.")
+        if not found.accepted.met:
+            console.print(f"  A release is refused; {escape(found.accepted.remedy)}.")
     console.print("\n[bold]What it promises[/bold]")
     for statement in job.guarantees:
         console.print(f"  {escape(str(statement))}")

@@ -38,6 +38,7 @@ from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
+from holdfast.release.wanted.accepting import refuse_unmet
 from holdfast.release.writing import PACKAGE, data_package, write_table_files
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Run:
         if self.job.spec.distributed is not None:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
             raise self.job.spec.at["distributed"].refuse(sentence)
+        refuse_unmet(self.job)
         with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
             self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
             _rehearse(self, place)

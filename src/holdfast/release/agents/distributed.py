@@ -39,6 +39,7 @@ from holdfast.release.records.tabulate import tabulate
 from holdfast.release.run import Run, told, write_release
 from holdfast.release.storage.files import publish, workplace, write_text
 from holdfast.release.table.division import Division, joined
+from holdfast.release.wanted.accepting import refuse_unmet
 from holdfast.version import __version__
 
 #: Version of the JSON form of a slice, and its files.
@@ -80,6 +81,7 @@ def agent(
     release = identity(keys, __version__, job.spec.hash, *sorted(job.public_files.values()))
     folder = Path(folder_of(job, name) if output is None else output).absolute()
     run = replace(Run.of(job, folder, ledger), identity=release)
+    refuse_unmet(job)
     step("counting")
     with told("the records cannot be counted"):
         answer = table.layout.query.answer(tabulate(job, source)[0])

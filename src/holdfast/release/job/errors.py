@@ -56,8 +56,33 @@ def errors(
     layout: Layout, problem: Problem, mechanism: Mechanism, method: str, guess: npt.NDArray[np.int64] | None
 ) -> Errors:
     """Measure the errors of a calibrated mechanism, per level."""
+    drawn, basis = simulated_errors(layout, problem, mechanism, method, guess)
+    if drawn is None:
+        unknown = (math.inf,) * len(layout.levels)
+        return Errors(unknown, unknown, basis, 0)
+    mean, width = [], []
+    for level in range(len(layout.levels)):
+        at_level = drawn[:, layout.level_of == level]
+        mean.append(float(np.abs(at_level).mean()))
+        low, high = np.quantile(at_level, [0.025, 0.975])
+        width.append(float(high - low))
+    return Errors(tuple(mean), tuple(width), basis, len(drawn))
+
+
+def simulated_errors(
+    layout: Layout,
+    problem: Problem,
+    mechanism: Mechanism,
+    method: str,
+    guess: npt.NDArray[np.int64] | None,
+    tables: int = TABLES,
+) -> tuple[npt.NDArray[Any] | None, str]:
+    """Return the errors of all figures in simulated tables, (size, n), and how they are known; None: nobody can tell.
+
+    At most `tables` tables are simulated, and the fewer the larger they are.
+    """
     most = SOLVED_TABLES if SOLVED in mechanism.method.split(", ") else TABLES
-    size = int(np.clip(NUMBERS // layout.query.n, 1, most))
+    size = int(np.clip(NUMBERS // layout.query.n, 1, min(most, tables)))
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
     except Refused as refusal:
@@ -68,17 +93,10 @@ def errors(
         else:
             far = _far_from_bounds(problem, mechanism, method, size)
             if far is None:
-                unknown = (math.inf,) * len(layout.levels)
-                return Errors(unknown, unknown, UNTOLD, 0)
+                return None, UNTOLD
             drawn, basis = far, FAR
     drawn[np.abs(drawn) < NOTHING * np.abs(drawn).max()] = 0
-    mean, width = [], []
-    for level in range(len(layout.levels)):
-        at_level = drawn[:, layout.level_of == level]
-        mean.append(float(np.abs(at_level).mean()))
-        low, high = np.quantile(at_level, [0.025, 0.975])
-        width.append(float(high - low))
-    return Errors(tuple(mean), tuple(width), basis, size)
+    return drawn, basis
 
 
 def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:
