@@ -327,6 +327,11 @@ def read_spec(spec: str | Path | Mapping[str, Any]) -> Spec:
         content, places = read_yaml(Path(spec).absolute())
     else:
         raise Refused(f"spec must be a path, a mapping or a YAML text, found an object of type {type(spec).__name__}")
+    return checked(content, places)
+
+
+def checked(content: Any, places: Places) -> Spec:
+    """Check the plain values of a spec; refusals name the lines of `places`, to whose folder paths are relative."""
     try:
         found = Spec.model_validate(content)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""From errors to budgets: the least amount at which a spec meets the errors that are wanted, by the plan's own figures."""
+"""From errors to budgets: the least amount at which a spec meets the errors that are wanted, judged by its plans."""
 
 from __future__ import annotations
 
