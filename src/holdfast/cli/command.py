@@ -123,6 +123,19 @@ def explain(
 
 
 @app.command()
+def page(
+    spec: SpecFile,
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Whether to open a browser.")] = True,
+) -> None:
+    """Plan in a browser, on this machine only: move epsilon, shares and method, and see error and promise."""
+    with ending(False):
+        from holdfast.cli import verbs
+
+        verbs.page(spec, port, browser)
+
+
+@app.command()
 def audit(
     spec: SpecFile,
     seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,

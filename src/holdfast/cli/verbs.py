@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,24 @@ def explain(spec: Path, json: bool, quiet: bool) -> bool:
     elif not quiet:
         showing.sections(found)
     return as_released
+
+
+def page(spec: Path, port: int, browser: bool) -> None:
+    """Serve the planner of a spec until it is interrupted."""
+    import webbrowser
+
+    from holdfast.page.serving import opened
+
+    with ExitStack() as door:
+        with command(quiet=False) as step:
+            step("planning once, so that the page answers at once")
+            address, serve = door.enter_context(opened(spec, port))
+        showing.sentence(f"The planner is at {address}\nOnly this machine reaches it; Ctrl-C stops it.")
+        sys.stdout.flush()
+        if browser and sys.stdout.isatty():
+            webbrowser.open(address)
+        serve()
+    showing.sentence("the planner has stopped")
 
 
 def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:

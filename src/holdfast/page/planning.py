@@ -83,7 +83,7 @@ class Planner:
 
     def at_once(self, spec: Spec) -> Planned:
         """Plan a spec without waiting: measured errors where they are known, and otherwise near ones."""
-        known = self._kept.get(("measured", spec.hash))
+        known = self._kept.get(("measured", spec.hash)) or self._kept.get(("near", spec.hash))
         if known is not None:
             return known  # type: ignore[no-any-return]
         job = self._with_any_method(spec)
@@ -98,7 +98,7 @@ class Planner:
                 else scaled(before.outlooks[i], same, errors)
             )
             near.append(errors)
-        return Planned(job, tuple(found), tuple(near), measured=False)
+        return self._kept.put(("near", spec.hash), Planned(job, tuple(found), tuple(near), measured=False))
 
     def measured(self, spec: Spec) -> Planned:
         """Plan a spec as the command does: methods compared where the spec leaves them open, errors measured."""

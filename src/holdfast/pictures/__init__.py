@@ -1,7 +1,20 @@
 """Pictures and short cards, made of text alone: the same for report, notebooks and files, without another library."""
 
 from holdfast.pictures.card import card, rows_of, table_of
-from holdfast.pictures.charts import bands, bars, curves, hundred, parts, points
+from holdfast.pictures.charts import bands, bars, curves, hundred, parts, points, spreads
 from holdfast.pictures.svg import Picture, number
 
-__all__ = ["Picture", "bands", "bars", "card", "curves", "hundred", "number", "parts", "points", "rows_of", "table_of"]
+__all__ = [
+    "Picture",
+    "bands",
+    "bars",
+    "card",
+    "curves",
+    "hundred",
+    "number",
+    "parts",
+    "points",
+    "rows_of",
+    "spreads",
+    "table_of",
+]

@@ -81,21 +81,18 @@ def _level(name: str, figures: int, drawn: npt.NDArray[Any] | None) -> LevelOutl
     uncertain = float(means.std(ddof=1) / math.sqrt(means.size)) if means.size > 1 else math.inf
     # The inverse of the distribution function, from above: an error that so many figures really keep.
     magnitudes = np.quantile(size, np.linspace(0, 1, STEPS + 1), method="inverted_cdf").astype(np.float64)
-    reach = float(magnitudes[math.ceil(STEPS * SHOWN)])
-    whole = bool((drawn == np.rint(drawn)).all())
-    bars = _bars(drawn, reach, whole=whole)
+    bars, reach = _bars(drawn, float(magnitudes[math.ceil(STEPS * SHOWN)]))
     return LevelOutlook(name, figures, float(size.mean()), uncertain, magnitudes, bars, reach)
 
 
-def _bars(drawn: npt.NDArray[Any], reach: float, *, whole: bool) -> Floats:
+def _bars(drawn: npt.NDArray[Any], reach: float) -> tuple[Floats, float]:
     """How often errors fall into equal parts of −reach … reach; whole errors into parts of as many values each."""
     if reach == 0:
-        return np.ones(1)
+        return np.ones(1), 0.0
     count = BARS
-    if whole:
-        # An odd number of equal parts around 0, each as many whole numbers wide.
+    if (drawn == np.rint(drawn)).all():
         wide = math.ceil((2 * reach + 1) / BARS)
-        count = 2 * math.ceil((reach - (wide - 1) / 2) / wide) + 1
+        count = 2 * math.ceil((reach - (wide - 1) / 2) / wide) + 1  # an odd number, so that one stands over 0
         reach = count * wide / 2
     found, _ = np.histogram(drawn, bins=count, range=(-reach, reach))
-    return found / drawn.size
+    return found / drawn.size, reach

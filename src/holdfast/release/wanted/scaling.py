@@ -91,7 +91,9 @@ def best_split(
         return None
 
     def badness(logs: Floats) -> float:
-        shares = {name: Fraction(share).limit_denominator(10**4) for name, share in zip(names, _normal(logs), strict=True)}
+        shares = {
+            name: Fraction(share).limit_denominator(10**4) for name, share in zip(names, _normal(logs), strict=True)
+        }
         found = errors_of(replace(table.problem, shares=shares))
         if found is None:
             return math.inf
