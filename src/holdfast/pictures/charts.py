@@ -197,7 +197,7 @@ def spreads(rows: Sequence[tuple[str, Sequence[float], float, float]], words: st
     `rows` are name, how often errors fall into equal parts of −reach … reach, reach, and half the width of the line;
     a reach of 0 stands for exact, an infinite one for unknown.
     """
-    left, height = label_width([name for name, *_ in rows], LABELS), 54.0
+    left, height = label_width([name for name, *_ in rows], LABELS), 60.0
     reach = max((each for _, _, each, _ in rows if math.isfinite(each)), default=0.0) or 1.0
     scale = Scale(-reach, reach, left + 4, WIDTH - 56)
     bottom = 22 + height * len(rows)
@@ -212,9 +212,9 @@ def spreads(rows: Sequence[tuple[str, Sequence[float], float, float]], words: st
             drawn.append(element("path", d=f"M{middle - 6:g} {y - 6:g}l6 -6l6 6l-6 6z", fill="currentColor"))
             drawn.append(text(middle + 11, y - 6, "exact"))
         else:
-            drawn.append(_hill(parts_of, own, scale, y, height - 16))
-            drawn.append(line(scale(-limit), y + 4, scale(limit), y + 4, stroke_width=2))
-            drawn.append(text(scale(min(limit, reach)) + 6, y + 4, f"±{number(limit)}"))
+            drawn.append(_hill(parts_of, own, scale, y, height - 20))
+            drawn.append(line(scale(-limit), y + 5, scale(limit), y + 5, stroke_width=2))
+            drawn.append(text(scale(limit) + 6, y - 6, f"±{number(limit)}"))
     drawn += [text(scale(tick), bottom + 11, number(tick), "middle", font_size=11) for tick in scale.ticks]
     drawn.append(text((scale.start + scale.end) / 2, bottom + 28, words, "middle", opacity=0.75))
     told = "; ".join(

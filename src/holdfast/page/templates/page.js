@@ -108,6 +108,10 @@
   };
   const say = (words, working) => { $("status").textContent = words; results.setAttribute("aria-busy", String(working)); };
   const errors = () => {
+    const budget = fields().budget;
+    const shown = [budget.kind === "rho" ? `ρ ${budget.rho}` : `ε ${budget.epsilon}`];
+    for (const row of all(".errors tr[data-level]")) shown.push(`${row.dataset.level} ${row.querySelector("strong").textContent}`);
+    $("strip").replaceChildren(...shown.map((words) => Object.assign(document.createElement("span"), { textContent: words })));
     for (const row of all(".errors tr[data-level]")) {
       const t = all("#errors table").indexOf(row.closest("table"));
       const box = all(`.wanted[data-table="${t}"] .slide`).find((each) => each.dataset.level === row.dataset.level);
