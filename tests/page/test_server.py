@@ -190,6 +190,7 @@ def test_refusals_are_the_sentences_of_the_library(made):
         ({"method": "magic"}, "the method must be one of"),
         ({"exact": ["nowhere"]}, "no level or node is called"),
         ({"others": ["{between: {high: 3"]}, "this rule is not YAML"),
+        ({"others": ["&a [*a]"]}, "a rule is made of names"),
         ({"others": ["{sometimes: 3}"]}, "there is no rule 'sometimes'"),
         ({"others": ["{between: {high: 10}}"]}, "the guess violates what must hold"),
         ({"shares": {"zone": "-1"}}, "must be 0 or more"),

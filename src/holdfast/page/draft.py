@@ -24,6 +24,8 @@ from holdfast.release.spec.spec import BESIDE, METHODS, Spec, checked
 KINDS = {"epsilon": ("epsilon",), "epsilon-delta": ("epsilon", "delta"), "rho": ("rho",)}
 #: The longest text of a rule or a number, and how many tables, rules and levels the page sends at most.
 LONGEST, MOST = 2_000, 200
+#: How deep a rule is at most: sides of lists of sums of weighted cells.
+DEEPEST = 12
 
 
 @dataclass(frozen=True)
@@ -158,11 +160,14 @@ def _rule(text: str) -> Any:
     return found
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: Any, depth: int = 0) -> bool:
+    """Whether a value is made of names and numbers, and not deeper than any rule: one may hold itself."""
+    if depth > DEEPEST:
+        return False
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _plain(each) for key, each in value.items())
+        return all(isinstance(key, str) and _plain(each, depth + 1) for key, each in value.items())
     if isinstance(value, list):
-        return all(map(_plain, value))
+        return all(_plain(each, depth + 1) for each in value)
     return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
