@@ -17,6 +17,8 @@
   let kept = null;
   let number = 1;
   let before = null;
+  let mover = null;
+  let moved = 0;
 
   const value = (id) => $(id).value.trim();
   const levelBox = (row) => row.querySelector("input[type=text]");
@@ -179,9 +181,14 @@
     for (const id of ["prices", "methods", "preview"]) $(id).classList.add("stale");
     waiting = setTimeout(() => later(run), 250);
   };
-  const changed = () => {
+  const changed = (by = null) => {
     const after = JSON.stringify(fields());
-    if (before !== null && before !== after) { past.push(before); ahead.length = 0; if (past.length > 200) past.shift(); }
+    // Steps of one slider that follow each other are one change.
+    const same = by !== null && by === mover && performance.now() - moved < 2000;
+    if (before !== null && before !== after && !same) { past.push(before); if (past.length > 200) past.shift(); }
+    if (before !== after) ahead.length = 0;
+    mover = by;
+    moved = performance.now();
     before = after;
     arrange();
     plan();
@@ -225,7 +232,7 @@
   form.addEventListener("change", (event) => {
     const target = event.target;
     if (target.id === "follow" || target.closest(".wanted")) { if (target.id !== "follow") follow(levelBox(target.closest(".slide"))); wish(); return; }
-    changed();
+    changed(target.type === "range" ? target : null);
   });
   for (const button of all(".best")) button.addEventListener("click", () => solve({ best: true }));
   $("undo").addEventListener("click", () => travel(past, ahead));
