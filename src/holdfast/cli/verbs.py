@@ -190,15 +190,22 @@ def schema(what: str) -> None:
         showing.data(certificate_schema())
 
 
-def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
+def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
     """Write a spec to start from, with what is answered on a terminal; never over an existing file."""
     from holdfast.release.table.starting import Answers, starting_spec, suggested
 
+    asking = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
+    if domain is None and not asking:
+        raise Refused("name the public file of all places or values: holdfast init DOMAIN")
+    domain = domain or Path(showing.asked("Which public file names all places or values (.csv or .parquet)?"))
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
+    if spec.exists():  # before anything is asked
+        raise Refused(f"{str(spec)!r} exists already: name another file with --spec")
     found = suggested(domain)
-    asked = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
-    answers = showing.answers(found, source) if asked else Answers(source, count=found.count)
+    answers = Answers(source, count=found.count)
+    if asking:
+        found, answers = showing.answers(found, source)
     text = starting_spec(found, answers, public, spec.name)
     try:
         with spec.open("x", encoding="utf-8") as file:
@@ -207,8 +214,10 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
         raise Refused(f"{str(spec)!r} exists already: name another file with --spec") from None
     except OSError as error:
         raise Refused(f"{str(spec)!r} cannot be written: {error.strerror}") from None
+    if asking:
+        showing.sentence(f"\n{text}")
     if not quiet:
-        showing.sentence(f"wrote {spec}; next: holdfast plan {spec}")
+        showing.sentence(f"wrote {spec}; next: holdfast plan {spec}, or move it: holdfast page {spec}")
 
 
 def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
