@@ -24,7 +24,14 @@ SPEC = tree(
     table="guess: 50, shares: {city: 0.2, borough: 0.3, zone: 0.5}",
     rest="hold: [consistent, nonnegative]\nmethod: onto",
 )
-FIGURES = "Object.fromEntries([...document.querySelectorAll('.errors tr[data-level]')].map(r => [r.dataset.level, Number(r.dataset.error)]))"
+FIGURES = (
+    "Object.fromEntries([...document.querySelectorAll('.errors tr[data-level]')]"
+    ".map(row => [row.dataset.level, Number(row.dataset.error)]))"
+)
+NAMELESS = (
+    "[...document.querySelectorAll('input, select, textarea, button')]"
+    ".filter(each => !(each.labels?.length || each.ariaLabel || each.textContent.trim())).length"
+)
 REFUSED = "document.getElementById('refused')"
 
 
@@ -95,8 +102,7 @@ def test_it_opens_in_silence_asks_nobody_else_and_fits(opened, served):
         asked = {each["request"]["url"] for each in page.seen("Network.requestWillBeSent")}
         assert all(address.startswith(served.address) for address in asked)
         assert page("document.documentElement.scrollWidth") == width
-        nameless = "[...document.querySelectorAll('input, select, textarea, button')].filter(e => !(e.labels?.length || e.ariaLabel || e.textContent.trim())).length"
-        assert page(nameless) == 0
+        assert page(NAMELESS) == 0
 
 
 def test_a_slider_moved_by_keys_changes_the_figure_that_the_library_computes(opened, served):

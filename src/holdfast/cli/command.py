@@ -25,7 +25,7 @@ app.add_typer(books, name="ledger")
 
 def examples(*lines: str) -> str:
     """Write commands as lines of their own below a help page."""
-    return "\n\n".join(["Examples:", *(f"\b\n  {line}" for line in lines)])
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]

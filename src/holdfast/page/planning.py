@@ -85,7 +85,7 @@ class Planner:
         """Plan a spec without waiting: measured errors where they are known, and otherwise near ones."""
         known = self._kept.get(("measured", spec.hash)) or self._kept.get(("near", spec.hash))
         if known is not None:
-            return known  # type: ignore[no-any-return]
+            return known
         job = self._with_any_method(spec)
         before = self._kept.get(("shape", _shape(job)))
         found, near = [], []
