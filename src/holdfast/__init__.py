@@ -37,10 +37,19 @@ if TYPE_CHECKING:
         project,
         within,
     )
+    from holdfast.mending.mended import Mended
+    from holdfast.mending.verb import mend
     from holdfast.privacy import Guarantee
     from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
-    from holdfast.refinement import LinearRefinement, calibrate_refinement, refine, refinement_loss
+    from holdfast.refinement import (
+        Gain,
+        LinearRefinement,
+        calibrate_refinement,
+        knowledge_gain,
+        refine,
+        refinement_loss,
+    )
     from holdfast.release.certificate.load import load
     from holdfast.release.compare import compare
     from holdfast.release.ready import job
@@ -80,10 +89,18 @@ _ROOMS = {
         "project",
         "within",
     ),
+    "mending": ("Mended", "mend"),
     "privacy": ("Guarantee",),
     "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
-    "refinement": ("LinearRefinement", "calibrate_refinement", "refine", "refinement_loss"),
+    "refinement": (
+        "Gain",
+        "LinearRefinement",
+        "calibrate_refinement",
+        "knowledge_gain",
+        "refine",
+        "refinement_loss",
+    ),
     "release.certificate.load": ("load",),
     "release.compare": ("compare",),
     "release.ready": ("job",),
@@ -96,11 +113,13 @@ __all__ = [
     "Constraint",
     "Cube",
     "Disclosure",
+    "Gain",
     "Guarantee",
     "Hierarchy",
     "Keys",
     "LinearRefinement",
     "Mechanism",
+    "Mended",
     "Mixture",
     "Neighbours",
     "Projected",
@@ -129,9 +148,11 @@ __all__ = [
     "histogram",
     "invariant",
     "job",
+    "knowledge_gain",
     "laplace",
     "load",
     "margins",
+    "mend",
     "mixture",
     "nonnegative",
     "ordered",

@@ -25,7 +25,16 @@ Found = TypeVar("Found")
 
 
 class Refused(ValueError):
-    """The input cannot be used; nothing was drawn or released. The message is one sentence for the user."""
+    """The input cannot be used; nothing was drawn or released. The message is one sentence for the user.
+
+    Example:
+        >>> import holdfast as hf
+        >>> try:
+        ...     hf.laplace(hf.histogram(2))
+        ... except hf.Refused as refused:
+        ...     print("refused")
+        refused
+    """
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,12 @@ def test_nothing_new_exceeds_a_limit_of_the_house(house, modules):
 def test_no_clock_decides_a_result(modules):
     """Only what is shown while one waits, what a plan measures and how long an audit tries look at a clock."""
     named = {module.name for module in modules if {"time", "timeit"} & set(clocks(module.tree))}
-    assert named <= {"holdfast.progress", "holdfast.release.plan", "holdfast.auditing.sampling"}
+    assert named <= {
+        "holdfast.progress",
+        "holdfast.release.plan",
+        "holdfast.auditing.sampling",
+        "holdfast.papers.running",
+    }
     assert not [module.name for module in modules if '"time_limit"' in module.text]
 
 

@@ -1,23 +1,85 @@
-"""The code that stands in pages runs as it stands, block after block."""
+"""Pages: their code runs as it stands, their links lead somewhere, and the site shows all of them."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
 
 import pytest
 
-from pages import blocks
+import pages
+from scripts import ROOT
 
-#: Pages whose code needs nothing but the library.
-PAGES = {
-    "README.md": 3,
-    "docs/how-to/noise-made-for-exact-figures.md": 1,
-    "docs/how-to/refine.md": 2,
-    "docs/how-to/report.md": 1,
-    "docs/how-to/what-totals-give-away.md": 2,
-}
+RUN = [str(path.relative_to(ROOT)) for path in pages.running.pages()]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", RUN)
 def test_the_code_of_a_page_runs(page):
-    sources = blocks(page)
-    assert len(sources) == PAGES[page]
-    names = {"__name__": "page"}
-    for number, source in enumerate(sources, 1):
-        exec(compile(source, f"{page}, block {number}", "exec"), names)
+    text = pages.running.text_of(ROOT / page)
+    if missing := pages.running.missing(text):
+        pytest.skip(f"{page} needs {', '.join(missing)}, which is not installed")
+    if pages.running.NEEDS.search(text):  # such a page may change what others find in the process
+        command = [sys.executable, ROOT / "script" / "run_pages.py", page]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    else:
+        pages.running.run(text, page)
+
+
+def test_links_lead_to_files_and_headings_that_are_there():
+    broken = []
+    for path in pages.every_page():
+        for to in pages.links(path):
+            file, heading = pages.target(path, to)
+            if not file.exists() or (heading and file.suffix == ".md" and heading not in pages.anchors(file)):
+                broken.append(f"{path.relative_to(ROOT)}: {to}")
+    assert not broken
+
+
+def test_every_page_of_the_site_is_reached_from_its_index():
+    seen, waiting = set(), [ROOT / "docs" / "index.md"]
+    while waiting:
+        path = waiting.pop()
+        seen.add(path)
+        waiting += [page for page in pages.running.toctree(path) if page not in seen]
+    assert set(pages.running.of_site()) == seen
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_site_is_built_without_a_warning(tmp_path):
+    for name in ("sphinx", "myst_parser", "pydata_sphinx_theme"):
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed: script/docs installs what the site needs")
+    made = tmp_path / "site"
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-q", "-d", tmp_path / "kept", "docs", made]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert (made / "searchindex.js").exists()  # search needs no network
+    gallery = (made / "gallery" / "index.html").read_text(encoding="utf-8")
+    assert gallery.count('class="hf-picture"') >= 12
+
+
+def test_the_first_page_fits_a_screen_or_two():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("```python\n1 / 0\n```\n", "division"),
+        ("```python\nx = 1\n```\n\n<!-- hidden\nassert x == 2, x\n-->\n", "1"),
+        ("```yaml\ndata: {source: trips.csv}\nprivacy: {epsilon: 1}\n```\n", "title"),
+        ("```console\n$ holdfast plan nowhere.yaml\n```\n", "nowhere"),
+        ("```console\n$ rm file\n```\n", "holdfast"),
+    ],
+)
+def test_a_page_that_does_not_run_is_found(text, words):
+    with pytest.raises(Exception, match=words):
+        pages.running.run(text, "a page")
+
+
+def test_results_stand_below_their_blocks_and_what_is_hidden_is_gone():
+    text = "# A\n```python\nprint(1)\n2 + 2\n```\n<!-- hidden\nx = 5\n-->\nmore\n"
+    made = pages.running.with_results(text, pages.running.run(text, "a page"))
+    assert "1\n4\n" in made
+    assert "hidden" not in made
+    assert made.endswith("more\n")

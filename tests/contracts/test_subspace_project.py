@@ -1,9 +1,13 @@
 """project(): a mechanism of the user's own keeps its guarantee in the subspace scope and nothing more."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 import holdfast as hf
+from holdfast.mechanism.projected import _products
 from subspaces import TREE, exact
 
 CELLS = hf.histogram(4)
@@ -110,3 +114,16 @@ def test_a_query_known_by_its_sensitivities_says_so():
     sharing = hf.project(clipped, query, TOTAL, guarantee=claim()).guarantees[-1]
     assert sharing.scope == "invariant-sharing"
     assert any("known by its sensitivities only" in caveat for caveat in sharing.caveats)
+
+
+def test_products_are_rounded_once():
+    generator = np.random.default_rng(2)
+    for size in (1e-3, 1e200, 1e-200):
+        rows = sparse.csr_array(generator.integers(-(2**40), 2**40, (3, 5)))
+        values = generator.standard_normal(5) * size
+        values[1] = -values[0]
+        exact = [
+            float(sum(int(a) * Fraction(v) for a, v in zip(row, values.tolist(), strict=True)))
+            for row in rows.toarray()
+        ]
+        assert _products(rows, values).tolist() == exact

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from holdfast import progress
 from holdfast.cli.command import app
 from holdfast.mechanism import moving
 from holdfast.mechanism.mechanism import Mechanism
@@ -68,6 +69,7 @@ def clocks(monkeypatch):
     monkeypatch.setattr(
         moving, "coins", lambda *words: None if (found := coins(*words)) is None else np.zeros_like(found)
     )
+    monkeypatch.setattr(progress, "PATIENCE", 1e6)  # what a busy machine says of its waiting
     monkeypatch.setattr(run.secrets, "token_hex", lambda size: "0" * 2 * size)
     monkeypatch.setattr(run, "now", lambda: "2026-01-02T03:04:05+00:00")
 

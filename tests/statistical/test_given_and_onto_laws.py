@@ -15,7 +15,7 @@ import holdfast as hf
 from holdfast import beliefs
 
 ALARM = 1e-6
-DRAWS = 60_000
+DRAWS = 30_000
 
 
 def pearson(draws, law):

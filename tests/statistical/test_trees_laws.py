@@ -7,7 +7,7 @@ import holdfast as hf
 from samplers import enumerated, pearson
 
 ALARM = 1e-6
-DRAWS = 40_000
+DRAWS = 20_000
 
 THREE = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
 FOREST = hf.Hierarchy.from_parents([-1, -1, 0, 0, 1])

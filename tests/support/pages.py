@@ -1,10 +1,40 @@
-"""Code that stands in pages of the project."""
+"""Pages of the project: the code in them, and where their links lead."""
 
 import re
+from pathlib import Path
 
-from scripts import ROOT
+from scripts import ROOT, program
+
+running = program("script/run_pages.py")
+LINK = re.compile(r"(?<!`)\[[^\]\n]*(?:\n[^\]\n]*)?\]\((?P<to>[^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page):
     """The blocks of Python in a page, given from the project's root."""
-    return re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [block.code for block in running.blocks(text) if block.kind == "python"]
+
+
+def every_page():
+    """README, changes, and all pages of docs and benchmarks with the notebooks."""
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
+    return [*found, *running.of_site()]
+
+
+def links(path):
+    """Where the links of a page lead, without those that leave the project."""
+    text = FENCED.sub("", running.text_of(path))
+    return [to for to in (each["to"] for each in LINK.finditer(text)) if not re.match(r"[a-z]+:", to)]
+
+
+def anchors(path):
+    """The headings of a page, as links name them (GitHub's rule)."""
+    lines = re.findall(r"^#+ (.+)$", FENCED.sub("", running.text_of(path)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+def target(path, to):
+    """The file and the heading to which a link of a page leads."""
+    file, _, heading = to.partition("#")
+    return (Path(path.parent, file).resolve() if file else path), heading

@@ -47,12 +47,25 @@ def audit(
 ) -> Audit:
     """Try to refute every statement of a mechanism on made-up neighbouring data, and report.
 
-    `mechanism`: one of holdfast's, an object with `simulate(truth, size, rng)`, `guarantee` (or `guarantees`) and
-    `query`, or a function from a truth to one release, with `guarantee` and `query` beside it. `guarantee` replaces
-    what a mechanism says about itself. `pairs`: pairs of truths, as `simulate` takes them; None searches for bad ones.
-    `seconds` bounds the effort and nothing else: it may take a little longer, and usually takes less.
-    Guarantee: a true statement is called violated with a chance of at most 1e-9, over all pairs, events and rounds
-    together; never, by listed laws (docs/theory/auditing.md). What is not refuted is not thereby proved.
+    Args:
+        mechanism: one of holdfast's, an object with `simulate(truth, size, rng)`, `guarantee` (or `guarantees`) and
+            `query`, or a function from a truth to one release, with `guarantee` and `query` beside it.
+        pairs: pairs of truths, as `simulate` takes them; None searches for bad ones.
+        seconds: bounds the effort and nothing else: it may take a little longer, and usually takes less.
+        query: tells which data are neighbours, where the mechanism does not.
+        guarantee: replaces what a mechanism says about itself.
+        seed: of the made-up data and of the draws.
+
+    Guarantee:
+        A true statement is called violated with a chance of at most 1e-9, over all pairs, events and rounds together;
+        never, by listed laws (docs/theory/auditing.md). What is not refuted is not thereby proved.
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.laplace(hf.histogram(2), epsilon=1)
+        >>> claim = hf.Guarantee(epsilon=0.5, neighbours="add-remove", because="too good to be true")
+        >>> hf.audit(mechanism, guarantee=claim, seconds=0.2).verdict
+        'violated'
     """
     effort = float(positive("seconds", seconds))
     subject = Subject.of(mechanism, query, guarantee)

@@ -46,8 +46,19 @@ class Finding:
 class Audit:
     """The report of `audit`: one finding per statement. str() is for people, `to_json` for scripts.
 
-    All data in it were made up. `false_alarm` is the chance that draws refute any true statement, over everything that
-    was tested; what was refuted by listing is refuted without one.
+    All data in it were made up. What was refuted by listing is refuted without any chance of error.
+
+    Args:
+        subject: what was audited, in words.
+        findings: one per statement: whether it was refuted, the ε found, the pair of data and the event that show it.
+        tests: how many events were counted on fresh draws.
+        false_alarm: the chance that draws refute any true statement, over everything that was tested.
+
+    Example:
+        >>> import holdfast as hf
+        >>> report = hf.audit(hf.laplace(hf.histogram(2), epsilon=1), seconds=0.2)
+        >>> report.verdict, report.false_alarm
+        ('not refuted', 1e-09)
     """
 
     subject: str

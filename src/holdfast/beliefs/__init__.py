@@ -2,6 +2,7 @@
 
 from holdfast.beliefs.change import belief, condition, image, kl, mixture, push, total_variation
 from holdfast.beliefs.grid import Grid
+from holdfast.beliefs.limits import credible, credible_mechanism, leakage_loss, leaked, leaked_onto, screened
 from holdfast.beliefs.noise_tables import reach_for, weights
 from holdfast.beliefs.oracle import Law, base, given, hockey_stick, log_ratio, onto, renyi, window_for, worst
 
@@ -11,16 +12,22 @@ __all__ = [
     "base",
     "belief",
     "condition",
+    "credible",
+    "credible_mechanism",
     "given",
     "hockey_stick",
     "image",
     "kl",
+    "leakage_loss",
+    "leaked",
+    "leaked_onto",
     "log_ratio",
     "mixture",
     "onto",
     "push",
     "reach_for",
     "renyi",
+    "screened",
     "total_variation",
     "weights",
     "window_for",

@@ -150,6 +150,9 @@ def page(
 def audit(
     spec: SpecFile,
     seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,
+    knows: Annotated[
+        Path | None, typer.Option("--knows", help="Worlds that an adversary thinks possible: say what is learned.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -157,8 +160,76 @@ def audit(
     with ending(json):
         from holdfast.cli import verbs
 
-        if not verbs.audit(spec, seconds, json, quiet):
+        if not verbs.audit(spec, seconds, knows, json, quiet):
             raise Ending(6)
+
+
+@app.command()
+def mend(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Published figures: a CSV, Parquet or τ-ARGUS (.tab) file.")
+    ],
+    domain: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[COLUMN=]FILE",
+            help="Which labels add up: a CSV with one row per leaf and a column per level, or a .hrc file.",
+        ),
+    ] = None,
+    hold: Annotated[str, typer.Option(help="What must hold: consistent, nonnegative.")] = "consistent,nonnegative",
+    exact: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=LABEL", help="Figures that are known: left as they are.")
+    ] = None,
+    errors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|LAW=SIZE",
+            help="A column of standard errors, or rounding=5, random_rounding=3, uniform=2, cell_key=FILE, "
+            "gaussian=10, laplace=4.",
+        ),
+    ] = None,
+    value: Annotated[str | None, typer.Option(help="The column of figures.")] = None,
+    norm: Annotated[str, typer.Option(help="What nearest means: l2 or l1.")] = "l2",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write; TABLE-mended.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make published figures add up: the nearest table in which everything holds; reads nothing confidential."""
+    with ending(json):
+        from holdfast.cli import mending
+
+        mending.mend(table, domain, hold, exact, errors, value, norm, output, json, quiet)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
+    form: Annotated[
+        str, typer.Option("--as", metavar="FORMAT", help="sdmx (CSV 2.0), croissant or registry (OpenDP).")
+    ],
+    table: Annotated[str | None, typer.Option(help="The table, where there are several (sdmx).")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; left out: printed.")] = None,
+) -> None:
+    """Write a release in a format of others, from its published files alone."""
+    with ending(False):
+        from holdfast.cli import exchange
+
+        exchange.export(folder, form, table, output)
+
+
+@app.command()
+def papers(
+    name: Annotated[str, typer.Argument(metavar="[list|all|NAME]", help="An item, or all of them.")] = "list",
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of public data; left out: made up.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a small site into this folder.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce a table, figure or theorem of the papers: printed figures beside ours, and a verdict."""
+    with ending(json):
+        from holdfast.cli import papers as shown
+
+        shown.papers(name, data, output, json, quiet)
 
 
 @app.command()
@@ -277,6 +348,36 @@ def ledger_budget(
         from holdfast.cli import verbs
 
         verbs.ledger_budget(file, dataset, unit, epsilon, delta, rho, quiet)
+
+
+@books.command("events")
+def ledger_events(
+    dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
+    unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
+    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; left out: printed.")] = None,
+) -> None:
+    """Write the charges on a dataset as events of dp_accounting, in JSON."""
+    with ending(False):
+        from holdfast.cli import exchange
+
+        exchange.events(file, dataset, unit, output)
+
+
+@books.command("charge-events")
+def ledger_charge_events(
+    events: Annotated[Path, typer.Argument(metavar="EVENTS", help="A file as 'ledger events' writes it.")],
+    dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
+    title: Annotated[str, typer.Option(help="What was released.")],
+    unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
+    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    quiet: Quiet = False,
+) -> None:
+    """Charge a dataset with events of dp_accounting: what another tool released."""
+    with ending(False):
+        from holdfast.cli import exchange
+
+        exchange.charge_events(file, events, dataset, unit, title, quiet)
 
 
 def main() -> None:

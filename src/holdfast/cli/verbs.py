@@ -114,7 +114,7 @@ def verify(folder: Path, ledger: Path | None, json: bool, quiet: bool) -> bool:
         step("verifying")
         from holdfast.release.certificate.verify import verify as verified
 
-        verdict = verified(folder, None if ledger is None else _ledger(ledger, "--ledger"))
+        verdict = verified(folder, None if ledger is None else ledger_of(ledger, "--ledger"))
     if json:
         showing.data(verdict.as_mapping())
     elif not quiet:
@@ -162,18 +162,27 @@ def page(spec: Path, port: int, browser: bool) -> None:
     showing.sentence("the planner has stopped")
 
 
-def audit(spec: Path, seconds: float, json: bool, quiet: bool) -> bool:
-    """Try to refute what a spec promises; return whether nothing was refuted."""
+def audit(spec: Path, seconds: float, knows: Path | None, json: bool, quiet: bool) -> bool:
+    """Try to refute what a spec promises, and say what an adversary learns; return whether nothing was refuted."""
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
     job = job_of(spec, quiet or json)
     with command(quiet=quiet or json) as step:
         from holdfast.release.audit import audit as audited
 
+        gained = None
+        if knows is not None:
+            step("asking what an adversary learns")
+            from holdfast.release.knows import gain
+
+            gained = gain(job, knows)
         found = audited(job, seconds, step)
     if json:
-        showing.data(found.as_mapping())
+        learned = {} if gained is None else {"learned": {"table": gained[0], **gained[1].as_mapping()}}
+        showing.data(found.as_mapping() | learned)
     elif not quiet:
         showing.sentence(str(found))
+        if gained is not None:
+            showing.sentence(f"{gained[0]}: {gained[1]}")
     return not found.violated
 
 
@@ -222,7 +231,7 @@ def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
 
 def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
     """List the charges of a ledger."""
-    entries = _ledger(file).entries(dataset)
+    entries = ledger_of(file).entries(dataset)
     if json:
         showing.data([entry.as_mapping() for entry in entries])
     else:
@@ -231,7 +240,7 @@ def ledger_list(file: Path, dataset: str | None, json: bool) -> None:
 
 def ledger_remaining(file: Path, dataset: str | None, json: bool) -> None:
     """Show what is left in a ledger."""
-    ledger = _ledger(file)
+    ledger = ledger_of(file)
     rows = []
     for name, unit in ledger.datasets():
         if dataset in (None, name):
@@ -272,7 +281,8 @@ def ledger_budget(
         showing.sentence(f"the budget of {dataset!r} per {unit} is set in {file}")
 
 
-def _ledger(file: Path, option: str = "--file") -> Ledger:
+def ledger_of(file: Path, option: str = "--file") -> Ledger:
+    """The ledger in a file that is there."""
     if not file.exists():
         raise Refused(f"there is no ledger {str(file)!r}: name one with {option}; the first release makes it")
     from holdfast.release.ledger.ledger import Ledger

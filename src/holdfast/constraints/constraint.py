@@ -21,8 +21,15 @@ from holdfast.constraints.system.system import System
 class Constraint:
     """What must hold. `c1 & c2` requires both; `c1 | c2` one of two that exclude each other.
 
-    `parts` must all hold. `branches`, if there are any, are the sides of a union (none of them a union
-    itself), of which one must hold as well.
+    Args:
+        parts: what must all hold.
+        branches: the sides of a union (none of them a union itself), of which one must hold as well.
+
+    Example:
+        >>> import holdfast as hf
+        >>> both = hf.nonnegative() & hf.ordered([0, 1])
+        >>> len(both.parts)
+        2
     """
 
     parts: tuple[Part, ...]

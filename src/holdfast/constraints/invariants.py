@@ -17,8 +17,19 @@ from holdfast.exact.rationals import read_matrix
 def invariant(C: Any) -> Constraint:
     """Require C z = C q(x): these combinations of the true answer are published exactly.
 
-    `C` is a rational matrix (dense, sparse, lists of fractions; a vector is one row), or what `exact_nodes`
-    or `exact_margins` return. The right-hand side is read from the data; what it says is *unprotected*.
+    Args:
+        C: a rational matrix (dense, sparse, lists of fractions; a vector is one row), or what `exact_nodes` or
+            `exact_margins` return.
+
+    Guarantee:
+        The right-hand side is read from the data; what it says is *unprotected*. Statements beside it speak of data
+        that share it, or of what it leaves open.
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.laplace(hf.histogram(3), epsilon=1).given(hf.invariant([1, 1, 1]))
+        >>> mechanism.guarantee.scope, int(mechanism.release([5, 0, 7]).values.sum())
+        ('invariant-sharing', 12)
     """
     if isinstance(C, (ExactNodes, ExactMargins)):
         name, rows = f"invariant({C})", C.rows()

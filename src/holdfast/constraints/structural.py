@@ -36,7 +36,16 @@ def _tree_rows(shape: TreeShape) -> Rows:
 def consistent(tree_or_query: Any) -> Constraint:
     """Require a table to add up: every inner node of a tree is the sum of its children.
 
-    For a query: every linear relation that holds between its outputs whatever the data are.
+    Args:
+        tree_or_query: a hierarchy; or a query: every linear relation that holds between its outputs whatever the data
+            are.
+
+    Example:
+        >>> import holdfast as hf
+        >>> tree = hf.Hierarchy.from_parents([-1, 0, 0])
+        >>> values = hf.laplace(hf.counts(tree), epsilon=1).given(hf.consistent(tree)).release([9, 4, 5]).values
+        >>> bool(values[0] == values[1] + values[2])
+        True
     """
     if all(hasattr(tree_or_query, name) for name in ("n", "parents", "leaves")):
         shape = _tree_shape(tree_or_query, 1)
@@ -63,7 +72,18 @@ def consistent(tree_or_query: Any) -> Constraint:
 
 
 def nonnegative(at: Any = None) -> Constraint:
-    """Require values of 0 or more: all of them, or those at the listed positions."""
+    """Require values of 0 or more.
+
+    Args:
+        at: the positions; None: all of them.
+
+    Example:
+        >>> import holdfast as hf
+        >>> base = hf.laplace(hf.histogram(1), epsilon=1)
+        >>> moved, conditioned = base.onto(hf.nonnegative()), base.given(hf.nonnegative())
+        >>> moved.guarantee.epsilon, conditioned.guarantee.epsilon > 1  # conditioning on a bound has a price
+        (1.0, True)
+    """
     where = None if at is None else positions("at", at)
     low = np.zeros(1 if where is None else where.size, dtype=np.int64)
     name = "nonnegative" if where is None else f"nonnegative(at={listing(where)})"
@@ -95,9 +115,18 @@ def _short(given: Any, none: str) -> str:
 
 
 def between(low: Any, high: Any, at: Any = None) -> Constraint:
-    """Require low ≤ z ≤ high, both inclusive: everywhere, or at the listed positions.
+    """Require low ≤ z ≤ high, both inclusive.
 
-    `low` and `high` are numbers, or one number per position; None, −inf below and inf above mean no bound.
+    Args:
+        low: a number, or one number per position; None and −inf mean no bound.
+        high: likewise; None and inf mean no bound.
+        at: the positions; None: all of them.
+
+    Example:
+        >>> import holdfast as hf
+        >>> values = hf.laplace(hf.histogram(2), epsilon=1).onto(hf.between(0, 10)).release([0, 10]).values
+        >>> bool(values.min() >= 0 and values.max() <= 10)
+        True
     """
     where = None if at is None else positions("at", at)
     size: int | None = None if where is None else where.size
@@ -122,7 +151,17 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
 
 
 def ordered(indices: Any) -> Constraint:
-    """Require z[i₀] ≤ z[i₁] ≤ … for the listed positions, of which there are at least two."""
+    """Require z[i₀] ≤ z[i₁] ≤ … for the listed positions.
+
+    Args:
+        indices: at least two positions.
+
+    Example:
+        >>> import holdfast as hf
+        >>> values = hf.laplace(hf.histogram(3), epsilon=1).onto(hf.ordered([0, 1, 2])).release([1, 5, 9]).values
+        >>> bool(values[0] <= values[1] <= values[2])
+        True
+    """
     chain = positions("indices", indices)
     if chain.size < 2:
         raise Refused("indices must list at least two positions, found one")
@@ -136,7 +175,18 @@ def ordered(indices: Any) -> Constraint:
 
 
 def fixed(at: Any, values: Any) -> Constraint:
-    """Require the listed positions to have these values, known by definition (impossible cells, say)."""
+    """Require the listed positions to have these values, known by definition (impossible cells, say).
+
+    Args:
+        at: positions.
+        values: one number, or one per position.
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.laplace(hf.histogram(3), epsilon=1).given(hf.fixed([1], [0]))
+        >>> int(mechanism.release([5, 0, 7]).values[1])
+        0
+    """
     where = positions("at", at)
     b, _ = read_vector("values", values, where.size)
     least = int(where.max()) + 1
@@ -160,7 +210,18 @@ def _linear(kind: Any, A: Any, b: Any) -> tuple[Part, Bools]:
 
 
 def equals(A: Any, b: Any) -> Constraint:
-    """Require A z = b: A a rational (m, n) matrix, dense or sparse, or one row; b one number per row."""
+    """Require A z = b, in every possible dataset.
+
+    Args:
+        A: a rational (m, n) matrix, dense or sparse, or one row.
+        b: one number per row.
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.laplace(hf.histogram(3), epsilon=1).given(hf.equals([[1, 1, 1]], [12]))
+        >>> int(mechanism.release([5, 0, 7]).values.sum())
+        12
+    """
     part, empty = _linear("equals", A, b)
     assert part.rows is not None
     bad = np.flatnonzero(empty & np.asarray(part.rows.b != 0, dtype=bool))
@@ -170,7 +231,19 @@ def equals(A: Any, b: Any) -> Constraint:
 
 
 def at_least(A: Any, b: Any) -> Constraint:
-    """Require A z ≥ b: A a rational (m, n) matrix, dense or sparse, or one row; b one number per row."""
+    """Require A z ≥ b.
+
+    Args:
+        A: a rational (m, n) matrix, dense or sparse, or one row.
+        b: one number per row.
+
+    Example:
+        >>> import holdfast as hf
+        >>> most_in_first = hf.at_least([[1, -1]], [0])  # z[0] ≥ z[1] in every possible dataset
+        >>> values = hf.laplace(hf.histogram(2), epsilon=1).onto(most_in_first).release([9, 3]).values
+        >>> bool(values[0] >= values[1])
+        True
+    """
     part, empty = _linear("at_least", A, b)
     assert part.rows is not None
     bad = np.flatnonzero(empty & np.asarray(part.rows.b > 0, dtype=bool))

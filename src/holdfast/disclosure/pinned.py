@@ -24,12 +24,22 @@ LISTED = 6
 
 @dataclass(frozen=True, eq=False)
 class Disclosure:
-    """The least and the largest value of every output that all exact figures allow together.
+    """The least and the largest value of every output that all exact figures allow together. Made by `pinned`.
 
-    `low` and `high` are inclusive; −2**62 and 2**62 stand for no limit. `attained`: tables were found that have all
-    figures and attain both ends (or there is only one value); where it is False the range may be narrower. `varies`:
-    two tables were found with different values. `published`: outputs that are exact figures themselves or sums of them,
-    or known without any figure.
+    Args:
+        low: the least value of each output; −2**62 stands for no limit.
+        high: the largest value, inclusive; 2**62 stands for no limit.
+        attained: tables were found that have all figures and attain both ends (or there is only one value); where it is
+            False the range may be narrower.
+        varies: two tables were found with different values.
+        published: outputs that are exact figures themselves or sums of them, or known without any figure.
+        query: what was asked.
+
+    Example:
+        >>> import holdfast as hf
+        >>> found = hf.pinned(hf.histogram(2), hf.invariant([[1, 1]]), figures=[0])
+        >>> found.low.tolist(), found.high.tolist()
+        ([0, 0], [0, 0])
     """
 
     low: Ints
@@ -89,15 +99,26 @@ def pinned(
 ) -> Disclosure:
     """Return the range that exact figures leave for every output of a query about counts.
 
-    `invariants`: what is published exactly, with anything that holds for every dataset (& nonnegative() is always
-    understood: cells hold counts). `figures`: the published values, one for each row of the invariants in order, or
-    `truth`: the true answers, of which only these figures are read. `earlier`: other releases of the same records as
-    (query, invariants, figures), whose cells are the same; what is harmless alone can pin together. `of`: another query
-    of the same cells whose outputs are wanted. `seconds`: how much programs may try where there is no closed form,
-    counted in steps that take about so long on an ordinary machine, so that the answer is the same on every machine.
-
     Hierarchies and cubes with one or two families of margins have closed forms. Elsewhere linear programs bound the
     ranges, with proofs in whole numbers, and branch and bound decides what they leave open.
+
+    Args:
+        query: what is asked.
+        invariants: what is published exactly, with anything that holds for every dataset (& nonnegative() is always
+            understood: cells hold counts).
+        figures: the published values, one for each row of the invariants in order.
+        truth: instead of figures, the true answers, of which only these figures are read.
+        earlier: other releases of the same records as (query, invariants, figures), whose cells are the same; what is
+            harmless alone can pin together.
+        of: another query of the same cells whose outputs are wanted.
+        seconds: how much programs may try where there is no closed form, counted in steps that take about so long on an
+            ordinary machine, so that the answer is the same on every machine.
+
+    Example:
+        >>> import holdfast as hf
+        >>> totals = hf.exact_margins((2, 3), [(0,), (1,)])
+        >>> print(hf.pinned(hf.margins((2, 3)), totals, truth=[0, 2, 1, 0, 0, 5]))
+        2 outputs are pinned by the exact figures: axis 0=0, axis 1=0 = 0, axis 0=1, axis 1=0 = 0
     """
     known = [read_known(query, invariants, figures, truth)]
     for number, release in enumerate(earlier):

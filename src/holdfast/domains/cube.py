@@ -20,7 +20,17 @@ MOST_CELLS = 2**40
 
 @dataclass(frozen=True)
 class Cube:
-    """A table with axes of the given sizes; the last axis runs fastest. `names` are the axes' names."""
+    """A table with axes of the given sizes; the last axis runs fastest.
+
+    Args:
+        shape: how many values each axis has.
+        names: the axes' names; None: they are called by their numbers.
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.margins(hf.Cube((2, 3), ("sex", "age")), keep=[("age",)]).n
+        3
+    """
 
     shape: tuple[int, ...]
     names: tuple[str, ...]

@@ -23,11 +23,23 @@ from holdfast.pictures import card, table_of
 class Hierarchy:
     """A tree or forest of n nodes, numbered 0 … n−1; build one with `from_parents` or `from_frame`.
 
-    `parents[v]` is v's parent or −1; `depth[v]` is 0 at a root; `order` lists the nodes breadth-first (roots
-    by increasing id, siblings together) and the nodes of depth d are
-    ``order[level_start[d]:level_start[d + 1]]``; the children of v, by increasing id, are
-    ``children[child_start[v]:child_start[v + 1]]``; `levels` names the depths. Leaves may lie at different
-    depths.
+    Leaves may lie at different depths.
+
+    Args:
+        parents: `parents[v]` is v's parent or −1.
+        depth: `depth[v]` is 0 at a root.
+        order: the nodes breadth-first (roots by increasing id, siblings together); the nodes of depth d are
+            `order[level_start[d]:level_start[d + 1]]`.
+        child_start: where the children of each node begin in `children`.
+        children: the children of v, by increasing id, are `children[child_start[v]:child_start[v + 1]]`.
+        levels: the names of the depths.
+        given_names: the names of the nodes, where they have some.
+
+    Example:
+        >>> import holdfast as hf
+        >>> tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1])
+        >>> tree.n, tree.leaves.tolist(), tree.sum_up([2, 3, 4]).tolist()
+        (5, [2, 3, 4], [9, 7, 2, 3, 4])
     """
 
     parents: Ints

@@ -129,16 +129,28 @@ def compose(
 ) -> Composition:
     """Return what several releases promise together, from their statements or from the mechanisms themselves.
 
-    With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε; with
-    neither, the plain sums. Statements are added as `holdfast.privacy.compose` says. What is returned is the first
-    statement; its `guarantees` are all that hold.
+    What is returned is the first statement; its `guarantees` are all that hold. Statements are added as
+    `holdfast.privacy.compose` says.
 
-    Mechanisms (also mixtures, projected ones and noise made for exact figures) must be about the same records and
-    cells, each with noise of its own. The first statement is then about the smallest changes of records that keep what
-    must hold in *all* parts (THEORY §3), which may take more records than in any part alone. It names the outputs that
-    no such change alters, and those that the exact figures determine together although those of no part do (SDP §2.3).
-    Statements about more records follow where these can alter more, and one for all neighbours about what the exact
-    figures leave open, where every part makes one (SDP Props 7 and 9).
+    Args:
+        parts: statements, or mechanisms (also mixtures, projected ones and noise made for exact figures) about the same
+            records and cells, each with noise of its own.
+        epsilon: the smallest proved δ at this ε is stated.
+        delta: the smallest proved ε at this δ is stated; with neither, the plain sums.
+
+    Guarantee:
+        Of mechanisms, the first statement is about the smallest changes of records that keep what must hold in *all*
+        parts (THEORY §3), which may take more records than in any part alone. It names the outputs that no such change
+        alters, and those that the exact figures determine together although those of no part do (SDP §2.3). Statements
+        about more records follow where these can alter more, and one for all neighbours about what the exact figures
+        leave open, where every part makes one (SDP Props 7 and 9).
+
+    Example:
+        >>> import holdfast as hf
+        >>> month = hf.gaussian(hf.histogram(3), rho=0.01)
+        >>> year = hf.compose([month] * 12, delta=1e-6)
+        >>> round(year.epsilon, 1)
+        2.2
     """
     if isinstance(parts, (Guarantee, *MECHANISMS)) or not isinstance(parts, Iterable):
         raise Refused(f"parts must be a list of guarantees or of mechanisms, found {type(parts).__name__}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.arguments import Refused, one_of, positive, probability, rational
+from holdfast.arguments import Refused, one_of, positive, probability, rational, reals
 from holdfast.constraints import Constraint, System
 from holdfast.evidence import Evidence
 from holdfast.mechanism.checking import a_query, equalities
@@ -21,7 +21,16 @@ from holdfast.mechanism.moving import above_zero
 from holdfast.mechanism.source import of_neighbours
 from holdfast.noise import Gaussian, Independent, IntegerGaussian, Laplace
 from holdfast.noise.spread import Spread
-from holdfast.privacy import Additive, Differences, Guarantee, Promise, Target, for_records, gaussian_mu
+from holdfast.privacy import (
+    Additive,
+    Differences,
+    Guarantee,
+    Promise,
+    Target,
+    classical_sigma,
+    for_records,
+    gaussian_mu,
+)
 from holdfast.privacy.budget import one_budget
 from holdfast.privacy.composition import for_all_changes
 from holdfast.privacy.losses.conversion import rho_for
@@ -54,10 +63,11 @@ class OnSubspace:
     system: System
     form: SubspaceLaw
     depends_on_data: bool = False
+    basis: npt.NDArray[np.float64] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The law is found again: what it was made of (functions, factorisations) cannot travel.
-        return _made, (self.base, self.constraint, self.law, self.costs)
+        return _made, (self.base, self.constraint, self.law, self.costs, None, self.basis)
 
     def __str__(self) -> str:
         return f"{self.form.name} noise on {self.base.query!r}, for {self.constraint}"
@@ -174,16 +184,37 @@ def extend(
     neighbours: str | Neighbours = "add-remove",
     integer: bool = False,
     weights: Any = None,
+    basis: Any = None,
+    calibration: str | None = None,
 ) -> Mechanism:
     """Noise made for exact figures, by (epsilon, delta) or rho for Gaussian laws and by epsilon for the others.
 
-    `constraint` is an invariant, alone or with structural equalities that the answers obey. `law` is "optimal" (least
-    total squared error, or weighted by `weights`, one per output; THEORY H4), "gaussian" (SDP Cor 15), "correlated"
-    (SDP Algorithm 3), "laplace" (SDP Cor 18) or "k-norm".
-    Law: q(x) + U, U of mean 0 on the null space N of all equalities, and whole with `integer`.
-    Guarantee: for all neighbours, about the part of the answer that the exact figures leave open (SDP Def 5, Thm 12).
-    With `integer` about data that share all exact figures, with the number of records that change together: that first
-    statement meets the budget, as does one for all neighbours where there is one (docs/theory/lattice-gaussian.md).
+    Args:
+        query: what is asked.
+        constraint: an invariant, alone or with structural equalities that the answers obey.
+        law: "optimal" (least total squared error, or weighted by `weights`; THEORY H4), "gaussian" (SDP Cor 15),
+            "correlated" (SDP Algorithm 3), "laplace" (SDP Cor 18) or "k-norm".
+        epsilon: the budget, alone or with delta.
+        delta: with epsilon, for Gaussian laws.
+        rho: the budget, for Gaussian laws.
+        neighbours: "add-remove", "replace-one" or a `Neighbours`.
+        integer: whole noise.
+        weights: one per output, of its squared error.
+        basis: (n, dimension of N), the Q_N of SDP Cor 18 for law="laplace"; None tries several and takes the best.
+        calibration: "classical" is the σ of SDP Lemma 13, with its true δ printed.
+
+    Law:
+        q(x) + U, U of mean 0 on the null space N of all equalities, and whole with `integer`.
+    Guarantee:
+        For all neighbours, about the part of the answer that the exact figures leave open (SDP Def 5, Thm 12). With
+        `integer` about data that share all exact figures, with the number of records that change together: that first
+        statement meets the budget, as does one for all neighbours where there is one (docs/theory/lattice-gaussian.md).
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.extend(hf.histogram(3), hf.invariant([[1, 1, 1]]), rho=0.5)
+        >>> mechanism.guarantee.scope, mechanism.guarantee.rho
+        ('subspace', 0.5)
     """
     system = equalities("extend()", a_query(query), constraint)
     relation = Neighbours.of(neighbours)
@@ -192,15 +223,18 @@ def extend(
     costs = None if weights is None else above_zero(weights, query.n)
     if costs is not None and law != "optimal":
         raise Refused(f"weights say what law='optimal' makes least, found law={law!r}")
-    target, budget = _budget(law, epsilon, delta, rho)
+    target, budget = _budget(law, epsilon, delta, rho, calibration)
+    chosen = None if basis is None else _basis(basis, query.n, law, integer)
     if integer:
+        if calibration is not None:
+            raise Refused("calibration='classical' is for real noise: leave integer out, or calibration")
         asked = {"rho": rho, "epsilon": epsilon, "delta": delta}
         exact = {name: rational(name, value) for name, value in asked.items() if value is not None}
         return _whole(query, constraint, system, relation, law, costs, exact)
-    form = choose(query, system, relation, law, costs)
+    form = choose(query, system, relation, law, costs, chosen)
     noise: Any = Gaussian(form.largest / budget) if form.kind == "gaussian" else Laplace(form.largest / budget)
     base = Additive(query, Independent((noise,), None, query.n), relation, target)
-    return Mechanism(OnSubspace(base, law, costs, constraint, system, form))
+    return Mechanism(OnSubspace(base, law, costs, constraint, system, form, basis=chosen))
 
 
 def _whole(
@@ -305,17 +339,35 @@ def _made(
     law: str,
     costs: npt.NDArray[np.float64] | None,
     form: LatticeGaussian | None = None,
+    basis: npt.NDArray[np.float64] | None = None,
 ) -> OnSubspace:
     """Make the noise again from what it says about itself, or with the form that it had."""
     system = equalities("extend()", base.query, constraint)
     if form is not None:
         return OnLattice(base, law, costs, constraint, system, form)
-    return OnSubspace(base, law, costs, constraint, system, choose(base.query, system, base.neighbours, law, costs))
+    found = choose(base.query, system, base.neighbours, law, costs, basis)
+    return OnSubspace(base, law, costs, constraint, system, found, basis=basis)
 
 
-def _budget(law: str, epsilon: Any, delta: Any, rho: Any) -> tuple[Target | None, Fraction]:
+def _basis(basis: Any, n: int, law: str, integer: bool) -> npt.NDArray[np.float64]:
+    """Read a basis of N."""
+    if law != "laplace" or integer:
+        raise Refused(f"basis says how real Laplace noise lies on N: use law='laplace', found law={law!r}")
+    found = reals("basis", basis)
+    if found.ndim != 2 or found.shape[0] != n:
+        raise Refused(f"basis must have {n} rows and a column for every dimension of N, found shape {found.shape}")
+    return found
+
+
+def _budget(
+    law: str, epsilon: Any, delta: Any, rho: Any, calibration: str | None = None
+) -> tuple[Target | None, Fraction]:
     """Read the budget: the target, and μ² (Gaussian laws) or ε."""
     one_of("law", law, LAWS)
+    if calibration is not None:
+        one_of("calibration", calibration, ["classical"])
+        if law not in GAUSSIAN or epsilon is None or delta is None:
+            raise Refused("calibration='classical' is a formula in epsilon and delta for Gaussian laws")
     if law not in GAUSSIAN:
         if delta is not None or rho is not None:
             raise Refused(f"law={law!r} promises pure epsilon: give epsilon alone")
@@ -325,5 +377,7 @@ def _budget(law: str, epsilon: Any, delta: Any, rho: Any) -> tuple[Target | None
         raise Refused("delta goes with epsilon: give both, or rho alone")
     if one_budget(epsilon=epsilon, rho=rho) == "rho":
         return None, 2 * positive("rho", rho)
-    target = Target(positive("epsilon", epsilon), probability("delta", delta))
+    target = Target(positive("epsilon", epsilon), probability("delta", delta), classical=calibration is not None)
+    if calibration is not None:
+        return target, 1 / Fraction(classical_sigma(1, target.epsilon, target.delta)) ** 2
     return target, Fraction(gaussian_mu(target.epsilon, target.delta)) ** 2

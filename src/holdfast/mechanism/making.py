@@ -23,8 +23,24 @@ def laplace(
 ) -> Mechanism:
     """Laplace noise for a query, by exactly one of epsilon and scale.
 
-    Law: q(x) + U, U_i independent with weights e^{−|u|/λ_i} on the whole numbers (or the reals).
-    Guarantee: pure ε = max Σ|d_i|/λ_i (THEORY §1; TV Prop 7, SDP Lemma 16).
+    Args:
+        query: what is asked.
+        epsilon: the budget.
+        scale: λ: a number, {level: number} or one per output; inf: not measured.
+        neighbours: "add-remove", "replace-one" or a `Neighbours`.
+        integer: whole noise, drawn exactly; False: real noise, proved in real arithmetic.
+        shares: parts of the budget by level or margin, {level: share}; 0: not measured. None: one scale for all.
+
+    Law:
+        q(x) + U, U_i independent with weights e^{−|u|/λ_i} on the whole numbers (or the reals).
+    Guarantee:
+        Pure ε = max Σ|d_i|/λ_i (THEORY §1; TV Prop 7, SDP Lemma 16).
+
+    Example:
+        >>> import holdfast as hf
+        >>> mechanism = hf.laplace(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0])), epsilon=1)
+        >>> mechanism.guarantee.epsilon, mechanism.standard_error().round(2).tolist()
+        (1.0, [2.8, 2.8, 2.8])
     """
     relation = Neighbours.of(neighbours)
     return Mechanism(Plain(laplace_base(a_query(query), relation, integer, epsilon, scale, shares)))
@@ -44,9 +60,28 @@ def gaussian(
 ) -> Mechanism:
     """Gaussian noise for a query, by exactly one of (epsilon, delta), rho and scale.
 
-    Law: q(x) + U, U_i independent with weights e^{−u²/2σ_i²} on the whole numbers (or the reals).
-    Guarantee: μ-GDP (continuous; Balle–Wang 2018) or ρ-zCDP with the exact δ(ε) of the loss law (integer;
-    Canonne–Kamath–Steinke 2020). `calibration="classical"` is the papers' formula, with its true δ printed.
+    Args:
+        query: what is asked.
+        epsilon: the budget, with delta.
+        delta: the budget, with epsilon.
+        rho: the budget, of zero-concentrated privacy.
+        scale: σ: a number, {level: number} or one per output; inf: not measured.
+        neighbours: "add-remove", "replace-one" or a `Neighbours`.
+        integer: whole noise, drawn exactly; False: real noise, proved in real arithmetic.
+        shares: parts of the budget by level or margin, {level: share}; 0: not measured. None: one scale for all.
+        calibration: None is the tightest proved for this law; "classical" is the papers' formula, with its true δ
+            printed.
+
+    Law:
+        q(x) + U, U_i independent with weights e^{−u²/2σ_i²} on the whole numbers (or the reals).
+    Guarantee:
+        μ-GDP (continuous; Balle–Wang 2018) or ρ-zCDP with the exact δ(ε) of the loss law (integer;
+        Canonne–Kamath–Steinke 2020).
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.gaussian(hf.histogram(3), rho=0.5).guarantee.rho
+        0.5
     """
     relation = Neighbours.of(neighbours)
     made = gaussian_base(a_query(query), relation, integer, epsilon, delta, rho, scale, shares, calibration)

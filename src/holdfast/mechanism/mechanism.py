@@ -43,9 +43,11 @@ NO_VERBS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Promising):
-    """A query's answer plus noise, perhaps moved. Made by `laplace`, `gaussian`, `extend` and the verbs.
+    """A query's answer plus noise (`source`), perhaps moved (`moves`); see `laplace`, `gaussian`, `extend`.
 
-    `source` is what is drawn: independent noise, noise given what must hold, or noise made for it.
+    >>> import holdfast as hf
+    >>> int(hf.laplace(hf.histogram(2), epsilon=1).given(hf.equals([[1, 1]], [8])).release([5, 3]).values.sum())
+    8
     """
 
     source: Source
@@ -222,10 +224,9 @@ class Mechanism(Promising):
         return self._moved(self._noisy(checked, count, stream), checked, stream)
 
     def release(self, truth: Any, rng: Stream | None = None) -> Release:
-        """Release one table. `rng=None` draws from the secure stream; refused when no statement holds.
+        """Release one table, checked again before it leaves; `rng=None` is the secure stream.
 
-        Law: the one the verbs describe. Guarantee: `guarantees`. What must hold is checked again on the values
-        themselves before they leave.
+        Law: the one the verbs describe. Guarantee: `guarantees`; refused when no statement holds.
         """
         statements = (self.guarantee, *self.guarantees[1:])
         checked, stream = self.checked(truth), checking.chosen_stream(rng)

@@ -36,7 +36,18 @@ from holdfast.randomness import Stream
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mixture(Promising):
-    """One of several mechanisms, chosen with fixed public probabilities. Made by `mixture`."""
+    """One of several mechanisms, chosen with fixed public probabilities. Made by `mixture`.
+
+    Args:
+        parts: the mechanisms.
+        weights: their probabilities.
+
+    Example:
+        >>> import holdfast as hf
+        >>> cells = hf.histogram(2)
+        >>> hf.mixture([hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=2)], [0.5, 0.5]).guarantee.epsilon
+        2.0
+    """
 
     parts: tuple[Mechanism, ...]
     weights: tuple[Fraction, ...]
@@ -195,8 +206,22 @@ def _for_all(part: Mechanism) -> Guarantee:
 def mixture(mechanisms: Iterable[Mechanism], weights: Sequence[Any]) -> Mixture:
     """One of several mechanisms for one query, chosen with these fixed probabilities, before the data is looked at.
 
-    Law: Σ a_i·(law of part i). Guarantee: the largest of the parts' (TV Thm 16); where parts publish exact figures, for
-    data that share those of all parts (SDP §2.3).
+    Args:
+        mechanisms: the parts.
+        weights: their probabilities, which sum to 1.
+
+    Law:
+        Σ a_i·(law of part i).
+    Guarantee:
+        The largest of the parts' (TV Thm 16); where parts publish exact figures, for data that share those of all parts
+        (SDP §2.3).
+
+    Example:
+        >>> import holdfast as hf
+        >>> cells = hf.histogram(2)
+        >>> mixed = hf.mixture([hf.laplace(cells, epsilon=1), hf.laplace(cells, epsilon=2)], [0.75, 0.25])
+        >>> mixed.guarantee.epsilon
+        2.0
     """
     parts = tuple(mechanisms)
     if not parts or not all(isinstance(part, Mechanism) for part in parts):

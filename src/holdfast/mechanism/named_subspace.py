@@ -49,12 +49,22 @@ STILL = "no neighbour changes the part of the output in this subspace, so there 
 def within(mechanism: Any, V: Any = None, *, normals: Any = None) -> Guarantee:
     """Return what holds, for all neighbours, about the part of a release in the subspace that the rows of V span.
 
-    V: rational rows of n numbers each; or `normals`: rows to which the subspace is orthogonal. Only this part Π_V z of
-    the release z is spoken of; exact figures outside it are published beside it and not protected.
+    Args:
+        mechanism: one of holdfast's.
+        V: rational rows of n numbers each. Only this part Π_V z of the release z is spoken of; exact figures outside it
+            are published beside it and not protected.
+        normals: instead of V, rows to which the subspace is orthogonal.
 
-    Guarantee: P(Π_V M(x) ∈ S) ≤ e^ε P(Π_V M(x') ∈ S) + δ for all neighbours x, x' and all S ⊆ V (SDP Def 5). Additive
-    noise, alone, projected orthogonally or conditioned on equalities: the largest cost of a cheapest shift. Anything
-    else: a statement about everything, or about a subspace around V, holds for V (SDP Prop 7, Cor 8), or it is refused.
+    Guarantee:
+        P(Π_V M(x) ∈ S) ≤ e^ε P(Π_V M(x') ∈ S) + δ for all neighbours x, x' and all S ⊆ V (SDP Def 5). Additive noise,
+        alone, projected orthogonally or conditioned on equalities: the largest cost of a cheapest shift. Anything else:
+        a statement about everything, or about a subspace around V, holds for V (SDP Prop 7, Cor 8), or it is refused.
+
+    Example:
+        >>> import holdfast as hf
+        >>> cells = hf.gaussian(hf.histogram(2), rho=0.5, integer=False)
+        >>> round(hf.within(cells, [[1, 1]]).rho, 6)  # half of it shows in the sum
+        0.25
     """
     if not isinstance(mechanism, (Mechanism, Projected)):
         raise Refused(f"mechanism must be made by laplace(), gaussian(), extend() or project(), found {mechanism!r}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,10 @@ from holdfast.privacy.invariants import NO_MOVE, published, sharing
 from holdfast.queries import Moves, Query
 
 CLAIMED = "rests on the guarantee claimed for a mechanism that is not holdfast's and was not checked"
+#: Whole numbers below this are doubles; numbers between SMALL and 1/SMALL have products whose errors are doubles too.
+LARGEST_DOUBLE, SMALL = 2**53, 1e-140
+#: What splits a double into two halves of 26 bits.
+SPLITTER = 2.0**27 + 1
 BECAUSE = "orthogonal projection of a private answer (SDP Thm 10)"
 
 
@@ -31,7 +37,24 @@ BECAUSE = "orthogonal projection of a private answer (SDP Thm 10)"
 class Projected(Promising):
     """Another mechanism's answers, moved orthogonally so that every exact figure holds. Made by `project`.
 
-    Law: q(x) + Π_N(M(x) − q(x)). Guarantee: M's own, for all neighbours, about the part of the answer in N.
+    Args:
+        answer: the mechanism: a function from the truth to one private answer.
+        query: what it answers.
+        constraint: what must hold.
+        system: its equalities.
+        claimed: what is claimed for the mechanism.
+
+    Law:
+        q(x) + Π_N(M(x) − q(x)).
+    Guarantee:
+        M's own, for all neighbours, about the part of the answer in N.
+
+    Example:
+        >>> import holdfast as hf
+        >>> claim = hf.Guarantee(epsilon=1, neighbours="add-remove", because="my proof")
+        >>> made = hf.project(lambda truth: truth, hf.histogram(2), hf.invariant([[1, 1]]), guarantee=claim)
+        >>> made.guarantee.scope
+        'subspace'
     """
 
     answer: Callable[[npt.NDArray[np.float64]], Any]
@@ -112,10 +135,30 @@ def _products(rows: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     """A·values, rounded once: two values with the same exact product have the same one here."""
     if (values == np.rint(values)).all() and np.abs(values).max(initial=0.0) < LARGEST:
         return products(rows, values.astype(np.int64)[:, None])[:, 0].astype(np.float64)
+    ends = rows.indptr.tolist()
+    first, second = values[rows.indices], rows.data.astype(np.float64)
+    sizes = np.abs(first[first != 0])
+    if (
+        np.abs(rows.data).max(initial=0) < LARGEST_DOUBLE
+        and SMALL < sizes.min(initial=1.0) <= sizes.max(initial=1.0) < 1 / SMALL
+    ):
+        terms = np.stack(_exact_product(first, second), axis=1)
+        return np.array([math.fsum(terms[a:b].ravel().tolist()) for a, b in pairwise(ends)])
     exact = [Fraction(value) for value in values.tolist()]
-    ends = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
-    sums = (sum((int(rows.data[k]) * exact[rows.indices[k]] for k in range(*each)), Fraction(0)) for each in ends)
+    sums = (
+        sum((int(rows.data[k]) * exact[rows.indices[k]] for k in range(*each)), Fraction(0)) for each in pairwise(ends)
+    )
     return np.array([float(value) for value in sums])
+
+
+def _exact_product(
+    a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """a·b as the sum of two doubles, exactly, away from the ends of their range (Dekker 1971)."""
+    product = a * b
+    high_a, high_b = ((SPLITTER * each) - (SPLITTER * each - each) for each in (a, b))
+    low_a, low_b = a - high_a, b - high_b
+    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
 
 
 def _unknown(*_: Any) -> None:
@@ -127,9 +170,26 @@ def project(
 ) -> Projected:
     """Make exact figures hold in the answers of a private mechanism of your own (SDP Thm 10).
 
-    `answer(truth)` returns one private answer of n numbers; `guarantee` is what is claimed for it and all neighbours.
-    Guarantee: the claimed one, for the part of the answer that the exact figures leave open. Nothing here can check
-    the claim, and the mechanism's randomness is its own.
+    Args:
+        answer: `answer(truth)` returns one private answer of n numbers; its randomness is its own.
+        query: what it answers.
+        constraint: what must hold: an invariant, with structural equalities.
+        guarantee: what is claimed for it and all neighbours. Nothing here can check the claim.
+
+    Law:
+        q(x) + Π_N(M(x) − q(x)): the error is projected orthogonally onto what the exact figures leave open.
+    Guarantee:
+        The claimed one, for the part of the answer that the exact figures leave open.
+
+    Example:
+        >>> import numpy as np
+        >>> import holdfast as hf
+        >>> noise = np.random.default_rng(1)
+        >>> claim = hf.Guarantee(epsilon=1, neighbours="add-remove", because="my proof")
+        >>> total = hf.invariant([1, 1, 1])
+        >>> made = hf.project(lambda truth: truth + noise.laplace(size=3), hf.histogram(3), total, guarantee=claim)
+        >>> round(float(made.release([5, 0, 7]).values.sum()), 9)
+        12.0
     """
     if not callable(answer):
         raise Refused(f"answer must be a function from the truth to a private answer, found {type(answer).__name__}")

@@ -33,12 +33,25 @@ class Estimate:
 class Release:
     """A released table.
 
-    `values` are in output order: int64 where whole numbers were promised, otherwise float64. `guarantee` is the best
-    statement that holds; `guarantees` are all of them. `measurements` are the noisy answers that were moved onto the
-    constraint, conditioned on equalities or not, in output order and meaningless where an output was not measured:
-    `onto` mechanisms only, and only where the guarantees cover them too. `evidence` says on which grid the values stand
-    and how near to the nearest point they are, where they were moved and the guarantees cover that too. `ties` is the
-    public coin that decided between equally near whole tables; `mechanism.image(measurements, ties)` moves by it again.
+    Args:
+        values: in output order: int64 where whole numbers were promised, otherwise float64.
+        guarantees: every statement that holds; `guarantee` is the best of them.
+        query: what was asked.
+        method: how the values were made, in words.
+        find_error_bars: how intervals are found when they are asked for.
+        measurements: the noisy answers that were moved onto the constraint, conditioned on equalities or not, in output
+            order and meaningless where an output was not measured: `onto` mechanisms only, and only where the
+            guarantees cover them too.
+        evidence: on which grid the values stand and how near to the nearest point they are, where they were moved and
+            the guarantees cover that too.
+        ties: the public coin that decided between equally near whole tables; `mechanism.image(measurements, ties)`
+            moves by it again.
+
+    Example:
+        >>> import holdfast as hf
+        >>> release = hf.laplace(hf.histogram(3), epsilon=1).release([5, 0, 7])
+        >>> release.values.dtype, release.interval(0.95).shape
+        (dtype('int64'), (3, 2))
     """
 
     values: npt.NDArray[Any]

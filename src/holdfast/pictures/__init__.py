@@ -2,17 +2,21 @@
 
 from holdfast.pictures.card import card, rows_of, table_of
 from holdfast.pictures.charts import bands, bars, curves, hundred, parts, points, spreads
+from holdfast.pictures.studies import Layer, five, plane
 from holdfast.pictures.svg import Picture, number
 
 __all__ = [
+    "Layer",
     "Picture",
     "bands",
     "bars",
     "card",
     "curves",
+    "five",
     "hundred",
     "number",
     "parts",
+    "plane",
     "points",
     "rows_of",
     "spreads",

@@ -39,6 +39,12 @@ STATUSES = ("proved", "estimated")
 LOSS_LAW = "its loss law (Canonne–Kamath–Steinke 2020, Theorem 7)"
 #: How JSON, which has no infinity, writes the ε of a void statement.
 INFINITY = "infinity"
+#: What a void statement says.
+VOID: dict[str, Any] = {"epsilon": math.inf, "delta": 0.0, "numerical_delta": 0.0, "rho": None, "mu": None} | {
+    "orders": "all",
+    "losses": (),
+    "exact": False,
+}
 
 
 def _number(name: str, value: Any, infinite: bool = False) -> float:
@@ -63,23 +69,32 @@ def _sentences(name: str, values: Any) -> tuple[str, ...]:
 class Guarantee:
     """A privacy statement about one mechanism or one composition.
 
-    epsilon, delta: the output's law changes by at most a factor e^epsilon, except for probability
-    delta, between
-        neighbouring data; epsilon = inf is a *void* statement. delta includes `numerical_delta`.
-    rho: D_α ≤ α·rho at the orders named by `orders` ("all" α > 1, or "integer" α ≥ 2 only: THEORY H6).
-    mu: no easier to tell apart than N(0, 1) from N(mu, 1).
-    neighbours: which changes in the data are hidden, and of how many records (`records`).
-    scope: "all" neighbours; "subspace": all neighbours, for the part of the output orthogonal to the exact
-        figures (SDP Def 5); "invariant-sharing": only neighbours that agree on every exact figure.
-    status: "proved", or "estimated" where some part rests on an estimate.
-    because: one sentence that names the theorem.
-    unprotected: what is published exactly or not protected.
-    numerical_delta: the part of delta that pays for numerical error.
-    caveats: what else a reader must know.
-    assumes: what is taken to hold for every possible dataset, beyond what the query itself makes true.
-    exact: the value is attained, not only an upper bound.
-    losses: where it is known that the output is a function of integer Gaussian noise added to the answers, the kinds of
-        difference that decide: tuples of (|d_i|, σ_i², number of such outputs). δ(ε) then follows from their loss laws.
+    Args:
+        epsilon: the output's law changes by at most a factor e^epsilon, except for probability delta, between
+            neighbouring data; inf is a *void* statement.
+        delta: includes `numerical_delta`.
+        rho: D_α ≤ α·rho at the orders named by `orders`.
+        mu: no easier to tell apart than N(0, 1) from N(mu, 1).
+        orders: "all" α > 1, or "integer" α ≥ 2 only (THEORY H6).
+        neighbours: which changes in the data are hidden, and of how many records (`records`).
+        scope: "all" neighbours; "subspace": all neighbours, for the part of the output orthogonal to the exact
+            figures (SDP Def 5); "invariant-sharing": only neighbours that agree on every exact figure.
+        status: "proved", or "estimated" where some part rests on an estimate.
+        because: one sentence that names the theorem.
+        unprotected: what is published exactly or not protected.
+        numerical_delta: the part of delta that pays for numerical error.
+        caveats: what else a reader must know.
+        assumes: what is taken to hold for every possible dataset, beyond what the query itself makes true.
+        exact: the value is attained, not only an upper bound.
+        losses: where it is known that the output is a function of integer Gaussian noise added to the answers, the
+            kinds of difference that decide: tuples of (|d_i|, σ_i², number of such outputs). δ(ε) then follows from
+            their laws.
+
+    Example:
+        >>> import holdfast as hf
+        >>> statement = hf.laplace(hf.histogram(3), epsilon=1).guarantee
+        >>> statement.epsilon, statement.scope, statement.status, statement.exact
+        (1.0, 'all', 'proved', True)
     """
 
     epsilon: float | None = None
@@ -207,7 +222,7 @@ class Guarantee:
     def _converted(self, choice: tuple[float, float, str]) -> Guarantee:
         epsilon, delta, theorem = choice
         if math.isinf(epsilon):
-            return replace(self, epsilon=epsilon, delta=0.0, rho=None, mu=None, orders="all", losses=(), exact=False)
+            return replace(self, **VOID)
         if not theorem:
             return replace(self, epsilon=epsilon, delta=delta)
         return replace(
@@ -236,18 +251,8 @@ class Guarantee:
         extra = outward(price)
         total = outward(Fraction(self.delta) + Fraction(extra)) if math.isfinite(extra) else math.inf
         if total >= 1:
-            return replace(
-                self,
-                epsilon=math.inf,
-                delta=0.0,
-                numerical_delta=0.0,
-                rho=None,
-                mu=None,
-                orders="all",
-                losses=(),
-                exact=False,
-                because=f"{self.because.rstrip('. ')}; draws that only come near this law cost a δ of 1 or more here",
-            )
+            why = "draws that only come near this law cost a δ of 1 or more here"
+            return replace(self, **VOID, because=f"{self.because.rstrip('. ')}; {why}")
         numerical = min(total, outward(Fraction(self.numerical_delta) + Fraction(extra)))
         return replace(
             self, delta=total, numerical_delta=numerical, rho=None, mu=None, orders="all", losses=(), exact=False

@@ -104,8 +104,19 @@ class BoundedQuery(Query):
 def query(n: int, l1: Any = None, l2: Any = None, *, integer: bool = True) -> Query:
     """Describe n answers known only by their sensitivities to one change in the relation that is used.
 
-    l1, l2: the largest ‖d‖₁ and ‖d‖₂, at least one of them; the other follows from ‖d‖₂ ≤ ‖d‖₁ ≤ √n·‖d‖₂.
-    integer: whether the answers are whole numbers. Nothing here can be checked: the guarantee rests on it.
+    Args:
+        n: how many answers.
+        l1: the largest ‖d‖₁; at least one of the two is given.
+        l2: the largest ‖d‖₂; the other follows from ‖d‖₂ ≤ ‖d‖₁ ≤ √n·‖d‖₂.
+        integer: whether the answers are whole numbers.
+
+    Guarantee:
+        Nothing here can be checked: every statement rests on these numbers.
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.laplace(hf.query(5, l1=2), scale=4).guarantee.epsilon
+        0.5
     """
     size = whole("n", n, at_least=1)
     if l1 is None and l2 is None:

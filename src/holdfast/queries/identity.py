@@ -151,7 +151,16 @@ def _pairs(which: Ints | None, classes: Ints | None, n: int, ranks: Ints | None)
 
 
 def histogram(n: int) -> Query:
-    """Ask the count of each of n cells; one record adds 1 to one cell."""
+    """Ask the count of each of n cells; one record adds 1 to one cell.
+
+    Args:
+        n: how many cells.
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.histogram(3).sensitivity(1, "replace-one")
+        2.0
+    """
     size = whole("n", n, at_least=1)
     if size > MOST_ASKED:
         raise Refused(f"n must be at most 2**31 cells, found {size}")

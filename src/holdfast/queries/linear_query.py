@@ -36,6 +36,12 @@ class Query(ABC):
     Everything about privacy is a statement about the difference set 𝒟 of q under a relation of neighbours
     (THEORY §0): add-remove {±w_j}, replace-one {w_j − w_k}, several records: their sumsets. Its largest norms
     are exactly `records` times those of one record (docs/theory/difference-sets.md, Proposition 1).
+
+    Example:
+        >>> import holdfast as hf
+        >>> query = hf.counts(hf.Hierarchy.from_parents([-1, 0, 0]))
+        >>> query.answer([4, 6]).tolist(), query.sensitivity(1)
+        ([10, 4, 6], 2.0)
     """
 
     n: int

@@ -174,10 +174,17 @@ class MarginCounts(Query):
 
 
 def margins(shape: int | Sequence[int] | Cube, keep: Any = None) -> Query:
-    """Ask a cube's cells (keep=None) or the listed margins, such as keep=[(0, 1), (2,)], stacked in order.
+    """Ask a cube's cells, or the listed margins, stacked in order.
 
-    A margin keeps its axes, given by number or name in table order, and sums over the others; () is the
-    total.
+    Args:
+        shape: the cube's, or a `Cube` with names.
+        keep: None: all cells; or margins such as [(0, 1), (2,)]. A margin keeps its axes, given by number or name in
+            table order, and sums over the others; () is the total.
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.margins((2, 2), keep=[(0,), ()]).answer([1, 2, 3, 4]).tolist()
+        [3, 7, 10]
     """
     table = shape if isinstance(shape, Cube) else Cube(shape)
     if keep is None:

@@ -94,12 +94,19 @@ def _primitive(rows: list[list[int]], n: int) -> Ints:
 
 
 def workload(W: Any, grid: Any = None) -> Query:
-    """Ask W·hist(x) for a matrix W of shape (outputs, cells), dense or sparse.
+    """Ask W·hist(x) for a matrix W of shape (outputs, cells).
 
-    Whole W gives whole answers. Real W gives real answers, or, with `grid`, whole numbers of steps of the
-    grid: each entry of W is rounded to the nearest multiple of the grid (ties to even), so that every answer
-    lies exactly on it. `columns`, `largest` and `kinds` then count in steps; `answer`,
-    `differences` and `sensitivity` speak in the units of W.
+    Args:
+        W: dense or sparse. Whole W gives whole answers.
+        grid: with real W, whole numbers of steps of the grid: each entry of W is rounded to the nearest multiple of it
+            (ties to even), so that every answer lies exactly on it. `columns`, `largest` and `kinds` then count in
+            steps; `answer`, `differences` and `sensitivity` speak in the units of W. None: real W gives real answers.
+
+    Example:
+        >>> import holdfast as hf
+        >>> prefix_sums = hf.workload([[1, 0, 0], [1, 1, 0], [1, 1, 1]])
+        >>> prefix_sums.answer([5, 0, 7]).tolist(), prefix_sums.sensitivity(1)
+        ([5, 5, 12], 3.0)
     """
     sparse: Columns | None = None
     if issparse(W):

@@ -13,7 +13,18 @@ REPLACE_ONE = "replace-one"
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two tables are neighbours when at most `records` records are added or removed, or replaced."""
+    """Two tables are neighbours when at most `records` records are added or removed, or replaced.
+
+    Args:
+        kind: "add-remove" or "replace-one".
+        records: how many records change together.
+
+    Example:
+        >>> import holdfast as hf
+        >>> person = hf.Neighbours("add-remove", records=5)
+        >>> hf.laplace(hf.histogram(3), scale=1, neighbours=person).guarantee.epsilon
+        5.0
+    """
 
     kind: str
     records: int = 1

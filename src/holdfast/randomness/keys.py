@@ -43,8 +43,18 @@ class Keys:
     streams of different paths are unrelated. The secret is never shown, copied or pickled: hand the bytes
     themselves to `Keys.of` over a channel that keeps secrets.
 
-    *Law:* the key of a path is the keyed BLAKE2b hash of the path, in which kind and length of every element
-    are written, so ("a", "b") and ("ab",), or 1 and "1", have different keys.
+    Args:
+        secret: 32 random bytes.
+
+    Law:
+        The key of a path is the keyed BLAKE2b hash of the path, in which kind and length of every element are written,
+        so ("a", "b") and ("ab",), or 1 and "1", have different keys.
+
+    Example:
+        >>> import holdfast as hf
+        >>> one, other = hf.Keys.of(bytes(32)), hf.Keys.of(bytes(32))
+        >>> bool((one.at("north", 1).words(4) == other.at("north", 1).words(4)).all())
+        True
     """
 
     __slots__ = ("_fingerprint", "_secret")

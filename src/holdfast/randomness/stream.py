@@ -54,8 +54,17 @@ class Stream:
     after a fork, parent and child both continue with the *same* next words; give each process its own path
     (`Keys.at`) instead. Streams cannot be copied or pickled, since a copy would repeat the words.
 
-    *Law:* the words are independent and uniform if AES-256 is a pseudorandom permutation under an unknown
-    key: after q blocks the key stream differs from uniform words by at most q²/2¹²⁹ more than that.
+    Args:
+        key: 32 bytes, or None for a secure one.
+
+    Law:
+        The words are independent and uniform if AES-256 is a pseudorandom permutation under an unknown key: after q
+        blocks the key stream differs from uniform words by at most q²/2¹²⁹ more than that.
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.seeded(7).words(2).dtype
+        dtype('uint64')
     """
 
     __slots__ = ("_buffer", "_cipher", "_given", "_key", "_lock", "_process", "_taken", "reproducible")

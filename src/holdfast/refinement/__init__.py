@@ -2,8 +2,18 @@
 
 from holdfast.refinement.best_linear import refine
 from holdfast.refinement.calibration import calibrate_refinement
+from holdfast.refinement.knowledge import Gain, knowledge_gain
 from holdfast.refinement.linear import LinearRefinement
 from holdfast.refinement.loss import Loss, refinement_loss
 from holdfast.refinement.printed import printed_theorem_2
 
-__all__ = ["LinearRefinement", "Loss", "calibrate_refinement", "printed_theorem_2", "refine", "refinement_loss"]
+__all__ = [
+    "Gain",
+    "LinearRefinement",
+    "Loss",
+    "calibrate_refinement",
+    "knowledge_gain",
+    "printed_theorem_2",
+    "refine",
+    "refinement_loss",
+]

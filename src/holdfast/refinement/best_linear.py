@@ -17,15 +17,27 @@ from holdfast.exact.rationals import numeric
 def refine(
     noisy: Any, B: Any = None, c: Any = None, covariance: Any = None, *, knowledge: Constraint | None = None
 ) -> Floats:
-    """Return the best linear refinement X + ΣB(BᵀΣB)⁻¹(c − BᵀX) of noisy answers X, (n,) or (size, n).
+    """Return the best linear refinement X + ΣB(BᵀΣB)⁻¹(c − BᵀX) of noisy answers X.
 
-    B is (n, m) and c is (m,): Bᵀμ = c is known. `covariance` Σ of the noise: None for equal variances (LR Thm 3), one
-    variance per output, or a positive definite matrix. It is unbiased, satisfies Bᵀ X̂ = c, and has the least variance
-    of all linear unbiased refinements. `knowledge`: anything else that is known, such as ordered([0, 1, 2]) or
-    between(0, 10); the answer is then the nearest point that satisfies everything, which is no longer linear.
+    It is unbiased, satisfies Bᵀ X̂ = c, and has the least variance of all linear unbiased refinements.
 
-    Guarantee: for c that does not depend on the data, refining is post-processing and costs nothing; where c changes
-    with the data, `refinement_loss` says what it costs.
+    Args:
+        noisy: X, (n,) or (size, n).
+        B: (n, m): Bᵀμ = c is known.
+        c: (m,).
+        covariance: Σ of the noise: None for equal variances (LR Thm 3), one variance per output, or a positive definite
+            matrix.
+        knowledge: anything else that is known, such as ordered([0, 1, 2]) or between(0, 10); the answer is then the
+            nearest point that satisfies everything, which is no longer linear.
+
+    Guarantee:
+        For c that does not depend on the data, refining is post-processing and costs nothing; where c changes with the
+        data, `refinement_loss` says what it costs.
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.refine([6, 3], [[1], [1]], [10]).tolist()  # the two are known to make 10
+        [6.5, 3.5]
     """
     values = reals("noisy", noisy)
     if values.ndim not in (1, 2) or values.size == 0:

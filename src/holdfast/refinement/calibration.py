@@ -19,9 +19,24 @@ def calibrate_refinement(
 ) -> float | Floats:
     """Return the least Laplace scale at which `refinement_loss` is at most rho, rounded up.
 
-    A, difference, outputs and integer are those of `refinement_loss`. `relative`: scales of the outputs relative to
-    each other; then one scale per output is returned. The loss falls as 1/factor when all scales grow by one factor,
-    because the cheapest vector stays the same, so there is nothing to search.
+    The loss falls as 1/factor when all scales grow by one factor, because the cheapest vector stays the same, so there
+    is nothing to search.
+
+    Args:
+        A: as in `refinement_loss`.
+        difference: as in `refinement_loss`.
+        rho: the loss that is allowed.
+        outputs: as in `refinement_loss`.
+        relative: scales of the outputs relative to each other; then one scale per output is returned.
+        integer: as in `refinement_loss`.
+
+    Guarantee:
+        At this scale e^−rho ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^rho for every event of the outputs (docs/theory/refinement.md).
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.calibrate_refinement(hf.LinearRefinement.best([[1], [1]]), [1, -1], rho=1)
+        2.0
     """
     target = positive("rho", rho)
     n = len(A.exact_h) if isinstance(A, LinearRefinement) else dense("A", A).shape[0]

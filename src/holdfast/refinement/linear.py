@@ -24,9 +24,20 @@ from holdfast.exact.rationals import numeric, read_number, read_vector
 
 
 class LinearRefinement:
-    """X̂ = A X + D c + h: A is (n, n), D is (n, m), h is (n,) or None for 0.
+    """X̂ = A X + D c + h: what an analyst makes of noisy answers X and known combinations c.
 
     They are kept in exact rationals, and as doubles in the attributes A, D and h.
+
+    Args:
+        A: (n, n).
+        D: (n, m).
+        h: (n,), or None for 0.
+
+    Example:
+        >>> import holdfast as hf
+        >>> best = hf.LinearRefinement.best([[1], [1]])  # two answers whose sum is known
+        >>> best.unbiased([[1], [1]]), best.constrained([[1], [1]])
+        (True, True)
     """
 
     def __init__(self, A: Any, D: Any, h: Any = None) -> None:

@@ -156,20 +156,29 @@ def refinement_loss(
 ) -> Loss:
     """Return the loss ρ with which refined answers tell a change of the true answers (THEORY H5).
 
-    A: the (n, n) matrix of an unbiased refinement X̂ = A X + D c, or a LinearRefinement; doubles are read as the simple
-    fractions that they are near. `difference`: μ − μ', (n,), or a whole difference set, one per row: the largest loss
-    counts. `scale`: the Laplace scale λ of the noise, or σ for `law="gaussian"`, one number or one per output.
-    `outputs`: the refined answers that are seen; None: the largest loss over all sets of them whose values can coincide
-    (LR Def 5 sets the others aside, and then nothing is said about all answers together). Named outputs whose values
-    can never coincide have an infinite loss. `integer`: whole Laplace noise; ρ is then an upper bound, and infinite
-    where values that real noise would let coincide never do, as when a refined answer is always even before a change
-    and odd after it. `knowledge`: orders, ranges and other things that hold for all data, to which the refined answers
-    are then moved; the known combinations must not change with the data, and ρ is that of all refined answers: an upper
-    bound.
+    Args:
+        A: the (n, n) matrix of an unbiased refinement X̂ = A X + D c, or a LinearRefinement; doubles are read as the
+            simple fractions that they are near.
+        difference: μ − μ', (n,), or a whole difference set, one per row: the largest loss counts.
+        scale: the Laplace scale λ of the noise, or σ for `law="gaussian"`, one number or one per output.
+        outputs: the refined answers that are seen; None: the largest loss over all sets of them whose values can
+            coincide (LR Def 5 sets the others aside, and then nothing is said about all answers together). Named
+            outputs whose values can never coincide have an infinite loss.
+        integer: whole Laplace noise; ρ is then an upper bound, and infinite where values that real noise would let
+            coincide never do, as when a refined answer is always even before a change and odd after it.
+        law: "laplace" or "gaussian".
+        knowledge: orders, ranges and other things that hold for all data, to which the refined answers are then moved;
+            the known combinations must not change with the data, and ρ is that of all refined answers: an upper bound.
 
-    Guarantee: Laplace: for every event of the outputs, e^−ρ ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^ρ. Gaussian: the pair is exactly
-    √(2ρ)-GDP, hence ρ-zCDP. For continuous noise no smaller ρ will do, but for `knowledge`
-    (docs/theory/refinement.md, Propositions 1, 4 and 5).
+    Guarantee:
+        Laplace: for every event of the outputs, e^−ρ ≤ P(X̂ ∈ Ω)/P(X̂' ∈ Ω) ≤ e^ρ. Gaussian: the pair is exactly
+        √(2ρ)-GDP, hence ρ-zCDP. For continuous noise no smaller ρ will do, but for `knowledge`
+        (docs/theory/refinement.md, Propositions 1, 4 and 5).
+
+    Example:
+        >>> import holdfast as hf
+        >>> hf.refinement_loss(hf.LinearRefinement.best([[1], [1]]), [1, -1], scale=2).exact
+        Fraction(1, 1)
     """
     study, n = _study(A, scale, integer, one_of("law", law, ["laplace", "gaussian"]))
     changes = _differences(difference, n)

@@ -90,10 +90,21 @@ class Comparison:
 def compare(
     items: Sequence[Any] | Mapping[str, Any], truth: Any = None, size: int = 400, rng: Stream | None = None
 ) -> Comparison:
-    """Compare mechanisms, plans (`hf.job(spec).plan()`) and releases (`hf.load(folder)`); a mapping gives them names.
+    """Compare mechanisms, plans (`hf.job(spec).plan()`) and releases (`hf.load(folder)`), side by side.
 
-    Errors of mechanisms are measured on `size` simulated releases: of `truth`, a public or a study's table, where it is
-    given, and otherwise of the noise itself where its law does not depend on the data. `rng=None` is a fixed seed.
+    Args:
+        items: what is compared; a mapping gives them names.
+        truth: a public or a study's table, on which errors of mechanisms are measured; None: of the noise itself, where
+            its law does not depend on the data.
+        size: how many simulated releases.
+        rng: None is a fixed seed.
+
+    Example:
+        >>> import holdfast as hf
+        >>> tree = hf.Hierarchy.from_parents([-1, 0, 0])
+        >>> plain = hf.laplace(hf.counts(tree), epsilon=1)
+        >>> hf.compare({"plain": plain, "adds up": plain.given(hf.consistent(tree))}).levels
+        ('level 0', 'level 1')
     """
     named = items.items() if isinstance(items, Mapping) else [(None, item) for item in _listed(items)]
     count = whole("size", size, at_least=1)

@@ -74,5 +74,21 @@ class ReadyJob:
 
 
 def job(spec: str | Path | Mapping[str, Any]) -> ReadyJob:
-    """Read a spec (a path, a mapping or a YAML text) and its public files, choose methods and calibrate them."""
+    """Read a spec and its public files, choose methods and calibrate them; reads no records.
+
+    Args:
+        spec: a path, a mapping or a YAML text.
+
+    Guarantee:
+        What `plan` and `explain` print is what `release` will promise; the ledger is charged before anything is drawn.
+
+    Example:
+        >>> import holdfast as hf
+        >>> job = hf.job({
+        ...     "title": "Ages", "data": {"source": "people.csv", "values": {"age": ["young", "old"]}},
+        ...     "privacy": {"epsilon": 1.0}, "table": {"histogram": "age"}, "method": "noise", "output": "out",
+        ... })
+        >>> job.plan().as_mapping()["title"]
+        'Ages'
+    """
     return ReadyJob(Job.from_spec(read_spec(spec)))

@@ -13,10 +13,10 @@ from holdfast.subspace.extended_laplace import FrameLaplace
 from holdfast.subspace.gaussian.correlated import correlated
 from holdfast.subspace.gaussian.optimal import optimal
 from holdfast.subspace.gaussian.projected import ProjectedGaussian, projected_variances
-from holdfast.subspace.geometry import NOTHING_OPEN, Geometry
+from holdfast.subspace.geometry import MOST_ENTRIES, NOTHING_OPEN, Geometry
 from holdfast.subspace.k_norm.k_norm import k_norm
 from holdfast.subspace.law import SubspaceLaw
-from holdfast.subspace.structure import cube_spaces, leaves
+from holdfast.subspace.structure import cube_spaces, leaves, waves
 from holdfast.subspace.structure.cube_spaces import CubeSpaces, Spaces
 from holdfast.subspace.structure.tree_levels import TreeLevels
 from holdfast.subspace.structure.tree_space import TreeGaussian, TreeSpace
@@ -28,17 +28,27 @@ GAUSSIAN = ("optimal", "gaussian", "correlated")
 MOST_LISTED = 10**7
 
 
-def choose(query: Query, system: System, neighbours: Neighbours, law: str, costs: Floats | None = None) -> SubspaceLaw:
+def choose(
+    query: Query,
+    system: System,
+    neighbours: Neighbours,
+    law: str,
+    costs: Floats | None = None,
+    basis: Floats | None = None,
+) -> SubspaceLaw:
     """Return the law of noise on the null space of all equalities; refuse where none is known."""
     if costs is not None and law != "optimal":
         raise Refused(f"weights say what law='optimal' makes least, found law={law!r}")
+    if basis is not None:
+        geometry = Geometry.of(query, system, neighbours)
+        return extended_laplace.by_basis(system.null_space(), geometry, neighbours, basis)
     spaces, tree = CubeSpaces.of(query, system), TreeSpace.of(query, system)
     if law == "gaussian":
         found = _gaussian(query, system, neighbours, spaces, tree)
     elif law == "optimal":
         found = _optimal(query, system, neighbours, spaces or TreeLevels.of(tree), costs)
     elif law == "correlated":
-        found = correlated(Geometry.of(query, system, neighbours), neighbours)
+        found = _correlated(query, system, neighbours, spaces)
     elif law == "laplace":
         found = _laplace(query, system, neighbours, spaces, tree)
     else:
@@ -67,6 +77,14 @@ def _optimal(
     if spaces is not None and known is not None:
         return cube_spaces.optimal(spaces, neighbours, known)
     return optimal(Geometry.of(query, system, neighbours), neighbours, costs)
+
+
+def _correlated(query: Query, system: System, neighbours: Neighbours, spaces: CubeSpaces | None) -> SubspaceLaw:
+    if spaces is not None and query.n**2 > MOST_ENTRIES:
+        by_waves = waves.correlated(spaces, neighbours)
+        if by_waves is not None:
+            return by_waves
+    return correlated(Geometry.of(query, system, neighbours), neighbours)
 
 
 def _laplace(

@@ -108,6 +108,20 @@ def extended(space: NullSpace, geometry: Geometry, neighbours: Neighbours, plain
     return replace(best, evidence=shown(best.evidence.objective, notes=tuple(notes)))
 
 
+def by_basis(space: NullSpace, geometry: Geometry, neighbours: Neighbours, basis: Floats) -> FrameLaplace:
+    """SDP Cor 18 with a chosen basis of N, one scale for all its vectors."""
+    if basis.shape[1] != space.dimension or np.linalg.matrix_rank(basis) != space.dimension:
+        raise Refused(f"basis must hold {space.dimension} independent vectors, one for every dimension of N")
+    longest = float(np.abs(basis).max())
+    if np.abs(basis - space.project(basis)).max() > MISSED * longest:
+        raise Refused("basis must lie in N: every vector must leave all exact figures as they are")
+    image = geometry.basis @ geometry.points
+    coefficients = np.linalg.lstsq(basis, image)[0].astype(np.float64)
+    if np.abs(basis @ coefficients - image).max(initial=0.0) > MISSED * np.abs(image).max():
+        raise Refused("basis differs too much in length from the answers for doubles: use an orthonormal one")
+    return _made("basis of your own", basis, coefficients, np.ones(basis.shape[1]), geometry, neighbours)
+
+
 def _made(
     name: str, frame: Floats, coefficients: Floats, scales: Floats, geometry: Geometry, neighbours: Neighbours
 ) -> FrameLaplace:

@@ -115,9 +115,18 @@ class ExactMargins:
 def exact_nodes(tree: Hierarchy, nodes: Any, by: int = 1) -> ExactNodes:
     """Say which nodes of a tree are published exactly.
 
-    `nodes` is one or a list of: a node's id, its name if no other node has it, its path (a tuple of names,
-    root first), or the name of a level, meaning all its nodes. `by=k`: all k categories of each node are
-    exact.
+    Args:
+        tree: the hierarchy.
+        nodes: one or a list of: a node's id, its name if no other node has it, its path (a tuple of names, root first),
+            or the name of a level, meaning all its nodes.
+        by: all k categories of each node are exact.
+
+    Example:
+        >>> import holdfast as hf
+        >>> tree = hf.Hierarchy.from_parents([-1, 0, 0])
+        >>> must = hf.consistent(tree) & hf.invariant(hf.exact_nodes(tree, [0]))
+        >>> int(hf.laplace(hf.counts(tree), epsilon=1).given(must).release([9, 4, 5]).values[0])
+        9
     """
     if not isinstance(tree, Hierarchy):
         raise Refused(f"tree must be a Hierarchy, found {type(tree).__name__}")
@@ -149,7 +158,19 @@ def _resolve(tree: Hierarchy, item: Any) -> Ints:
 
 
 def exact_margins(shape: Iterable[int], keep: Iterable[Iterable[int]]) -> ExactMargins:
-    """Say which margins of a cube's cells are published exactly; a margin is a tuple of axes, () is all."""
+    """Say which margins of a cube's cells are published exactly.
+
+    Args:
+        shape: the cube's.
+        keep: margins; each is a tuple of axes, () is the total.
+
+    Example:
+        >>> import holdfast as hf
+        >>> exact = hf.invariant(hf.exact_margins((2, 3), [(0,)]))
+        >>> mechanism = hf.laplace(hf.margins((2, 3)), epsilon=1, neighbours="replace-one").given(exact)
+        >>> mechanism.release([1, 2, 3, 4, 5, 6]).values.reshape(2, 3).sum(axis=1).tolist()
+        [6, 15]
+    """
     try:
         sides = tuple(whole("shape", side, at_least=1) for side in shape)
         listed = [list(margin) for margin in keep]

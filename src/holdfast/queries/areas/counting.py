@@ -16,11 +16,23 @@ from holdfast.queries.linear_query import Query
 
 
 def counts(tree: Hierarchy, by: Any = 1, keep: Any = None) -> Query:
-    """Ask the count at every node of a hierarchy; by=k: of k categories at every node, node-major.
+    """Ask the count at every node of a hierarchy; one record adds 1 to its leaf and to every ancestor.
 
-    by: also the shape of a cube, or a `Cube` with names. keep: None asks its cells at every node; a list of margins
-    such as [(), (0,), (0, 2)] these at every node; {level: list or None} at the nodes of the named levels alone.
-    Outputs: nodes in order, inside a node the margins in the order of keep, inside a margin C order.
+    Outputs: nodes in order, inside a node the margins in the order of `keep`, inside a margin C order.
+
+    Args:
+        tree: the hierarchy.
+        by: k categories at every node, the shape of a cube, or a `Cube` with names.
+        keep: None asks all cells at every node; a list of margins such as [(), (0,), (0, 2)] these at every node;
+            {level: list or None} at the nodes of the named levels alone.
+
+    Example:
+        >>> import holdfast as hf
+        >>> tree = hf.Hierarchy.from_parents([-1, 0, 0])
+        >>> hf.counts(tree).answer([4, 6]).tolist()
+        [10, 4, 6]
+        >>> hf.counts(tree, by=2).answer([1, 3, 6, 0]).tolist()
+        [7, 3, 1, 3, 6, 0]
     """
     if not isinstance(tree, Hierarchy):
         raise Refused(f"tree must be a Hierarchy, found an object of type {type(tree).__name__}")

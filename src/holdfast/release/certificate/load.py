@@ -333,7 +333,25 @@ class LoadedRelease:
 
 
 def load(folder: str | Path) -> LoadedRelease:
-    """Read a release from its folder; refused if anything in it is not as certified."""
+    """Read a release from its folder; refused if anything in it is not as certified.
+
+    Args:
+        folder: what `holdfast release` made.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import holdfast as hf
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "people.csv").write_text("age\\nyoung\\nold\\nold\\n")
+        >>> _ = hf.job({
+        ...     "title": "Ages", "output": str(folder / "out"), "ledger": str(folder / "ledger.sqlite"),
+        ...     "data": {"source": str(folder / "people.csv"), "values": {"age": ["young", "old"]}},
+        ...     "privacy": {"epsilon": 1.0}, "table": {"histogram": "age"}, "method": "noise",
+        ... }).release()
+        >>> hf.load(folder / "out").table().interval(0.95).shape
+        (2, 2)
+    """
     place = Path(folder)
     wrong = verify(place).differences
     if wrong:

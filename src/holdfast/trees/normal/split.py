@@ -55,10 +55,19 @@ class _Found(Exception):
 
 @dataclass(frozen=True)
 class Split:
-    """Shares of a budget for `gaussian(query, rho=…, shares=split.shares)`.
+    """Shares of a budget for `gaussian(query, rho=…, shares=split.shares)`. Made by `best_shares`.
 
-    `squared_error` is the weighted sum of squared errors at μ = 1 after best linear estimation, `gap` how much less any
-    other shares could have at most, and `lower_bound` what no Gaussian mechanism at all goes below.
+    Args:
+        shares: the part of every level (or margin of a level).
+        squared_error: the weighted sum of squared errors at μ = 1 after best linear estimation.
+        gap: how much less any other shares could have at most.
+        lower_bound: what no Gaussian mechanism at all goes below.
+
+    Example:
+        >>> import holdfast as hf
+        >>> split = hf.best_shares(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0])))
+        >>> split.lower_bound <= split.squared_error
+        True
     """
 
     shares: Mapping[Any, Fraction]
@@ -70,8 +79,21 @@ class Split:
 def best_shares(query: Query, weights: Mapping[Any, Any] | None = None, neighbours: Any = "add-remove") -> Split:
     """Divide a Gaussian budget over the levels and margins of a query so that the weighted squared error is least.
 
-    weights: {level or (level, margin): weight of the squared error of each of its outputs}, 0 where none is given;
-    None: all outputs alike. neighbours: what a release protects; with "replace-one" the total of all is free.
+    Args:
+        query: `counts` of a hierarchy, with or without attributes.
+        weights: {level or (level, margin): weight of the squared error of each of its outputs}, 0 where none is given;
+            None: all outputs alike.
+        neighbours: what a release protects; with "replace-one" the total of all is free.
+
+    Guarantee:
+        `squared_error` is attained by the shares, and no Gaussian mechanism goes below `lower_bound` (THEORY H7).
+
+    Example:
+        >>> import holdfast as hf
+        >>> query = hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 0, 0]))
+        >>> split = hf.best_shares(query)
+        >>> hf.gaussian(query, rho=0.5, shares=split.shares).guarantee.rho
+        0.5
     """
     asked = _in_areas(query)
     relation = Neighbours.of(neighbours)

@@ -1,0 +1,61 @@
+"""What the verbs for the formats of others do: export a release, and take charges to and from dp_accounting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.arguments import Refused, one_of
+from holdfast.cli import showing
+from holdfast.cli.verbs import ledger_of
+
+FORMATS = ("sdmx", "croissant", "registry")
+
+
+def export(folder: Path, form: str, table: str | None, output: Path | None) -> None:
+    """Write a release folder in another format, to a file or to standard output."""
+    one_of("--as", form, FORMATS)
+    if form == "sdmx":
+        from holdfast.exchange.sdmx import of_release
+
+        text = of_release(folder, table)
+    elif form == "croissant":
+        from holdfast.exchange.croissant import croissant
+
+        text = croissant(folder)
+    else:
+        from holdfast.exchange.registry import registry_entry
+
+        text = registry_entry(folder)
+    _written(text, output)
+
+
+def events(file: Path, dataset: str, unit: str, output: Path | None) -> None:
+    """Write the charges on a dataset as events of dp_accounting."""
+    from holdfast.exchange.events import exported
+
+    _written(exported(ledger_of(file), dataset, unit), output)
+
+
+def charge_events(file: Path, events_file: Path, dataset: str, unit: str, title: str, quiet: bool) -> None:
+    """Charge a ledger with events."""
+    from holdfast.exchange.events import imported
+    from holdfast.release.ledger.ledger import Ledger
+
+    found = imported(events_file, Ledger(file), dataset, unit, title)
+    if not quiet:
+        showing.sentence(
+            f"charged {len(found)} events to {dataset!r} per {unit} in {file}; nobody checked their claims"
+        )
+
+
+def _written(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Refused(f"{str(output)!r} exists already: name another file with --output") from None
+    except OSError as error:
+        raise Refused(f"{str(output)!r} cannot be written: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""What releases and ledgers say, in the formats of others: SDMX-CSV, Croissant, the OpenDP registry, dp_accounting."""

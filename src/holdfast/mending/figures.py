@@ -1,0 +1,211 @@
+"""The figures of a table as places in the product of its classifications, and the sums that must hold between them.
+
+Every combination of levels that the table has is complete: figures that are not in it stand behind the published ones,
+as missing. A sum is a figure and those below it along one column that cover all its leaves; where the table leaves out
+a level, the next one below stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Bools, Ints
+from holdfast.mending.reading.classification import Classification
+from holdfast.mending.reading.labels import Column
+
+#: Figures in all, missing ones included, that are held in memory.
+MOST = 20_000_000
+#: How many times as many figures as the table has may be missing: more, and columns are read as crossed that are not.
+MOST_MISSING = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Figures that are sums of others along one hierarchy of a column: `parent[i]` is what figure i adds to, or −1."""
+
+    column: int
+    parent: Ints
+
+    @cached_property
+    def owners(self) -> Ints:
+        """The figures that are sums."""
+        return np.unique(self.parent[self.parent >= 0])
+
+    @cached_property
+    def rows(self) -> sparse.csr_array:
+        """One row for each of the owners: the figure less those that add up to it."""
+        below = np.flatnonzero(self.parent >= 0)
+        which = np.searchsorted(self.owners, self.parent[below])
+        count, n = self.owners.size, self.parent.size
+        row = np.concatenate([np.arange(count), which])
+        column = np.concatenate([self.owners, below])
+        data = np.repeat(np.array([1, -1], dtype=np.int64), [count, below.size])
+        return sparse.csr_array((data, (row, column)), shape=(count, n))
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """The figures of a table, published ones first and in their order.
+
+    `places` holds for each figure its label in each classification, (n, columns). `given` is how many are published.
+    `complete`: every level of a column comes with every level of the others.
+    """
+
+    names: tuple[str, ...]
+    classifications: tuple[Classification, ...]
+    places: Ints
+    given: int
+    complete: bool
+
+    @property
+    def n(self) -> int:
+        """The number of figures, missing ones included."""
+        return len(self.places)
+
+    def label(self, column: int, figures: Any) -> list[str]:
+        """The labels of figures in a column."""
+        labels = self.classifications[column].labels
+        return [labels[v] for v in self.places[figures, column].tolist()]
+
+    def name(self, figure: int) -> str:
+        """A figure by its labels."""
+        labels = [self.label(column, [figure])[0] or "Total" for column in range(len(self.names))]
+        return (
+            labels[0]
+            if len(labels) == 1
+            else ", ".join(f"{name}={x}" for name, x in zip(self.names, labels, strict=True))
+        )
+
+    @cached_property
+    def sums(self) -> tuple[Sums, ...]:
+        """All sums, by column and hierarchy; the column with the most labels first."""
+        sizes = [each.n if each.sums else 0 for each in self.classifications]
+        found = []
+        for column in sorted(range(len(sizes)), key=lambda c: -sizes[c]):
+            each = self.classifications[column]
+            for above, leaves in zip(each.parents, each.weights, strict=True):
+                if (above >= 0).any():
+                    sums = Sums(column, self._parents(column, above, leaves))
+                    if sums.owners.size:
+                        found.append(sums)
+        return tuple(found)
+
+    @cached_property
+    def _keys(self) -> tuple[Ints, Ints, Ints]:
+        """The place of each figure as one number, sorted; the order; and what one step along each column adds."""
+        sizes = [each.n for each in self.classifications]
+        steps = np.array([int(np.prod(sizes[c + 1 :], dtype=np.int64)) for c in range(len(sizes))], dtype=np.int64)
+        key = self.places @ steps
+        order = np.argsort(key, kind="stable")
+        return key[order], order, steps
+
+    def find(self, keys: Ints) -> Ints:
+        """The figures at places, −1 where there is none."""
+        known, order, _ = self._keys
+        at = np.minimum(np.searchsorted(known, keys), known.size - 1)
+        return np.where(known[at] == keys, order[at], -1)
+
+    def _parents(self, column: int, above: Ints, leaves: Ints) -> Ints:
+        """What each figure adds to along a column: the nearest label above that the table has beside its others."""
+        step = self._keys[2][column]
+        label = self.places[:, column]
+        base = self.places @ self._keys[2] - label * step
+        found = np.full(self.n, -1, dtype=np.int64)
+        up = above[label]
+        open_ = np.flatnonzero(up >= 0)
+        while open_.size:
+            hit = self.find(base[open_] + up[open_] * step)
+            found[open_] = hit
+            open_ = open_[hit < 0]
+            up[open_] = above[up[open_]]
+            open_ = open_[up[open_] >= 0]
+        inside = found >= 0
+        cover = np.bincount(found[inside], weights=leaves[label[inside]], minlength=self.n)
+        whole = cover == leaves[label]
+        return np.where(inside & whole[found], found, -1)
+
+    @cached_property
+    def needed(self) -> tuple[tuple[Sums, Bools], ...]:
+        """Each family of sums with those of its rows that do not follow from the families before it.
+
+        Where the table is complete, a sum along one column whose figures are all sums along an earlier one follows from
+        the sums of what adds up to them.
+        """
+        kept = []
+        done = np.zeros(self.n, dtype=bool)
+        last = -1
+        seen = done.copy()
+        for sums in self.sums:
+            if sums.column != last:
+                done, last = seen.copy(), sums.column
+            wanted = ~done[sums.owners] if self.complete else np.ones(sums.owners.size, dtype=bool)
+            kept.append((sums, wanted))
+            seen[sums.owners] = True
+        return tuple(kept)
+
+
+def placed_figures(
+    names: Sequence[str],
+    classifications: Sequence[Classification],
+    columns: Sequence[Column],
+) -> Figures:
+    """Give every row its place, refuse places that occur twice, and add those that are missing."""
+    rows = []
+    for column, each in zip(columns, classifications, strict=True):
+        same = each.labels == column.labels
+        number = None if same else np.array([each.place[label] for label in column.labels], dtype=np.int64)
+        rows.append(column.codes if number is None else number[column.codes])
+    places = np.stack(rows, axis=1)
+    sizes = [each.n for each in classifications]
+    if float(np.prod([float(size) for size in sizes])) >= 2.0**62:
+        raise Refused("the columns have too many labels together: leave out columns that add nothing, such as names")
+    steps = np.array([int(np.prod(sizes[c + 1 :], dtype=np.int64)) for c in range(len(sizes))], dtype=np.int64)
+    key = places @ steps
+    order = np.argsort(key, kind="stable")
+    twice = np.flatnonzero(np.diff(key[order]) == 0)
+    if twice.size:
+        one, two = sorted(order[twice[0] : twice[0] + 2].tolist())
+        figure = Figures(tuple(names), tuple(classifications), places, len(places), False).name(one)
+        raise Refused(f"{figure!r} occurs twice, in rows {one + 1} and {two + 1}: each figure must be published once")
+    missing, complete = _missing(classifications, places, key[order], steps)
+    return Figures(tuple(names), tuple(classifications), np.concatenate([places, missing]), len(places), complete)
+
+
+def _missing(classifications: Sequence[Classification], places: Ints, known: Ints, steps: Ints) -> tuple[Ints, bool]:
+    """The places that complete every combination of levels that there is; and whether all combinations are there."""
+    kinds = np.stack([each.kinds[places[:, c]] for c, each in enumerate(classifications)], axis=1)
+    patterns = np.unique(kinds, axis=0)
+    members = [
+        [np.flatnonzero(each.kinds == kind) for kind in range(int(each.kinds.max()) + 1)] for each in classifications
+    ]
+    total = 0
+    for pattern in patterns.tolist():
+        total += int(np.prod([float(members[c][kind].size) for c, kind in enumerate(pattern)]))
+    if total > MOST or total > (MOST_MISSING + 1) * len(places) + 1000:
+        raise Refused(
+            f"the table has {len(places):,} of the {total:,} figures that its columns cross to: leave out columns that "
+            "are no dimensions, or say with domain which labels add up"
+        )
+    found = [places[:0]]
+    for pattern in patterns.tolist():
+        axes = [members[c][kind] for c, kind in enumerate(pattern)]
+        here = np.zeros(1, dtype=np.int64)
+        for axis, step in zip(axes, steps.tolist(), strict=True):
+            here = (here[:, None] + axis[None, :] * step).ravel()
+        at = np.minimum(np.searchsorted(known, here), known.size - 1)
+        lacking = here[known[at] != here]
+        if lacking.size:
+            found.append(
+                np.stack(
+                    [lacking // step % n for step, n in zip(steps, [e.n for e in classifications], strict=True)], axis=1
+                )
+            )
+    levels = [len(np.unique(patterns[:, c])) for c in range(patterns.shape[1])]
+    return np.concatenate(found), len(patterns) == int(np.prod(levels))

@@ -1,0 +1,227 @@
+"""The nearest table in which everything holds, and what follows for each figure: by `onto`, and by bounds on sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from holdfast import onto as update
+from holdfast.arguments import LARGEST, Refused, known
+from holdfast.arrays import Bools, Floats, Ints
+from holdfast.constraints import Constraint, consistent, nonnegative, revealed
+from holdfast.constraints.possible.propagation import carried
+from holdfast.constraints.system.parts import EQUALITIES
+from holdfast.disclosure.figures import CellRows
+from holdfast.disclosure.programs import ranges as program_ranges
+from holdfast.domains.breadth_first import breadth_first
+from holdfast.domains.intervals import bound_downwards, bound_upwards
+from holdfast.evidence import Evidence
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.mending.areas import MOST_PATHS, as_areas
+from holdfast.mending.errors import Stated
+from holdfast.mending.figures import Figures
+from holdfast.noise.spread import FEWEST, Spread, independent_spread, simulated_quantiles
+from holdfast.onto.ways import areas
+from holdfast.onto.ways.areas import MOST_EXACT
+from holdfast.randomness import seeded
+
+#: A missing figure counts by this share of the published one that counts least: enough to decide where nothing else
+#: does, too little to move a published figure.
+FAINT = 1e-6
+#: Weights of figures differ by this much at most.
+CONTRAST = 1e8
+#: Rounds in which missing figures are guessed from the sums they stand in.
+GUESSES = 4
+#: Errors of bounded noise that are simulated in all, and draws at most: larger tables keep their certain limits.
+MOST_STUDIED, MOST_DRAWS = 1 << 23, 4_000
+#: What is said of a large crossed table with missing figures.
+GUESSES_COUNT = "the table is large and crossed: guesses for missing figures counted as much as published figures"
+#: Rounds in which limits are carried from sum to sum where the table is no hierarchy.
+ROUNDS = 64
+#: Missing figures up to which programs find the narrowest ranges, and figures of such a table; seconds, about.
+MOST_PROGRAMS, MOST_CELLS, SECONDS = 300, 20_000, 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """A mended table: its values in steps, and what the way that found it shows for it."""
+
+    values: Ints
+    evidence: Evidence
+
+
+def nearest(
+    figures: Figures, constraint: Constraint, start: Ints, measured: Bools, spreads: Floats, norm: str
+) -> Moved:
+    """Move figures (whole steps; guesses where not measured) to the nearest whole ones in which everything holds."""
+    found = _by_areas(figures, constraint, start, measured, spreads, norm)
+    if found is not None:
+        return found
+    n = figures.n
+    system = revealed(constraint.system(n), None)
+    weakest = spreads[measured].max(initial=1.0)
+    faint = min(weakest / FAINT, max(spreads[measured].min(initial=1.0) * CONTRAST, weakest))
+    problem = update.Problem(n, system, norm, np.where(measured, spreads, faint), True)
+    way = known(update.choose(problem))
+    answer = update.certified(way, problem, start, problem.right_hand_sides(), 0)
+    return _looked_at(constraint, np.asarray(answer.values, dtype=np.int64), answer.evidence)
+
+
+def _looked_at(constraint: Constraint, values: Ints, evidence: Evidence) -> Moved:
+    """The mended table, once everything was tested on its whole numbers."""
+    missed = constraint.system(values.size).violation(values, Fraction(1))
+    if missed is not None:
+        raise RuntimeError(f"the mended table misses {missed}; this is a fault of holdfast")
+    return Moved(values, evidence)
+
+
+def _by_areas(
+    figures: Figures, constraint: Constraint, start: Ints, measured: Bools, spreads: Floats, norm: str
+) -> Moved | None:
+    """A large crossed table, moved near the nearest one; None for others. Guesses count as figures there."""
+    kinds = {part.kind for part in constraint.parts}
+    least = MOST_PATHS if len(figures.sums) == 2 else MOST_EXACT
+    simple = sum(part.kind == "equals" for part in constraint.parts) == 1 and kinds <= {"equals", "nonnegative"}
+    if norm != "l2" or len(figures.sums) < 2 or figures.n <= least or not simple or (spreads != spreads[0]).any():
+        return None
+    found = as_areas(figures)
+    if found is None:
+        return None
+    query, order = found
+    asked = consistent(query) & nonnegative() if "nonnegative" in kinds else consistent(query)
+    problem = update.Problem(query.n, asked.system(query.n), norm, spreads[order], True)
+    if not areas.accepts(problem):
+        return None
+    answer = areas.certified(problem, start[order], problem.right_hand_sides(), 0)
+    values = np.empty(figures.n, dtype=np.int64)
+    values[order] = answer.values
+    evidence = answer.evidence
+    if not measured.all():
+        evidence = replace(evidence, notes=(*evidence.notes, GUESSES_COUNT))
+    return _looked_at(constraint, values, evidence)
+
+
+def guessed(figures: Figures, published: Ints, measured: Bools, *, nonnegative: bool) -> Ints:
+    """Published figures with guesses for the missing ones: an even share of what a sum leaves for them."""
+    values, sure = published.copy(), measured.copy()
+    for _ in range(GUESSES):
+        if sure.all():
+            break
+        before = sure.copy()
+        for sums in figures.sums:
+            open_ = ~before
+            sums_known = np.bincount(
+                sums.parent[(sums.parent >= 0)],
+                weights=np.where(before, values, 0)[sums.parent >= 0],
+                minlength=figures.n,
+            )
+            lacking = np.bincount(sums.parent[sums.parent >= 0], weights=open_[sums.parent >= 0], minlength=figures.n)
+            totals = sums.owners[~sure[sums.owners] & (lacking[sums.owners] == 0)]
+            values[totals] = np.rint(sums_known[totals]).astype(np.int64)
+            sure[totals] = True
+            parts = np.flatnonzero((sums.parent >= 0) & ~sure)
+            parts = parts[before[sums.parent[parts]]]
+            above = sums.parent[parts]
+            share = (values[above] - sums_known[above]) / np.maximum(lacking[above], 1)
+            values[parts] = np.rint(np.maximum(share, 0) if nonnegative else share).astype(np.int64)
+            sure[parts] = True
+    return values
+
+
+def limits(figures: Figures, low: Ints, high: Ints) -> tuple[Ints, Ints, int]:
+    """Narrow certain limits of whole figures by the sums; also a figure that nothing is left for, or −1.
+
+    Exact on hierarchies, one pass up and one down. Elsewhere limits are carried from sum to sum: true, if not always
+    the narrowest.
+    """
+    low, high = low.copy(), high.copy()
+    if len(figures.sums) == 1:
+        passed = breadth_first(figures.sums[0].parent)[:3]
+        bad = int(bound_upwards(*passed, low, high, 0.0))
+        if bad < 0:
+            bound_downwards(*passed, low, high)
+        return low, high, bad
+    rows = [side for sums in figures.sums for side in (sums.rows, -sums.rows)]
+    if rows:
+        A = sparse.csr_array(sparse.vstack(rows, format="csr"))
+        low, high = carried(A, np.zeros(A.shape[0], dtype=np.int64), (low, high), ROUNDS, whole=True)
+    crossed = np.flatnonzero(low > high)
+    return low, high, int(crossed[0]) if crossed.size else -1
+
+
+def filled_ranges(figures: Figures, values: Ints, missing: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """The range that the other figures, as mended, leave for each missing one."""
+    low, high = low.copy(), high.copy()
+    given = np.setdiff1d(np.arange(figures.n), missing)
+    low[given] = high[given] = values[given]
+    low, high, bad = limits(figures, low, high)
+    assert bad < 0  # the mended table itself lies within
+    if len(figures.sums) > 1 and missing.size <= MOST_PROGRAMS and figures.n <= MOST_CELLS and (low >= 0).all():
+        rows = sparse.csr_array(sparse.vstack([sums.rows for sums in figures.sums], format="csr"))
+        none = sparse.csr_array((0, figures.n), dtype=np.int64)
+        cells = CellRows(rows, np.zeros(rows.shape[0], dtype=np.int64), none, np.zeros(0, dtype=np.int64), low, high)
+        targets = sparse.csr_array(
+            (np.ones(missing.size, dtype=np.int64), (np.arange(missing.size), missing)), shape=(missing.size, figures.n)
+        )
+        try:
+            found = program_ranges(cells, targets, SECONDS)
+        except Refused:
+            return low, high
+        low[missing], high[missing] = found.low, found.high
+    return low, high
+
+
+def error_bars(constraint: Constraint, said: Stated, start: Ints, measured: Bools, low: Ints, high: Ints) -> ErrorBars:
+    """What the published figures tell about the true ones: the best linear estimate, its errors, certain limits."""
+    ends = [np.where(np.abs(side) >= LARGEST, sign * np.inf, side) for side, sign in ((low, -1.0), (high, 1.0))]
+    if said.law is None and said.draw is None:
+        return ErrorBars(start, None, ends[0], ends[1], whole=True)
+    parts = tuple(part for part in constraint.parts if part.kind in EQUALITIES)
+    centre, spread = _estimated(replace(constraint, parts=parts), said, start, measured)
+    return ErrorBars(centre, spread, ends[0], ends[1], whole=True)
+
+
+def _estimated(constraint: Constraint, said: Stated, start: Ints, measured: Bools) -> tuple[Any, Spread | None]:
+    """The figures moved onto the equalities alone, weighted by the noise, and the law of the errors of that."""
+    n = start.size
+    spreads = np.where(measured, np.maximum(said.spreads, 1e-12), np.inf)
+    way: Any = None
+    if constraint.parts:
+        problem = update.Problem(n, constraint.system(n), "l2", spreads, False)
+        found = update.choose(problem)
+        way = found if hasattr(found, "spread") else None
+    if way is not None:
+        right = problem.right_hand_sides()
+        centre = way.image(problem, start[None, :], right, None)[0]
+        if said.law is not None:
+            return centre, way.spread(problem, _measured(said, measured))
+        if said.draw is not None and n * FEWEST <= MOST_STUDIED:
+            noise = said.draw(min(MOST_STUDIED // n, MOST_DRAWS), seeded(0))
+            zero = np.zeros(problem.space.rank, dtype=np.int64)
+            return centre, _spread(np.asarray(way.image(problem, noise, zero, None)))
+    if said.law is not None and measured.all():
+        return start, independent_spread(said.law)
+    return start, None
+
+
+def _measured(said: Stated, measured: Bools) -> Any:
+    """The law of noise with nothing measured where figures are missing."""
+    law = said.law
+    assert law is not None
+    if measured.all():
+        return law
+    which = np.where(measured, law.complete, len(law.laws)).astype(np.int32)
+    return replace(law, laws=(*law.laws, None), which=which)
+
+
+def _spread(errors: Floats) -> Spread:
+    return Spread(
+        errors.std(axis=0),
+        lambda weights: float((errors @ weights).var()),
+        simulated_quantiles(lambda: errors),
+        measured=True,
+    )

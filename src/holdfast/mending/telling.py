@@ -1,0 +1,181 @@
+"""A mended table in words and pictures: sentences, a card for notebooks, a page, and a mapping for scripts."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from holdfast.arguments import LARGEST
+from holdfast.pictures import Picture, bars, card, number, rows_of, table_of
+
+#: What this is, and what it is not.
+STATEMENT = (
+    "This table was computed from published figures alone. No confidential data were read and no privacy budget was "
+    "spent: it carries no privacy statement of its own, and what was promised for the published figures holds for it "
+    "as far as it held for them."
+)
+#: A Mended; to import its name would close a circle.
+Mended = Any
+#: Rows of the tables of a page, and bars of a picture.
+SHOWN, BARS = 25, 10
+#: Sizes of moves that are counted together.
+SIZES = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, 100), (101, None))
+
+_STYLE = (
+    "body{font-family:system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;line-height:1.45}"
+    "table{border-collapse:collapse}td,th{padding:.15em 1em .15em 0;text-align:left}"
+    ".stated{border-left:4px solid #1f78b4;padding:.4em 1em;background:#1f78b412}"
+    "@media(prefers-color-scheme:dark){body{background:#16181c;color:#e6e6e6}}"
+)
+
+
+def sentences(mended: Mended) -> list[str]:
+    """Say what was done, what was found and what it is."""
+    words = [
+        f"{mended.sums:,} sums of published figures were compared with them: {mended.contradicted:,} did not hold"
+        + (f", the largest by {number(abs(mended.contradictions[0].gap))}" if mended.contradictions else "")
+        + ".",
+        _moves(mended),
+    ]
+    words += [f"{each[0].upper()}{each[1:]}." for each in mended.hierarchies]
+    words.append(f"{mended.errors[0].upper()}{mended.errors[1:]}.")
+    if mended.filled.size:
+        words.append(_filled(mended))
+    if not mended.evidence.nearest:
+        words.append(
+            "The table is large: it is near the nearest one, not claimed to be it "
+            f"(at most {number(mended.evidence.gap)} of {number(mended.evidence.objective)} could be gained)."
+        )
+    words += [f"{note[0].upper()}{note[1:]}." for note in mended.notes]
+    return [*words, STATEMENT]
+
+
+def _moves(mended: Mended) -> str:
+    count = int(np.isfinite(mended.published).sum())
+    if not mended.changed.size:
+        return f"None of {count:,} published figures had to move."
+    furthest = number(abs(float(mended.moved[mended.changed[0]])))
+    mean = number(float(np.nanmean(np.abs(mended.moved))))
+    return (
+        f"{mended.changed.size:,} of {count:,} published figures moved, by {mean} on average and {furthest} at most: "
+        f"the nearest table in {mended.norm.upper()} in which everything holds."
+    )
+
+
+def _filled(mended: Mended) -> str:
+    one = int(mended.pinned.sum())
+    verb = "figure is" if mended.filled.size == 1 else "figures are"
+    sure = "they are marked" if mended.filled.size > 1 else "it is marked"
+    return (
+        f"{mended.filled.size:,} {verb} missing in the table and filled by what the others imply; {sure}, with the "
+        f"range that the others leave ({one:,} of them have only one value)."
+    )
+
+
+def moves(mended: Mended) -> list[tuple[str, int]]:
+    """How many published figures moved by how much, in steps."""
+    size = np.abs(mended.steps - mended.published)[np.isfinite(mended.published)]
+    unit = float(mended.unit)
+    found = []
+    for low, high in SIZES:
+        count = int(((size >= low) & (size <= (np.inf if high is None else high))).sum())
+        name = number(low * unit) if low == high else f"{number(low * unit)} or more"
+        if high is not None and high > low:
+            name = f"{number(low * unit)} to {number(high * unit)}"
+        if count:
+            found.append((f"moved by {name}" if low else "did not move", count))
+    return found
+
+
+def picture(mended: Mended) -> Picture:
+    """The largest contradictions, a bar for each; where there are none, how far figures moved."""
+    largest = mended.contradictions[:BARS]
+    if not largest:
+        return moves_picture(mended)
+    return bars([(each.figure, abs(each.gap), 0.0) for each in largest], "published figure less the sum of its parts")
+
+
+def moves_picture(mended: Mended) -> Picture:
+    """How many figures moved by how much."""
+    return bars([(name, float(count), 0.0) for name, count in moves(mended)], "published figures")
+
+
+def shown(mended: Mended) -> str:
+    """A card for notebooks."""
+    facts = {
+        "sums that did not hold": f"{mended.contradicted:,} of {mended.sums:,}",
+        "moved": _moves(mended),
+        "filled": _filled(mended) if mended.filled.size else "",
+        "carries": STATEMENT,
+    }
+    return card("Mended table", f"{mended.n:,} figures", rows_of(facts), str(picture(mended)))
+
+
+def page(mended: Mended) -> str:
+    """A page that works without a network: what was found, what was done, what it is."""
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>A table that adds up</title>",
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<meta name='viewport' content='width=device-width'><style>{_STYLE}</style></head><body>",
+        "<h1>A table that adds up</h1>",
+        f"<p class='stated'>{escape(STATEMENT)}</p>",
+        "".join(f"<p>{escape(words)}</p>" for words in sentences(mended)[:-1]),
+        f"<h2>How far figures moved</h2>{moves_picture(mended)}",
+    ]
+    if mended.contradictions:
+        gaps = [
+            (each.figure, each.column, number(each.published), number(each.sum), number(each.gap))
+            for each in mended.contradictions[:SHOWN]
+        ]
+        heads = ("figure", "along", "published", "sum of its parts", "gap")
+        parts.append(f"<h2>What contradicted what, the largest first</h2>{picture(mended)}{table_of(heads, gaps)}")
+    if mended.changed.size:
+        rows = [
+            (mended.figures.name(i), number(float(mended.published[i]) * float(mended.unit)),
+             number(float(mended.values[i])), number(float(mended.moved[i])))
+            for i in mended.changed[:SHOWN].tolist()
+        ]  # fmt: skip
+        parts.append(f"<h2>What moved furthest</h2>{table_of(('figure', 'published', 'mended', 'moved'), rows)}")
+    if mended.filled.size and mended.ranges is not None:
+        low, high = mended.ranges
+        holes = [
+            (mended.figures.name(i), number(float(mended.values[i])), _range(mended, int(low[i]), int(high[i])))
+            for i in mended.filled[:SHOWN].tolist()
+        ]
+        parts.append(f"<h2>What was filled</h2>{table_of(('figure', 'filled with', 'the others allow'), holes)}")
+    return "".join(parts) + "</body></html>\n"
+
+
+def _range(mended: Mended, low: int, high: int) -> str:
+    unit = float(mended.unit)
+    if low == high:
+        return f"only {number(low * unit)}"
+    least = f"from {number(low * unit)}" if low > -LARGEST else "from below"
+    return f"{least} to {number(high * unit)}" if high < LARGEST else f"{least} up"
+
+
+def mapping(mended: Mended) -> dict[str, Any]:
+    """What was done, for scripts."""
+    return {
+        "figures": mended.n,
+        "sums": mended.sums,
+        "contradicted": mended.contradicted,
+        "moved": int(mended.changed.size),
+        "moved_most": abs(float(mended.moved[mended.changed[0]])) if mended.changed.size else 0.0,
+        "filled": int(mended.filled.size),
+        "pinned": int(mended.pinned.sum()),
+        "exact": int(mended.exact.size),
+        "norm": mended.norm,
+        "step": str(mended.unit),
+        "nearest": mended.evidence.nearest,
+        "hierarchies": list(mended.hierarchies),
+        "errors": mended.errors,
+        "contradictions": [
+            {"figure": each.figure, "along": each.column, "published": each.published, "sum": each.sum, "gap": each.gap}
+            for each in mended.contradictions[:SHOWN]
+        ],
+        "notes": list(mended.notes),
+        "statement": STATEMENT,
+    }

@@ -1,0 +1,1 @@
+"""On Linear Refinement, item by item."""

@@ -1,0 +1,1 @@
+"""Subspace Differential Privacy, item by item."""

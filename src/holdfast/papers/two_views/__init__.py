@@ -1,0 +1,1 @@
+"""Two Views, item by item."""

@@ -1,0 +1,166 @@
+"""Releases in the formats of others, read back by their own schema or library where it is installed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import zipfile
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import holdfast as hf
+from holdfast.exchange.croissant import croissant
+from holdfast.exchange.events import cross_checked, event_of, exported, from_dp_event, guarantees_of, imported
+from holdfast.exchange.registry import registry_entry
+from holdfast.exchange.sdmx import of_mended, of_release
+from holdfast.queries import Neighbours
+from holdfast.release.ledger.ledger import Ledger, Overspent
+from holdfast.release.run import release
+from released import job
+from scripts import program
+
+ABOUT = "about: {curators: [City], intended_use: planning, region: here}"
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("formats")
+    return release(job(place, "hierarchy", more=ABOUT), output=place / "out")
+
+
+def test_sdmx_has_an_observation_for_every_figure_with_its_state_and_ends(folder) -> None:
+    rows = list(csv.DictReader(io.StringIO(of_release(folder))))
+    table = hf.load(folder).table()
+    assert [float(row["OBS_VALUE"]) for row in rows] == table.values.tolist()
+    assert {row["STRUCTURE"] for row in rows} == {"dataflow"}
+    city = [row for row in rows if row["LEVEL"] == "city"]
+    assert {row["OBS_STATUS"] for row in city} == {"A"}  # exact
+    assert {row["OBS_STATUS"] for row in rows} == {"A", "E"}
+    keys = {tuple(row[name] for name in rows[0] if name not in ("OBS_VALUE",)) for row in rows}
+    assert len(keys) == len(rows)
+    assert {row["ZONE"] for row in city} == {"_T"}
+
+
+def test_mended_tables_say_what_was_moved_and_imputed() -> None:
+    mended = hf.mend({"area": ["Total", "a", "b"], "value": [10, 4, None]}, "consistent", {"uniform": 1})
+    rows = list(csv.DictReader(io.StringIO(of_mended(mended))))
+    assert [row["OBS_STATUS"] for row in rows] == ["A", "A", "I"]
+    assert [row["AREA"] for row in rows] == ["_T", "a", "b"]
+
+
+def test_sdmx_is_read_by_pysdmx(folder) -> None:
+    io_module = pytest.importorskip("pysdmx.io")
+    found = io_module.get_datasets(of_release(folder))
+    assert len(found[0].data) == hf.load(folder).table().values.size
+
+
+def test_croissant_names_every_csv_file_with_its_hash_and_columns(folder) -> None:
+    found = json.loads(croissant(folder))
+    named = {each["@id"]: each["sha256"] for each in found["distribution"]}
+    assert {path.name for path in folder.glob("*.csv")} == set(named)
+    assert found["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    columns = (folder / "table.csv").read_text().splitlines()[0].split(",")
+    first = next(each for each in found["recordSet"] if each["@id"] == "table")
+    assert [field["source"]["extract"]["column"] for field in first["field"]] == columns
+
+
+def test_croissant_is_read_by_mlcroissant(folder) -> None:
+    library = pytest.importorskip("mlcroissant")
+    data = library.Dataset(jsonld=json.loads(croissant(folder)))
+    assert not data.metadata.ctx.issues.errors
+
+
+def test_the_registry_entry_obeys_the_registry_s_schema(folder) -> None:
+    entry = json.loads(registry_entry(folder))
+    schema = json.loads((GOLDEN / "opendp_registry.schema.json").read_text())
+    checker = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    assert not [error.message for error in checker.iter_errors(entry)]
+    assert entry["status"] == "Draft"
+
+
+def test_the_data_package_obeys_data_package_2(folder) -> None:
+    library = pytest.importorskip("frictionless")
+    assert library.Package(str(folder / "datapackage.json")).to_descriptor()["resources"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "kind"),
+    [
+        (lambda: hf.laplace(hf.histogram(3), epsilon=0.5), "EpsilonDeltaDpEvent"),
+        (lambda: hf.gaussian(hf.histogram(3), rho=0.1), "ZCDpEvent"),
+        (lambda: hf.gaussian(hf.histogram(3), rho=0.1, integer=False), "GaussianDpEvent"),
+    ],
+)
+def test_an_event_never_promises_more_than_the_statement_nor_back(mechanism, kind: str) -> None:
+    statements = mechanism().guarantees
+    event = event_of(statements)
+    assert event["type"] in (kind, "GaussianDpEvent")
+    (back,) = guarantees_of(event, Neighbours("add-remove"))
+    own = next(each for each in statements if event["type"] != "GaussianDpEvent" or each.mu is not None)
+    for name in ("epsilon", "rho", "mu"):
+        one, two = getattr(own, name), getattr(back, name)
+        if two is not None and one is not None:
+            assert one <= two <= one * (1 + 1e-12)
+    assert back.status == "estimated"
+
+
+def test_events_go_out_of_one_ledger_and_into_another(tmp_path) -> None:
+    one, two = Ledger(tmp_path / "one.sqlite"), Ledger(tmp_path / "two.sqlite")
+    statements = hf.laplace(hf.histogram(3), epsilon=0.5).guarantees
+    for name in ("a", "b"):
+        one.charge("trips", "record", [statements], release=name, title=name, spec_hash="sha256:0", when="2026-01-01")
+    path = tmp_path / "events.json"
+    path.write_text(exported(one, "trips"))
+    claims = imported(path, two, "trips", "record", "another tool's tables")
+    assert [claim.epsilon for claim in claims] == [0.5, 0.5]
+    assert two.account("trips", "record").spent[0].epsilon == 1.0
+    two.set_budget("trips", "record", epsilon=1.2)
+    with pytest.raises(Overspent):
+        imported(path, two, "trips", "record", "once more")
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ({"type": "PoissonSampledDpEvent", "sampling_probability": 0.1}, "cannot be charged"),
+        ({"type": "NonPrivateDpEvent"}, "cannot be charged"),
+        ({"type": "GaussianDpEvent", "noise_multiplier": 0}, "must be a number above 0"),
+        ({"type": "LaplaceDpEvent", "noise_multiplier": math.inf}, "must be a number above 0"),
+    ],
+)
+def test_events_that_say_nothing_are_refused(event, words: str) -> None:
+    with pytest.raises(hf.Refused, match=words):
+        guarantees_of(event, Neighbours("add-remove"))
+
+
+def test_what_is_composed_agrees_with_dp_accounting() -> None:
+    library = pytest.importorskip("dp_accounting")
+    made = library.ComposedDpEvent(
+        [library.GaussianDpEvent(3.0), library.SelfComposedDpEvent(library.GaussianDpEvent(5), 4)]
+    )
+    event = from_dp_event(made)
+    for kind in ("add-remove", "replace-one"):
+        ours, theirs = cross_checked(event, kind, 1e-6)
+        assert theirs * (1 - 1e-3) <= ours <= theirs * (1 + 1e-3)
+    pure = {"type": "ComposedDpEvent", "events": [{"type": "EpsilonDeltaDpEvent", "epsilon": 0.5, "delta": 0.0}] * 2}
+    ours, theirs = cross_checked(pure, "replace-one", 1e-12)
+    assert ours == pytest.approx(theirs, rel=1e-3)
+
+
+def test_the_bill_of_materials_lists_every_wheel_once_with_its_hash(tmp_path) -> None:
+    for name, version in (("holdfast", "1.0"), ("other_thing", "2.1")):
+        with zipfile.ZipFile(tmp_path / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+            about = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\nLicense-Expression: MIT\n"
+            wheel.writestr(f"{name}-{version}.dist-info/METADATA", about)
+    bill = program("script/bill.py").bill(tmp_path)
+    assert bill["bomFormat"] == "CycloneDX"
+    assert bill["metadata"]["component"]["name"] == "holdfast"
+    (part,) = bill["components"]
+    assert part["purl"] == "pkg:pypi/other-thing@2.1"
+    assert part["licenses"] == [{"expression": "MIT"}]
+    assert bill["dependencies"] == [{"ref": "pkg:pypi/holdfast@1.0", "dependsOn": [part["bom-ref"]]}]
