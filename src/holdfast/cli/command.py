@@ -15,13 +15,18 @@ app = typer.Typer(
     help="Differentially private tables in which everything that must hold, holds exactly.",
     epilog="Exit codes: 0 done; 1 a fault of holdfast; 2 wrong command line; 3 refused; 4 the ledger has too little "
     "left; 5 verify or explain found a difference; 6 audit refuted a statement; 130 interrupted.",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 books = typer.Typer(help="What has been spent, per dataset and unit.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(books, name="ledger")
+
+
+def examples(*lines: str) -> str:
+    """Write commands as lines of their own below a help page."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
 
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -48,7 +53,13 @@ def holdfast(
     """Differentially private tables in which everything that must hold, holds exactly."""
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "holdfast plan spec.yaml",
+        "holdfast plan spec.yaml --epsilon 0.5,1,2,4",
+        "holdfast plan spec.yaml --json | jq .statements",
+    )
+)
 def plan(
     spec: SpecFile,
     epsilon: Annotated[
@@ -65,7 +76,7 @@ def plan(
         verbs.plan(spec, epsilon, rho, json, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast release spec.yaml --dry-run", "holdfast release spec.yaml --output out/2026-05"))
 def release(
     spec: SpecFile,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Another folder than the spec's.")] = None,
@@ -82,7 +93,7 @@ def release(
         verbs.release(spec, output, dry_run, json, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast check spec.yaml"))
 def check(
     spec: SpecFile,
     even_to_a_file: Annotated[
@@ -97,7 +108,7 @@ def check(
         verbs.check(spec, even_to_a_file, json)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast verify out", "holdfast verify out --ledger book.sqlite"))
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
     ledger: Annotated[
@@ -117,7 +128,7 @@ def verify(
             raise Ending(5)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast explain spec.yaml", "holdfast explain out"))
 def explain(
     spec: Annotated[Path, typer.Argument(metavar="SPEC|FOLDER", help="The spec, or the folder of a release.")],
     json: Json = False,
@@ -131,7 +142,20 @@ def explain(
             raise Ending(5)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast page spec.yaml", "holdfast page spec.yaml --no-open --port 8000"))
+def page(
+    spec: SpecFile,
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Whether to open a browser.")] = True,
+) -> None:
+    """Plan in a browser, on this machine only: move epsilon, shares and method, and see error and promise."""
+    with ending(False):
+        from holdfast.cli import verbs
+
+        verbs.page(spec, port, browser)
+
+
+@app.command(epilog=examples("holdfast audit spec.yaml --seconds 300"))
 def audit(
     spec: SpecFile,
     seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,
@@ -291,14 +315,16 @@ def schema(
         verbs.schema(what)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast init", "holdfast init zones.csv --spec trips.yaml --source trips.parquet"))
 def init(
-    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="A public file: one row per place or cell.")],
+    domain: Annotated[
+        Path | None, typer.Argument(metavar="[DOMAIN]", help="A public file: one row per place or cell; asked for.")
+    ] = None,
     spec: Annotated[Path, typer.Option("--spec", help="The spec to write.")] = Path("spec.yaml"),
     source: Annotated[str, typer.Option("--source", help="The file of records to name in it.")] = "records.parquet",
     quiet: Quiet = False,
 ) -> None:
-    """Write a commented spec to start from."""
+    """Write a commented spec to start from; on a terminal it asks for what it needs and shows the spec."""
     with ending(False):
         from holdfast.cli import verbs
 
@@ -345,7 +371,7 @@ def ledger_remaining(
         verbs.ledger_remaining(file, dataset, json)
 
 
-@books.command("budget")
+@books.command("budget", epilog=examples("holdfast ledger budget --dataset trips --epsilon 10"))
 def ledger_budget(
     dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
     unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",

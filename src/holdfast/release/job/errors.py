@@ -71,11 +71,37 @@ def errors(
     more: Derived | None = None,
 ) -> Errors:
     """Measure the errors of a calibrated mechanism, per level and for groups of sums."""
+    in_areas = IN_AREAS in mechanism.method.split(", ") and mechanism.moves
+    if in_areas and guess is None and mechanism.linear_part is not None:
+        return _linear(layout, problem, mechanism)
+    drawn, basis = simulated_errors(layout, problem, mechanism, method, guess)
+    if drawn is None:
+        unknown = (math.inf,) * len(layout.levels)
+        besides = () if more is None else ((math.inf, math.inf),) * len(more.titles)
+        return Errors(unknown, unknown, basis, 0, besides)
+    mean, width = zip(*(_measured(drawn[:, layout.level_of == i]) for i in range(len(layout.levels))), strict=True)
+    if more is None:
+        return Errors(mean, width, basis, len(drawn))
+    sums = np.asarray((more.sums @ drawn.T).T)
+    groups = tuple(_measured(sums[:, more.group_of == i]) for i in range(len(more.titles)))
+    return Errors(mean, width, basis, len(drawn), groups)
+
+
+def simulated_errors(
+    layout: Layout,
+    problem: Problem,
+    mechanism: Mechanism,
+    method: str,
+    guess: npt.NDArray[np.int64] | None,
+    tables: int = TABLES,
+) -> tuple[npt.NDArray[Any] | None, str]:
+    """Return the errors of all figures in simulated tables, (size, n), and how they are known; None: nobody can tell.
+
+    At most `tables` tables are simulated, and the fewer the larger they are.
+    """
     ways = mechanism.method.split(", ")
     most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if IN_AREAS in ways and mechanism.moves else TABLES
-    size = int(np.clip(NUMBERS // layout.query.n, 1, most))
-    if IN_AREAS in ways and mechanism.moves and guess is None and mechanism.linear_part is not None:
-        return _linear(layout, problem, mechanism)
+    size = int(np.clip(NUMBERS // layout.query.n, 1, min(most, tables)))
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
     except Refused as refusal:
@@ -86,17 +112,10 @@ def errors(
         else:
             far = _far_from_bounds(problem, mechanism, method, size)
             if far is None:
-                unknown = (math.inf,) * len(layout.levels)
-                besides = () if more is None else ((math.inf, math.inf),) * len(more.titles)
-                return Errors(unknown, unknown, UNTOLD, 0, besides)
+                return None, UNTOLD
             drawn, basis = far, FAR
     drawn[np.abs(drawn) < NOTHING * np.abs(drawn).max()] = 0
-    mean, width = zip(*(_measured(drawn[:, layout.level_of == i]) for i in range(len(layout.levels))), strict=True)
-    if more is None:
-        return Errors(mean, width, basis, size)
-    sums = np.asarray((more.sums @ drawn.T).T)
-    groups = tuple(_measured(sums[:, more.group_of == i]) for i in range(len(more.titles)))
-    return Errors(mean, width, basis, size, groups)
+    return drawn, basis
 
 
 def _measured(drawn: npt.NDArray[Any]) -> tuple[float, float]:

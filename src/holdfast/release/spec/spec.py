@@ -27,6 +27,7 @@ from holdfast.release.spec.scalars import (
     Name,
     Names,
     Positive,
+    Probability,
     Text,
     as_list,
     not_below_zero,
@@ -58,6 +59,8 @@ ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: The folder of a spec that names none.
 NOWHERE = "(no folder)"
+#: What belongs to a table and stands beside it where there is only one.
+BESIDE = ("hold", "method", "accept")
 #: What a table can be; exactly one of them is written, or a hierarchy and a cube: the cube in every area.
 KINDS = ("hierarchy", "histogram", "cube")
 AREAS = "areas"
@@ -65,6 +68,16 @@ AREAS = "areas"
 
 def _guess(value: Any) -> Decimal | str:
     return value if isinstance(value, str) and value.strip() else not_below_zero(value)
+
+
+class AcceptSpec(Part):
+    """An error that a level or margin may have: of this part of its figures, or the mean."""
+
+    error: Positive = Field(description="The largest absolute error.")
+    confidence: Probability | None = Field(None, description="Of which part of the figures; left out: of their mean.")
+
+
+Accepts = dict[Name, AcceptSpec]
 
 
 class TableSpec(Part):
@@ -105,6 +118,7 @@ class TableSpec(Part):
     ] = Field(None, description="Public guess of a typical count, or a public file with a column count.")
     hold: Holds = ()
     method: Annotated[str, one_of(*METHODS)] = "auto"
+    accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> TableSpec:
@@ -219,6 +233,7 @@ class Spec(Part):
     several: tuple[TableSpec, ...] = Field((), alias="tables", description="Several tables that share the budget.")
     hold: Holds = Field((), description="What must hold in the one table.")
     method: Annotated[str, one_of(*METHODS)] | None = None
+    accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
     ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
     accept_disclosure: Annotated[bool, yes_or_no] = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."
@@ -243,11 +258,11 @@ class Spec(Part):
             found = "neither" if self.table is None else "both"
             raise wrong(f"write table for one table or tables for several, found {found}")
         if self.several:
-            for key in ("hold", "method"):
+            for key in BESIDE:
                 if key in self.model_fields_set:
                     raise wrong(f"with several tables, {key} is written inside each of them", at=(key,))
         elif self.table is not None:
-            for key in ("hold", "method"):
+            for key in BESIDE:
                 if key in self.model_fields_set and key in self.table.model_fields_set:
                     raise wrong(f"{key} is written twice: here and inside table", at=(key,))
         names = [table.name for table in self.several]
@@ -301,7 +316,7 @@ class Spec(Part):
         """All tables, with what must hold in each."""
         if self.table is None:
             return self.several
-        given = {key: getattr(self, key) for key in ("hold", "method") if key in self.model_fields_set}
+        given = {key: getattr(self, key) for key in BESIDE if key in self.model_fields_set}
         return (self.table.model_copy(update={key: value for key, value in given.items() if value is not None}),)
 
     @cached_property
@@ -314,7 +329,7 @@ class Spec(Part):
         """Where each table is written; what must hold in the one table may stand outside it."""
         if self.several:
             return tuple(self.at["tables"][number] for number in range(len(self.several)))
-        return (At(self._places, ("table",), frozenset({"hold", "method"} & self.model_fields_set)),)
+        return (At(self._places, ("table",), frozenset(BESIDE) & self.model_fields_set),)
 
     @cached_property
     def output(self) -> Path:
@@ -366,7 +381,7 @@ class Spec(Part):
     @property
     def canonical(self) -> str:
         """The spec as JSON in one fixed form: comments, order of keys and layout do not matter."""
-        one_by_one = {"table", "several", "hold", "method"}
+        one_by_one = {"table", "several", *BESIDE}
         content = self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=one_by_one)
         content["tables"] = [table.model_dump(mode="json", exclude_defaults=True) for table in self.tables]
         return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -395,6 +410,11 @@ def read_spec(spec: str | Path | Mapping[str, Any], *, folder_needed: bool = Tru
         raise Refused(f"spec must be a path, a mapping or a YAML text, found an object of type {type(spec).__name__}")
     if not folder_needed and isinstance(content, dict):
         content = {"output": NOWHERE, **content}
+    return checked(content, places)
+
+
+def checked(content: Any, places: Places) -> Spec:
+    """Check the plain values of a spec; refusals name the lines of `places`, to whose folder paths are relative."""
     try:
         found = Spec.model_validate(content)
     except ValidationError as error:
