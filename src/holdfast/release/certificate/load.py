@@ -187,8 +187,9 @@ class LoadedTable:
         error, far = self._error_of(chosen, tail)
         middle = float(chosen @ self.centre)
         ends = within(middle - far, middle + far, *certain)
-        counts = (chosen == np.rint(chosen)).all()  # a sum of counts is whole
-        return Estimate(value, error, *(whole_ends(*ends) if counts else ends), confidence)
+        return Estimate(
+            value, error, *(ends if (chosen % 1).any() else whole_ends(*ends)), confidence
+        )  # counts are whole
 
     def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
