@@ -231,6 +231,8 @@ def filled(path: Path, count):
     for number in range(count):
         entered = Entered("2026-01-01T00:00:00+00:00", "charge", json.dumps(content), *DATA, f"old{number}")
         rows.append(behind(rows, entered))
+    if not count:
+        return Ledger(path)
     with book._engine.connect().execution_options(immediate=True) as connection, connection.begin():
         connection.execute(INSERT, [vars(row) for row in rows[len(before) :]])
     return Ledger(path)
