@@ -273,7 +273,7 @@ def test_a_spec_that_is_written_elsewhere_still_finds_its_domain(folder):
 
 
 def test_faults_do_not_repeat_what_they_were_about(folder, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise ValueError("secret")
 
     monkeypatch.setattr("holdfast.release.spec.spec.read_spec", broken)

@@ -10,7 +10,7 @@ from scipy import stats
 import holdfast as hf
 import released
 from holdfast.release.certificate.certificate import seal_of
-from holdfast.release.certificate.estimating import Estimate
+from holdfast.release.certificate.estimating import Estimate, whole_ends
 from holdfast.release.run import release
 
 RARE = 1e-6
@@ -162,5 +162,23 @@ def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
 
 def test_numbers_are_shown_for_people():
     shown = str(Estimate(2877642.0, 3.475, 2877635.0, 2877649.0, 0.95))
-    assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95%, standard error 3.475)"
-    assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 10.25 at 90%)"
+    assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95 %, standard error 3.475)"
+    assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 10.25 at 90 %)"
+
+
+def test_a_ratio_to_an_exact_figure_is_the_estimate_in_other_units(tmp_path):
+    table = hf.load(release(released.job(tmp_path, "hierarchy", ("method: given", "method: onto")))).table()
+    part, whole = {"borough": "South", "sex": "F"}, {"city": "city", "sex": "F"}
+    found, ratio = table.estimate(part), table.ratio(part, whole)
+    assert table.estimate(whole).value == 250
+    assert (ratio.value, ratio.low, ratio.high) == (found.value / 250, found.low / 250, found.high / 250)
+    zones = table.estimate({"zone": ["N1", "N2"], "sex": "F"})
+    assert (zones.low, zones.high) == (np.rint(zones.low), np.rint(zones.high))
+
+
+def test_ends_for_whole_numbers_are_whole_and_lose_none():
+    assert whole_ends(1.2, 5.9) == (2.0, 5.0)
+    assert whole_ends(3.0000000001, 2.9999999999) == (3.0, 3.0)
+    assert whole_ends(1.2, 1.7) == (1.0, 2.0)
+    assert whole_ends(-math.inf, 1.7) == (-math.inf, 1.0)
+    assert str(Estimate(-0.0, None, -0.0, math.inf, 0.999)) == "0 (0 to no end at 99.9 %)"

@@ -80,7 +80,8 @@ def test_a_plan_reads_no_records(tmp_path, monkeypatch):
 
 def test_exact_levels_are_marked(tmp_path):
     levels = plan(job(tmp_path, tree(rest="hold: [consistent, {exact: [borough]}]"))).tables[0].levels
-    assert [level.exact for level in levels] == [False, True, False]
+    assert [level.exact for level in levels] == [True, True, False]
+    assert [level.noise for level in levels[:2]] == ["none: follows from exact figures", "none: published exactly"]
     assert [level.absolute_error == 0 for level in levels] == [True, True, False]
 
 

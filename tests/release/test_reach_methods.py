@@ -94,7 +94,7 @@ def test_the_plan_says_how_good_the_noise_is(tmp_path):
 def test_figures_without_noise_are_shown_as_exact(tmp_path):
     rest = "hold: [consistent, {exact: [borough]}]\nmethod: extend-gaussian"
     planned = plan(job(tmp_path, tree(privacy="rho: 1", table="numbers: real", rest=rest))).tables[0]
-    assert planned.levels[0].noise == "extended Gaussian, standard error 0"
+    assert planned.levels[0].noise == "none: follows from exact figures"
     assert (planned.levels[0].absolute_error, planned.levels[0].interval_width) == (0, 0)
     assert planned.levels[2].absolute_error > 0.1
 

@@ -69,6 +69,27 @@ def test_what_is_wrong_in_a_mapping_has_a_place_without_a_line():
         hf.job(5)
 
 
+def test_plans_and_explanations_are_short_texts_and_need_no_folder(here):
+    made = hf.job({key: value for key, value in SPEC.items() if key != "output"})
+    assert "made" not in vars(made)  # nothing is calibrated before it is asked for
+    assert repr(made).startswith("job('")
+    planned = repr(made.plan())
+    assert "expected absolute error by level" in planned
+    assert "exact (published exactly)" in planned
+    assert len(planned) < 2000
+    assert "\n  " in repr(made.explain())
+    assert "<" in made.explain()._repr_html_()
+    with pytest.raises(Refused, match="names no folder for the release"):
+        made.release(source=pl.DataFrame(ROWS))
+
+
+def test_a_column_under_another_name_is_refused_with_the_remedy(here):
+    made = hf.job(SPEC)
+    with pytest.raises(Refused, match=r"write columns: \{zone: Zone\} under data .*did you mean 'Zone'"):
+        made.check(pl.DataFrame(ROWS).rename({"zone": "Zone"}))
+    assert "made" not in vars(made)
+
+
 # --- check ---------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ def test_records_count_to_the_table_exactly():
     made = hf.laplace(hf.counts(TREE), epsilon=1).onto(hf.consistent(TREE) & hf.nonnegative(), integer=True)
     drawn = made.release(truth, rng=hf.seeded(1))
     found = drawn.records("pandas")
-    assert list(found.columns) == ["all", "place", "spot"]
+    assert list(found.columns) == ["place", "spot"]
     counts = [int((found["spot"] == name).sum()) for name in "abc"]
     assert TREE.sum_up(np.array(counts)).tolist() == drawn.values.tolist()
     assert found["spot"].is_monotonic_increasing

@@ -69,10 +69,13 @@ def sections(found: dict[str, list[str]]) -> None:
 
 def plan(found: Any) -> None:
     """Print a plan."""
+    from holdfast.release.table.wording import ways_in_words
+
     console, job = _console(), found.job
     console.print(f"[bold]{escape(job.title)}[/bold]")
     for table in found.tables:
-        console.print(f"\n{escape(table.name)}: {table.kind}, method {table.method}, computed by {table.ways}")
+        made = f"method {table.method}, computed by {ways_in_words(table.ways)}"
+        console.print(f"\n{escape(table.name)}: {table.kind}, {made}")
         console.print(_levels(table))
         measured = f"; measured on {table.simulated} simulated tables" if table.simulated else ""
         console.print(f"  Errors {escape(table.basis)}{measured}.")
@@ -133,13 +136,13 @@ def what_if(found: Any) -> None:
 def _protects(table: Any, *, several: bool) -> Table:
     """Records that must change together, column by column."""
     where = f" ({table.name})" if several else ""
-    whom = f"{table.protects.rows[0].whom}s"
+    whom, alone = f"{table.protects.rows[0].whom}s", table.protects.rows[0].by_itself
     title = (
         f"\n{whom.capitalize()} that must change together before a value can become another, with all exact figures "
         f"kept{where}"
     )
     shown = Table(title=escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("column", whom, "hidden with", f"one {whom[:-1]} alone"):
+    for name in ("column", whom, "hidden with", alone.partition(" (")[0]):
         shown.add_column(name)
     for row in table.protects.rows:
         shown.add_row(*(escape(words) for words in row.in_columns))
@@ -157,10 +160,10 @@ def _levels(table: Any) -> Table:
     ):
         shown.add_column(name, justify=side)  # type: ignore[arg-type]
     for level in table.levels:
-        noise, error, width = level.noise, _short(level.absolute_error), _short(level.interval_width)
-        if level.exact:
-            noise, error, width = "none", "exact", "0"
-        shown.add_row(escape(level.name), f"{level.figures:,}", noise, error, width)
+        error, width = _short(level.absolute_error), _short(level.interval_width)
+        shown.add_row(
+            escape(level.name), f"{level.figures:,}", escape(level.noise), "exact" if level.exact else error, width
+        )
     return shown
 
 

@@ -25,7 +25,7 @@ def job_of(spec: Path, quiet: bool) -> Job:
         from holdfast.release.job.job import Job
         from holdfast.release.spec.spec import read_spec
 
-        return Job.from_spec(read_spec(spec))
+        return Job.from_spec(read_spec(spec, folder_needed=False))
 
 
 def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
@@ -55,7 +55,7 @@ def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet
     numbers = amounts(parameter, text or "")
     with command(quiet=quiet or json) as step:
         step("comparing budgets")
-        found = what_if(read_spec(spec), parameter, numbers)
+        found = what_if(read_spec(spec, folder_needed=False), parameter, numbers)
     if json:
         showing.data(found.as_mapping())
     elif not quiet:
@@ -95,12 +95,15 @@ def check(spec: Path, even_to_a_file: bool, json: bool) -> None:
     """Show how the records fit a spec, where somebody watches."""
     if not (sys.stdout.isatty() or even_to_a_file):
         raise Refused("check shows exact figures, for the curator's eyes: use a terminal, or write --even-to-a-file")
-    job = job_of(spec, json)
     with command(quiet=json) as step:
-        step("counting")
+        step("reading the spec")
         from holdfast.release.records.check import check as checked
+        from holdfast.release.spec.spec import read_spec
+        from holdfast.release.table.laid import laid
 
-        found = checked(job)
+        shapes, _ = laid(read_spec(spec, folder_needed=False))
+        step("counting")
+        found = checked(shapes)
     if json:
         showing.data(found.as_mapping())
     else:

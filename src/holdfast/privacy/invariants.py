@@ -183,10 +183,12 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
             )
         ]
     statements = []
+    rows = system.invariants.A
+    alone = rows.indices[rows.indptr[:-1][np.diff(rows.indptr) == 1]]  # outputs that `figures` name already
     for moves, frozen, never in stages(base, system):
         if moves.everything:
             return [state(base.everything(), scope="all", unprotected=figures)]
-        words = frozen_words(base, frozen, never, moves.records)
+        words = frozen_words(base, np.setdiff1d(frozen, alone), never, moves.records)
         statements.append(state(moves, scope="invariant-sharing", unprotected=figures + words))
     return statements
 

@@ -70,13 +70,20 @@ class Protected:
         if together.records is None:
             return self.column, _needed(self), "-", "nothing"
         alone = _alone(self) or ["everything"]
-        tidy = alone[0].removeprefix(f"one {self.whom} alone changes ").removesuffix(" of it")
+        tidy = alone[0].removeprefix(f"{self.by_itself} changes ").removesuffix(" of it")
         return self.column, needs + _rest(self), hidden, "; ".join([tidy, *_fixed(self)])
 
     @property
     def whom(self) -> str:
         """What is counted: records or persons."""
         return "record" if self.kept == 1 else "person"
+
+    @property
+    def by_itself(self) -> str:
+        """One record or person that changes; where they come and go these are two, one that goes and one that comes."""
+        if self.together.kind == ADD_REMOVE:
+            return f"one {self.whom} that becomes another (one goes, one comes)"
+        return f"one {self.whom} alone"
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
@@ -253,10 +260,10 @@ def _alone(row: Protected) -> list[str]:
     if together.records is None or together.records <= together.one:
         return []
     if alone is None:
-        return [f"one {row.whom} alone changes nothing of it"]
+        return [f"{row.by_itself} changes nothing of it"]
     first, last = alone.example, together.steps[-1].example
     return [
-        f"one {row.whom} alone changes {alone.pairs:,} of {together.pairs:,} pairs of values, such as {first[0]} and "
+        f"{row.by_itself} changes {alone.pairs:,} of {together.pairs:,} pairs of values, such as {first[0]} and "
         f"{first[1]}, but not {last[0]} and {last[1]}"
     ]
 

@@ -48,6 +48,8 @@ class Statement(Protocol):
 
 #: Figures shown are rounded up to this many digits, so that words never promise more than numbers.
 DIGITS = 6
+#: Factors of probabilities are for people: so many digits, rounded up too.
+ODDS_DIGITS = 3
 
 CHANGES = {
     "add-remove": ("one record is added or removed", "up to {k} records are added or removed"),
@@ -58,13 +60,13 @@ CHANGES = {
 }
 
 
-def figure(value: float) -> str:
+def figure(value: float, digits: int = DIGITS) -> str:
     """Write a number with a few digits, rounded up; a short decimal that names this very double stays."""
     if math.isinf(value):
         return "infinity"
-    context = Context(prec=DIGITS, rounding=ROUND_CEILING)
+    context = Context(prec=digits, rounding=ROUND_CEILING)
     shortest = Decimal(repr(value))
-    short = len(shortest.normalize().as_tuple().digits) <= DIGITS
+    short = len(shortest.normalize().as_tuple().digits) <= digits
     rounded = (shortest if short else context.create_decimal(Decimal(value))).normalize()
     if rounded == 0:
         return "0"
@@ -145,7 +147,9 @@ def _strength(guarantee: Statement) -> list[str]:
 
 
 def _odds(epsilon: float) -> str:
-    return figure(math.nextafter(math.exp(epsilon), math.inf)) if epsilon < 700 else f"e to the {figure(epsilon)}"
+    if epsilon >= 700:
+        return f"e to the {figure(epsilon)}"
+    return figure(math.nextafter(math.exp(epsilon), math.inf), ODDS_DIGITS)
 
 
 def _scope(guarantee: Statement) -> list[str]:

@@ -44,10 +44,11 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
-from holdfast.release.job.caveats import as_sentence
+from holdfast.release.job.caveats import as_sentence, protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.publishing import public_part
+from holdfast.release.table.wording import ways_in_words
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -136,16 +137,19 @@ def domain_hash(columns: Mapping[str, npt.NDArray[Any]]) -> str:
 def _levels(table: Table) -> list[LevelCertificate]:
     """Describe every level: share, noise before anything is made to hold, and the errors of the plan."""
     found = []
-    shares = table.problem.shares
-    for level in levels_of(table):
-        share = None if shares is None else str(shares.get(level.name, 0))
+    shares, levels = table.problem.shares, table.layout.levels
+    for number, level in enumerate(levels_of(table)):
+        measured = number < len(levels)
+        share = None if shares is None or not measured else str(shares.get(level.name, 0))
         found.append(
             LevelCertificate(
                 level=level.name,
                 figures=level.figures,
                 exact=level.exact,
+                published=level.published,
+                follows=level.follows,
                 share=share,
-                noise=_noise(table.mechanism.base.law, table.layout.level_of == table.layout.levels.index(level.name)),
+                noise=_noise(table.mechanism.base.law, table.layout.level_of == number) if measured else [],
                 in_words=level.noise,
                 expected_absolute_error=_finite(level.absolute_error),
                 interval_width=_finite(level.interval_width),
@@ -180,8 +184,12 @@ def certificate_of(
     tables: Sequence[TableCertificate],
     files: Sequence[ReleasedFile],
     determined: Sequence[str] = (),
+    spent: Sequence[str] = (),
 ) -> Certificate:
-    """Return the sealed certificate of a release; `determined` says what the exact figures give away in words."""
+    """Return the sealed certificate of a release.
+
+    `determined` says what the exact figures give away in words, `spent` what the ledger says after the charge.
+    """
     statements = job.guarantees
     unprotected = [*job.unprotected, *determined]
     caveats = [*job.caveats, *_synthetic(tables), *(item for statement in statements for item in statement.caveats)]
@@ -195,10 +203,12 @@ def certificate_of(
             PublicFile(name=Path(file).name, sha256=f"sha256:{found}") for file, found in job.public_files.items()
         ],
         unit=job.unit,
+        protected=protected(job.spec, job.neighbours),
         asked={cast(Parameter, name): str(value) for name, value in job.target.items()},
         statements=list(statements),
         unprotected=unprotected,
         caveats=list(dict.fromkeys(caveats)),
+        spent=list(spent),
         tables=list(tables),
         deployment=_deployment(job, date, tables, unprotected),
         files=list(files),
@@ -218,8 +228,9 @@ def record_columns(table: Table) -> tuple[str, ...]:
 
 def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:
     """Say what synthetic records are and what they carry."""
+    counted = {table.name: f"the table {table.name}" if len(tables) > 1 else "the table" for table in tables}
     return [
-        f"{table.records} holds synthetic records, one row for every one that the table {table.name} counts; no row is "
+        f"{table.records} holds synthetic records, one row for every one that {counted[table.name]} counts; no row is "
         f"a person's: together they carry the counts by {', '.join(table.record_columns)}, noise included, and nothing "
         "else"
         for table in tables
@@ -230,7 +241,7 @@ def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:
 def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprotected: Sequence[str]) -> Deployment:
     best = job.guarantee
     names = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
-    methods = "; ".join(f"{table.name}: {table.mechanism}, computed by {table.ways}" for table in tables)
+    methods = "; ".join(f"{table.name}: {table.mechanism}, computed by {ways_in_words(table.ways)}" for table in tables)
     treated = " ".join(as_sentence(words, job.tables) for words in job.caveats)
     moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
     about = job.spec.about

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.privacy import Guarantee, odds
 from holdfast.privacy.words import figure
 from holdfast.release.disclosure.disclosure import so_far
-from holdfast.release.job.caveats import as_sentence
+from holdfast.release.job.caveats import as_sentence, protected
 from holdfast.release.job.job import Job
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.protecting import in_words, outside_words
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.table.wording import ways_in_words
 
 HOW = (
     "For every column: how many records (or persons, where they are the unit) must change together before any of its "
@@ -32,8 +34,8 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     told = so_far(job, book.figures(job.dataset))
     outside = outside_words(job.tables, job.guarantee)
     found = {
-        "What is asked for": [_asked(job), protected(job)],
-        "What the release promises": [str(job.guarantee)],
+        "What is asked for": [_asked(job), protected(job.spec, job.neighbours)],
+        "What the release promises": [str(job.guarantee), *_odds(job.guarantee)],
         **_protects(job, outside),
         "What holds in every table": [_held(table) for table in job.tables],
         "What is given away": [*_given_away(job, told), *told],
@@ -46,6 +48,10 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     if others:
         found["What else holds"] = others
     return found
+
+
+def _odds(statement: Guarantee) -> list[str]:
+    return [] if statement.void else [odds.in_words(statement)]
 
 
 def _protects(job: Job, outside: Sequence[str]) -> dict[str, list[str]]:
@@ -62,16 +68,6 @@ def _asked(job: Job) -> str:
     amount = ", ".join(f"{names[name]} {figure(float(value))}" for name, value in job.target.items())
     tables = f"{len(job.tables)} tables that share the budget" if len(job.tables) > 1 else "one table"
     return f"{job.title}: {tables}, with {amount} in total."
-
-
-def protected(job: Job) -> str:
-    """Say whom the release protects, and against which changes."""
-    unit = job.spec.privacy.unit
-    whom = "one record"
-    if unit is not None:
-        kept = f"{unit.max_records} records are" if unit.max_records > 1 else "1 record is"
-        whom = f"one person, a value of the column {unit.column!r}, of whom at most {kept} kept"
-    return f"The unit of protection is {whom}; neighbouring data differ in {job.neighbours}."
 
 
 def _held(table: Table) -> str:
@@ -94,9 +90,10 @@ def _held(table: Table) -> str:
 
 def _given_away(job: Job, told: Sequence[str]) -> list[str]:
     """Say everything that is not protected, and what follows from it; `told` is what figures published before tell."""
+    nothing = not any(table.holding.exact for table in job.tables)
     if not job.unprotected:
         return [f"Nothing is published exactly{' by this release.' if told else ': every figure is protected.'}"]
-    sentences = [f"{words}." for words in job.unprotected]
+    sentences = [*["Nothing is published exactly by this release."] * nothing, *(f"{w}." for w in job.unprotected)]
     if any(each.why == FIXED for table in job.tables for each in table.unprotected):
         sentences.append(
             "What no allowed change alters follows from the exact figures and from what holds for all data, and is "
@@ -112,4 +109,5 @@ def _given_away(job: Job, told: Sequence[str]) -> list[str]:
 
 def _drawn(table: Table) -> str:
     known = "".join(f"; {words}" for words in evidence(table.mechanism))
-    return f"{table.name}: {table.chosen.noise} noise, method {table.chosen.method} ({table.mechanism.method}){known}."
+    ways = ways_in_words(table.mechanism.method)
+    return f"{table.name}: {table.chosen.noise} noise, method {table.chosen.method} ({ways}){known}."

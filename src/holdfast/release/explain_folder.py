@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.privacy import odds
 from holdfast.release.certificate.certificate import Holds, LevelCertificate, TableCertificate, read_certificate
 from holdfast.release.certificate.verify import verify
 from holdfast.release.explain import HOLDS, HOW
 from holdfast.release.ledger.accounts import Budget
+from holdfast.release.table.wording import percent, ways_in_words
 
 #: The heading of a folder that is not as it was released; nothing else is said of it.
 CHANGED = "NOT as certified"
+UNSAID = "The publisher keeps this out of the folder: whoever has the ledger sees it with holdfast ledger remaining."
 
 
 def explain_folder(folder: str | Path) -> dict[str, list[str]]:
@@ -35,12 +38,13 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
             ),
         ],
         "What was checked": checked,
-        "Who is protected": [loss.privacy_unit_details],
-        "What the release promises": [str(first)],
+        "Who is protected": [certificate.protected or loss.privacy_unit_details],
+        "What the release promises": [str(first), odds.in_words(first)],
         "What is assumed of all data": [f"{words[:1].upper()}{words[1:]}." for words in first.assumes],
         "How many must change together": _together(certificate.tables),
         "What is given away": [f"{words}." for words in certificate.unprotected]
         or ["Nothing is published exactly: every figure is protected."],
+        "What was spent": certificate.spent or [UNSAID],
         "What holds in every table": [f"{table.name}: {_held(table.holds)}." for table in certificate.tables],
         "How wrong the figures are": [words for table in certificate.tables for words in _errors(table)],
         "How the noise is drawn": [words for table in certificate.tables for words in _drawn(table)],
@@ -80,13 +84,13 @@ def _errors(table: TableCertificate) -> list[str]:
     levels = [f"{level.level} {_error(level)}" for level in table.noise_by_level]
     return [
         f"{table.name}: expected absolute error by level: {'; '.join(levels)} (errors {table.errors_known}).",
-        f"{table.name}: {table.interval.confidence:.0%} intervals: {table.interval.sentence}.",
+        f"{table.name}: {percent(table.interval.confidence)} intervals: {table.interval.sentence}.",
     ]
 
 
 def _error(level: LevelCertificate) -> str:
     if level.exact:
-        return "exact"
+        return f"0 ({level.in_words.removeprefix('none: ')})"
     return "unknown" if level.expected_absolute_error is None else f"{level.expected_absolute_error:,.3g}"
 
 
@@ -96,7 +100,7 @@ def _drawn(table: TableCertificate) -> list[str]:
         for level in table.noise_by_level
     ]
     others = [each for each in table.compared if not each.chosen]
-    sentences = [f"{table.name}: method {table.method} ({table.ways}); {'; '.join(levels)}."]
+    sentences = [f"{table.name}: method {table.method} ({ways_in_words(table.ways)}); {'; '.join(levels)}."]
     for each in others:
         known = each.expected_absolute_error
         why = each.refused or ("its error is unknown" if known is None else f"mean error {known:,.3g}")

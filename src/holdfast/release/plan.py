@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -57,7 +58,7 @@ class TablePlan:
     protects: Protection | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The plan of a job."""
 
@@ -91,6 +92,14 @@ class Plan:
     def unprotected(self) -> tuple[str, ...]:
         """What is published exactly or not protected."""
         return self.job.unprotected
+
+    def __repr__(self) -> str:
+        lines = [f"Plan of {self.job.title!r}: {heading(self.job.guarantee)}"]
+        for table in self.tables:
+            lines.append(f"  {table.name} ({table.kind}, method {table.method}), expected absolute error by level:")
+            lines += [f"    {level.name}: {_error(level)}" for level in table.levels]
+        lines += [f"  not protected: {words}" for words in self.unprotected]
+        return "\n".join(lines)
 
     def plot(self) -> Picture:
         """Draw the expected absolute error of every level; the line ends at half the width of 95 in 100 errors."""
@@ -132,6 +141,11 @@ class Plan:
             "cluster": [asdict(share) for share in self.shares],
             "tables": [_as_mapping(table) for table in self.tables],
         }
+
+
+def _error(level: Level) -> str:
+    known = "unknown" if math.isinf(level.absolute_error) else f"{level.absolute_error:,.3g}"
+    return f"exact ({level.noise.removeprefix('none: ')})" if level.exact else known
 
 
 def _as_mapping(table: TablePlan) -> dict[str, Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from holdfast.pictures import card, rows_of
 from holdfast.privacy import Guarantee
+from holdfast.progress import command
 from holdfast.release.certificate.load import LoadedRelease, load
 from holdfast.release.explain import explain
 from holdfast.release.job.job import Job
@@ -16,18 +19,40 @@ from holdfast.release.plan import Plan, plan
 from holdfast.release.records.check import Check, check
 from holdfast.release.run import release
 from holdfast.release.spec.spec import Spec, read_spec
+from holdfast.release.table.laid import Laid, laid
+
+
+class Explained(dict[str, list[str]]):
+    """Headings with their sentences, in reading order; shows itself as a text, and in notebooks as a card."""
+
+    def __repr__(self) -> str:
+        parts = (f"{heading}\n" + "\n".join(f"  {words}" for words in told) for heading, told in self.items())
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return card("Explained", "", rows_of({heading: " ".join(told) for heading, told in self.items()}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReadyJob:
-    """A spec with its public domain, every table's mechanism calibrated. Nothing in it was read from the records."""
+    """A spec with its public domain laid out; methods are compared and calibrated when a plan is first asked for.
 
-    made: Job
+    Nothing in it was read from the records.
+    """
+
+    shapes: Laid
+
+    @cached_property
+    def made(self) -> Job:
+        """The job with every table's mechanism calibrated; refused where no statement holds."""
+        with command(quiet=False) as step:
+            step("comparing methods and calibrating them")
+            return Job.from_spec(self.spec)
 
     @property
     def spec(self) -> Spec:
         """The spec, checked."""
-        return self.made.spec
+        return self.shapes.spec
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -44,15 +69,15 @@ class ReadyJob:
 
         `source` takes the place of the spec's: a data frame that narwhals reads, a file or the address of a database.
         """
-        return check(self.made, source)
+        return check(self.shapes, source)
 
     def plan(self) -> Plan:
         """Say what a release would promise and how wrong each figure will be; reads no confidential data."""
         return plan(self.made)
 
-    def explain(self) -> dict[str, list[str]]:
+    def explain(self) -> Explained:
         """Say in words what a release protects and what it gives away; reads no confidential data."""
-        return explain(self.made)
+        return Explained(explain(self.made))
 
     def release(
         self,
@@ -69,12 +94,15 @@ class ReadyJob:
         return load(release(self.made, source=source, output=output, ledger=book, engine=engine))
 
     def __repr__(self) -> str:
-        tables = ", ".join(table.name for table in self.made.tables)
-        return f"job({self.made.title!r}, tables {tables}, {self.made.guarantee})"
+        tables = ", ".join(table.name for table in self.shapes.tables)
+        return f"job({self.shapes.title!r}, tables {tables}; check(), plan(), explain(), release())"
 
 
 def job(spec: str | Path | Mapping[str, Any]) -> ReadyJob:
-    """Read a spec and its public files, choose methods and calibrate them; reads no records.
+    """Read a spec and its public files, and refuse what is wrong in them; reads no records.
+
+    Methods are compared and calibrated once a plan, an explanation or a release asks for it. The spec may say nothing
+    of `output` until something is released.
 
     Args:
         spec: a path, a mapping or a YAML text.
@@ -91,4 +119,5 @@ def job(spec: str | Path | Mapping[str, Any]) -> ReadyJob:
         >>> job.plan().as_mapping()["title"]
         'Ages'
     """
-    return ReadyJob(Job.from_spec(read_spec(spec)))
+    shapes, _ = laid(read_spec(spec, folder_needed=False))
+    return ReadyJob(shapes)

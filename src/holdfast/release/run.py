@@ -12,9 +12,10 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,6 @@ from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import TableFiles, certificate_of, statements_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
-from holdfast.release.explain import protected
 from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.ledger import Ledger, now
@@ -243,16 +243,16 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in table.files]
     files = [_described(place / name) for name in listed]
-    draft = certificate_of(job, run.identity, run.date, tables, files, also)
+    told = _spent(run) if job.spec.ledger.in_report else ()
+    draft = certificate_of(job, run.identity, run.date, tables, files, also, told)
     write_text(place / PACKAGE, data_package(draft))
     files.append(_described(place / PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
-    draft = certificate_of(job, run.identity, run.date, tables, files, also)
-    told = _spent(run) if job.spec.ledger.in_report else ()
-    page = report(draft, [columns for _, columns in written], protected(job), told, run.sizes)
+    draft = certificate_of(job, run.identity, run.date, tables, files, also, told)
+    page = report(draft, [columns for _, columns in written], run.sizes)
     write_text(place / REPORT, page)
     files.append(_described(place / REPORT))
-    write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also).to_json())
+    write_text(place / FILE, certificate_of(job, run.identity, run.date, tables, files, also, told).to_json())
     # The time at which a file was written would tell how long the draw took.
     midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()
     for path in (*place.iterdir(), place):
@@ -264,9 +264,18 @@ def _spent(run: Run) -> tuple[str, ...]:
     try:
         account = run.ledger.account(run.job.dataset, run.job.unit)
         beside = run.ledger.beside(run.job.dataset, run.job.unit)
+        entries = run.ledger.entries(run.job.dataset, run.job.unit)
     except Refused:  # a page that says less is better than a charge for nothing
         return ("The ledger could not be read again when this page was written.",)
-    return (account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))
+    earlier = takewhile(lambda entry: entry.release != run.identity, entries)
+    first = sum(len(entry.parts) for entry in earlier)
+    last = first + len(run.parts)
+    before, own = (
+        replace(account, parts=account.parts[part], kept=account.kept[part]).amount
+        for part in (slice(first), slice(first, last))
+    )
+    this = f"Before this release {before} was spent on this dataset; this release costs {own}."
+    return (this, account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))
 
 
 def _described(path: Path) -> ReleasedFile:

@@ -18,6 +18,7 @@ from holdfast.noise.spread import MISSED
 from holdfast.release.certificate.certificate import CONFIDENCE, Certificate, Interval, TableCertificate
 from holdfast.release.certifying import TableFiles, record_columns, table_certificate
 from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, write_csv, write_repeated, write_table
+from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:
     from holdfast.release.job.table import Table
@@ -65,7 +66,8 @@ def _sums(table: Table, drawn: Release, values: npt.NDArray[Any]) -> tuple[npt.N
     if bars is not None:
         ends = sum_intervals(table.mechanism, bars, found.sums, CONFIDENCE)
         ends[np.isinf(ends)] = np.nan
-    ends[found.exact] = sums[found.exact, None]
+    known = table.standing.as_in_the_data[table.layout.query.n :]
+    ends[known] = sums[known, None]
     return sums, ends
 
 
@@ -107,7 +109,7 @@ def data_package(certificate: Certificate) -> str:
     for table in certificate.tables:
         number = "integer" if table.holds.whole else "number"
         names = {column: ("string", NAMED_BY[column == "level"]) for column in table.columns}
-        share = f"{table.interval.confidence:.0%} interval: {table.interval.sentence}"
+        share = f"{percent(table.interval.confidence)} interval: {table.interval.sentence}"
         figures = {
             "value": (number, "the released figure"),
             "low": ("number", f"lower end of the {share}"),
@@ -161,7 +163,7 @@ def intervals(drawn: Release) -> tuple[Interval, npt.NDArray[np.float64]]:
 
 
 def _sentence(drawn: Release, bars: ErrorBars) -> str:
-    covers = f"each covers its true value with at least {CONFIDENCE:.0%} probability"
+    covers = f"each covers its true value with at least {percent(CONFIDENCE)} probability"
     by = "by the law of the noise"
     assert bars.spread is not None
     if bars.spread.measured:

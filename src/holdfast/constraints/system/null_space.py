@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from holdfast.arguments import Refused, reals
+from holdfast.arguments import LARGEST, Refused, reals
 from holdfast.arrays import Array, Bools, Floats, Ints, Owner
 from holdfast.constraints.system.enclosed import EXACT, Enclosed, Encloser
 from holdfast.constraints.system.rows import TOLERANCE, products
@@ -286,6 +286,19 @@ class NullSpace(Owner):
         if self.rank == 0:
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
+
+
+def determined_sums(space: NullSpace, sums: sparse.csr_array) -> Bools:
+    """Tell for each row of a 0/1 matrix (k, n) whether the rows of a space alone determine the sum that it makes."""
+    if space.rank == 0 or not sums.shape[0]:
+        return np.zeros(sums.shape[0], dtype=np.bool_)
+    basis = sparse.csr_array(space._basis)
+    # Entries of a basis are bounded by their sums in doubles: where these could overflow, nothing is said to be known.
+    if float((sums.astype(np.float64) @ abs(basis).astype(np.float64)).max()) >= LARGEST:
+        return np.zeros(sums.shape[0], dtype=np.bool_)
+    left = sparse.csr_array(sums @ basis)
+    left.eliminate_zeros()
+    return np.asarray(np.diff(left.indptr) == 0)
 
 
 def for_alike(space: NullSpace, found: Callable[[Floats, Ints], Floats], *values: Floats) -> Floats:

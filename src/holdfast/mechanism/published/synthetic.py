@@ -77,7 +77,8 @@ def _names_of_areas(tree: Hierarchy, table: Cube | None, by: int) -> dict[str, n
         here = np.array([tree.names[v] if tree.depth[v] == depth else None for v in node], dtype=object)
         path[tree.levels[depth]] = np.repeat(here, by)
         node = np.where(tree.depth[node] == depth, tree.parents[node], node)
-    columns = {level: path[level] for level in tree.levels}
+    whole = len(tree.levels) > 1 and (tree.parents < 0).sum() == 1  # a root that all records have says nothing
+    columns = {level: path[level] for level in tree.levels[1 if whole else 0 :]}
     if by > 1 or table is not None:
         cells = table or Cube(by, ["category"])
         points = np.tile(cells.coordinates(np.arange(by)), (tree.n_leaves, 1))

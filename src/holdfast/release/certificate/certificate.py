@@ -169,12 +169,16 @@ class Noise(Model):
 class LevelCertificate(Model):
     """One level or margin: its share of the budget, its noise, and the errors that the plan expected.
 
-    The errors are null where nobody can tell them; `interval_width` is that of 95 %.
+    `exact`: no figure of it has noise; so many are `published` exactly, and so many follow from these. `noise` is that
+    of the noisy answers, empty for margins that none was taken of. The errors are null where nobody can tell them;
+    `interval_width` is that of 95 %.
     """
 
     level: str
     figures: Annotated[int, Field(ge=1)]
     exact: bool
+    published: Annotated[int, Field(ge=0)] = 0
+    follows: Annotated[int, Field(ge=0)] = 0
     share: Number | None
     noise: list[Noise]
     in_words: str
@@ -237,6 +241,11 @@ class TableCertificate(Model):
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
     @property
+    def measured(self) -> list[LevelCertificate]:
+        """The levels or margins of its outputs, without exact margins that are written besides."""
+        return [level for level in self.noise_by_level if level.noise]
+
+    @property
     def files(self) -> list[str]:
         """The names of its files."""
         noisy = (self.measurements, self.measurements_csv)
@@ -278,10 +287,12 @@ class Certificate(Model):
     spec: dict[str, Any]
     public_files: list[PublicFile]
     unit: str
+    protected: str = ""
     asked: dict[Parameter, Number]
     statements: Annotated[list[Statement], Field(min_length=1)]
     unprotected: list[str]
     caveats: list[str]
+    spent: list[str] = Field(default=[])
     tables: Annotated[list[TableCertificate], Field(min_length=1)]
     deployment: Deployment
     files: list[ReleasedFile]

@@ -12,9 +12,12 @@ from scipy import stats
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats
 from holdfast.noise.spread import MISSED, simulated_quantiles
+from holdfast.release.table.wording import percent
 
 #: Directions in which the errors of a numerator and its denominator are compared.
 DIRECTIONS = 61
+#: Ends so near to a whole number are this number, but for rounding.
+NEAR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,28 @@ class Estimate:
     def __str__(self) -> str:
         error = "" if self.standard_error is None else f", standard error {self.standard_error:,.4g}"
         value, low, high = (_shown(number) for number in (self.value, self.low, self.high))
-        return f"{value} ({low} to {high} at {self.confidence:.0%}{error})"
+        return f"{value} ({low} to {high} at {percent(self.confidence)}{error})"
+
+
+def divided(found: Estimate, by: float) -> Estimate:
+    """Return an estimate in units of `by`."""
+    error = None if found.standard_error is None else found.standard_error / by
+    return Estimate(found.value / by, error, found.low / by, found.high / by, found.confidence)
 
 
 def _shown(number: float) -> str:
-    """A number for people: whole ones and large ones in full."""
-    return f"{number + 0.0:,.0f}" if abs(number) >= 1e5 or number == math.floor(number) else f"{number:,.6g}"
+    """A number for people: whole ones and large ones in full, and no zero with a sign."""
+    if math.isinf(number) or math.isnan(number):
+        return "not known" if math.isnan(number) else "no end"
+    shown = f"{number:,.0f}" if abs(number) >= 1e5 or number == math.floor(number) else f"{number:,.6g}"
+    return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown
+
+
+def whole_ends(low: float, high: float) -> tuple[float, float]:
+    """Ends of an interval for a whole number: the whole numbers between them, or around them where there is none."""
+    inner = float(math.ceil(low - NEAR)) if math.isfinite(low) else low
+    outer = float(math.floor(high + NEAR)) if math.isfinite(high) else high
+    return (inner, outer) if inner <= outer else (float(math.floor(low)), float(math.ceil(high)))
 
 
 def reach(errors: Array, standard_error: float, tail: float) -> float:

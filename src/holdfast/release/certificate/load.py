@@ -24,11 +24,21 @@ from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
-from holdfast.release.certificate.estimating import Estimate, chebyshev, fieller, reach, weighted, within
-from holdfast.release.certificate.naming import sums_of, weights_of
+from holdfast.release.certificate.estimating import (
+    Estimate,
+    chebyshev,
+    divided,
+    fieller,
+    reach,
+    weighted,
+    whole_ends,
+    within,
+)
+from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
+from holdfast.release.table.wording import percent
 
 #: Simulated errors by which the two sums of a ratio are compared in every direction.
 MOST_COMPARED = 5_000
@@ -61,11 +71,11 @@ class LoadedTable:
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
         """Draw the first figures of a level with their certified intervals; None: the first of several figures."""
-        levels = np.asarray(self.columns[self.certificate.columns[0]]).astype(str)
+        levels = np.asarray(self.columns["level"]).astype(str)
         asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
         rows = [np.flatnonzero(levels == name) for name in asked]
         chosen = next((found for found in rows if found.size > 1), rows[-1])
-        words = f"value, with its {self.certificate.interval.confidence:.0%} interval"
+        words = f"value, with its {percent(self.certificate.interval.confidence)} interval"
         return points(self._shown(chosen[: whole("most", most, at_least=1)]), words)
 
     def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
@@ -87,6 +97,11 @@ class LoadedTable:
     def names(self) -> Mapping[str, npt.NDArray[Any]]:
         """The columns that name every row."""
         return {name: self.columns[name] for name in self.certificate.columns}
+
+    @property
+    def standing(self) -> npt.NDArray[np.object_]:
+        """How every figure is known: published exactly, follows from exact figures, by definition, or noisy."""
+        return standing_of(self.certificate)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -171,12 +186,18 @@ class LoadedTable:
             return Estimate(value, None, *certain, confidence)
         error, far = self._error_of(chosen, tail)
         middle = float(chosen @ self.centre)
-        return Estimate(value, error, *within(middle - far, middle + far, *certain), confidence)
+        ends = within(middle - far, middle + far, *certain)
+        counts = (chosen == np.rint(chosen)).all()  # a sum of counts is whole
+        return Estimate(value, error, *(whole_ends(*ends) if counts else ends), confidence)
 
     def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
         tail = (1 - float(probability("confidence", confidence))) / 2
         above, below = (self._weights(each) for each in (where, to))
+        least, most = self._certain(below)
+        if least == most and least > 0:  # an exact figure: the ratio is an estimate in other units
+            names = {"where" if isinstance(where, Mapping) else "weights": where}
+            return divided(self.estimate(**names, confidence=confidence), least)
         own = self.values[: self.certificate.outputs]
         value = float(above @ own) / float(below @ own) if below @ own else math.nan
         low, high, error = -math.inf, math.inf, None
@@ -270,11 +291,9 @@ class LoadedTable:
 
     def records(self, backend: str | None = None) -> Any:
         """Return synthetic records: one row for every one that the table counts, in the order of its cells."""
-        counts, outputs = (
-            cells_of(self.mechanism.query, self.values[: self.certificate.outputs]),
-            cell_outputs(self.mechanism.query),
-        )
-        kept = [name for name in self.certificate.columns if name != "level"]
+        query = self.mechanism.query
+        counts, outputs = cells_of(query, self.values[: self.certificate.outputs]), cell_outputs(query)
+        kept = record_names(self.certificate, self.columns)
         columns = {name: np.repeat(texts(self.columns[name])[outputs], counts).tolist() for name in kept}
         return frame_of(columns, backend)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
 from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.storage.tables import Columns, texts
+from holdfast.release.storage.tables import Columns, missing, texts
 
 #: What stands between the axes in the name of a margin.
 BETWEEN = " × "
@@ -51,9 +51,30 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
         categories = [name for name in table.columns[1:] if name not in table.levels]
         chosen[: table.outputs] &= any(name in where for name in categories)
         chosen[table.outputs :] &= not any(name in where for name in categories)
+        for name in categories:
+            chosen[table.outputs :] &= missing(columns[name])[table.outputs :]
     if not chosen.any():
         raise Refused(f"no row has the names {dict(where)!r} together")
     return chosen
+
+
+def standing_of(table: TableCertificate) -> npt.NDArray[np.object_]:
+    """How every figure is known: published exactly, follows from exact figures, by definition, or noisy."""
+    from holdfast.release.table.wording import DEFINED, FOLLOWS, NOISY, PUBLISHED  # whoever only verifies needs none
+
+    found = np.full(table.rows, NOISY, dtype=object)
+    found[table.holds.impossible] = DEFINED
+    for each in table.unprotected:
+        for first, last in each.rows if each.why in (PUBLISHED, FOLLOWS) else ():
+            found[first : last + 1] = each.why
+    return found
+
+
+def record_names(table: TableCertificate, columns: Columns) -> list[str]:
+    """The columns of records: those that name rows, without the level and a root that all records have."""
+    top = table.columns[1]
+    alike = len(table.levels) > 1 and top == table.levels[0] and len(set(texts(columns[top]).tolist())) == 1
+    return list(table.columns[2 if alike else 1 :])
 
 
 def sums_of(table: TableCertificate, columns: Columns) -> Any:
@@ -83,7 +104,7 @@ def _level(table: TableCertificate, named: set[str], *, measured: bool = False) 
     """The level at which the names end, or the smallest margin that has them."""
     if table.kind == "hierarchy":
         return next((level for level in reversed(table.levels) if level in named), table.levels[0])
-    listed = [level.level for level in table.noise_by_level] if measured else table.levels
+    listed = [level.level for level in table.measured] if measured else table.levels
     axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in listed}
     holding = [level for level, have in axes.items() if named <= have]
     if not holding:

@@ -92,7 +92,7 @@ def _hierarchy(table: TableCertificate, columns: Columns) -> Query:
 def _cube(table: TableCertificate, columns: Columns) -> Query:
     names = table.columns[1:]
     sizes = [len({text for text in texts(columns[name]).tolist() if text is not None}) or 1 for name in names]
-    kept = [_axes(level.level, names) for level in table.noise_by_level]
+    kept = [_axes(level.level, names) for level in table.measured]
     cells = len(kept) == 1 and len(kept[0]) == len(names)
     return margins(Cube(sizes, names), None if cells else kept)
 
@@ -103,9 +103,9 @@ def _axes(level: str, names: Sequence[str]) -> tuple[int, ...]:
 
 def _law(table: TableCertificate, columns: Columns) -> Independent:
     """The noise of every row by its level."""
-    if any(len(level.noise) > 1 for level in table.noise_by_level):
+    if any(len(level.noise) > 1 for level in table.measured):
         raise Refused(f"figures of one level of {table.name!r} have several scales of noise: their law is not on file")
-    first = [level.noise[0] for level in table.noise_by_level]
+    first = [level.noise[0] for level in table.measured]
     parameters = [(noise.law, noise.whole, noise.parameter) for noise in first]
     distinct = list(dict.fromkeys(parameters))
     laws = tuple(None if law is None else LAWS[law, whole](Fraction(number or 1)) for law, whole, number in distinct)
@@ -129,7 +129,7 @@ def _equalities(table: TableCertificate, columns: Columns, query: Query) -> Cons
 
 def _exact(table: TableCertificate, columns: Columns, query: Query) -> Constraint:
     """The exact figures: nodes with all their categories, margins of cells, or sums of rows."""
-    if query.tree is not None:
+    if query.tree is not None and all(len(rows) == 1 for figure in table.holds.exact for rows in figure.rows):
         own = np.unique([row for figure in table.holds.exact for rows in figure.rows for row in rows])
         by = query.n // query.tree.n
         nodes, count = np.unique(own // by, return_counts=True)

@@ -81,6 +81,10 @@ def _hierarchy(values: Values, names: Mapping[str, Ints], levels: Sequence[str])
     if len(steps) < len(levels):
         yield "the names do not show the hierarchy: a level has no column"
         return
+    empty = np.stack([codes == 0 for codes in others]) if others else np.zeros((1, len(values)), dtype=bool)
+    whole = np.flatnonzero(empty.all(axis=0) | ~empty.any(axis=0))  # sums over some categories hang below nothing
+    values, names = values[whole], {name: codes[whole] for name, codes in names.items()}
+    others = [codes[whole] for codes in others]
     filled = np.stack([names[name] > 0 for name in steps])
     depth = filled.sum(axis=0) - 1
     if (depth < 0).any() or (filled != (np.arange(len(steps))[:, None] <= depth)).any():
@@ -96,13 +100,13 @@ def _hierarchy(values: Values, names: Mapping[str, Ints], levels: Sequence[str])
             return
         parent = place[path[below]]
         if (parent < 0).any():
-            yield f"row {below[np.argmax(parent < 0)]} has no row above it"
+            yield f"row {whole[below[np.argmax(parent < 0)]]} has no row above it"
             return
         inner = np.unique(parent)
         sums, sizes = totals(values[below], parent, above.size)
         wrong = first_unequal(values[above[inner]], sums[inner], sizes[inner])
         if wrong is not None:
-            yield f"row {above[inner[wrong]]} is not the sum of the rows below it"
+            yield f"row {whole[above[inner[wrong]]]} is not the sum of the rows below it"
 
 
 def _margins(values: Values, names: Mapping[str, Ints], rows: Ints) -> Iterator[str]:

@@ -37,7 +37,8 @@ from holdfast.release.disclosure.public_words import (
     system_of,
     treatment,
 )
-from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, Unprotected, in_words, listed
+from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, Unprotected, in_words, listed
+from holdfast.release.table.wording import FOLLOWS
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -94,7 +95,9 @@ class GivenAway:
         earlier = [
             each for release, rows in self.before for each in listed(self.table.layout, rows, BEFORE.format(release))
         ]
-        return (*earlier, *listed(self.table.layout, self.rows, DETERMINED))
+        said = [run for each in self.table.unprotected if each.records is None for run in each.rows]
+        told = np.concatenate([[], *(np.arange(first, last + 1) for first, last in said)])
+        return (*earlier, *listed(self.table.layout, np.setdiff1d(self.rows, told).astype(np.int64), DETERMINED))
 
     @property
     def words(self) -> list[str]:
@@ -288,8 +291,9 @@ def foretold(job: Job, earlier: Sequence[Figures]) -> list[GivenAway]:
         others = [each for each in own if each["table"] != table.name]
         called = in_names_of(table, [*others, *alike])
         exact = _exact_outputs(table)
-        fixed = [each for each in table.unprotected if each.why == FIXED and exact is not None]
-        runs = [np.arange(first, last + 1) for each in fixed for first, last in each.rows]
+        fixed = [each for each in table.unprotected if each.why in (FIXED, FOLLOWS, IDLE) and exact is not None]
+        outputs = table.layout.query.n
+        runs = [np.arange(first, last + 1) for each in fixed for first, last in each.rows if last < outputs]
         rows = np.concatenate([read_all(table, called).outputs, *runs]).astype(np.int64)
         before = _published_before(table, called[len(others) :])
         seen = [np.zeros(0, dtype=np.int64) if exact is None else exact, *(found for _, found in before)]
@@ -371,9 +375,17 @@ def in_sentences(found: GivenAway) -> list[str]:
     return sentences
 
 
+def _beside_its_own(found: GivenAway) -> GivenAway:
+    """Leave aside what the table itself publishes without noise: that it is known already changes nothing."""
+    if found.ranges is None:
+        return found
+    own = found.table.standing.as_in_the_data[: found.table.layout.query.n]
+    return replace(found, ranges=replace(found.ranges, published=found.ranges.published | own))
+
+
 def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
     """Say what is known before the job's own figures are: what earlier ones give away, and what release will ask."""
-    known = given_away(job, earlier)
+    known = [_beside_its_own(found) for found in given_away(job, earlier)]
     sentences = [words for found in known for words in in_sentences(found)]
     sure = [found for found in foretold(job, []) if found.sums.size]
     sentences += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.privacy import Guarantee
+from holdfast.queries import Neighbours
 from holdfast.release.job.methods import lists_tables
 from holdfast.release.job.protecting import outside_words
 from holdfast.release.job.table import Table
@@ -28,6 +29,16 @@ def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]
     if any(" more (" in item for statement in statements for item in statement.unprotected):
         sentences.append(SHORTENED)
     return tuple(sentences)
+
+
+def protected(spec: Spec, neighbours: Neighbours) -> str:
+    """Say whom the release protects, and against which changes."""
+    unit = spec.privacy.unit
+    whom = "one record"
+    if unit is not None:
+        kept = f"{unit.max_records} records are" if unit.max_records > 1 else "1 record is"
+        whom = f"one person, a value of the column {unit.column!r}, of whom at most {kept} kept"
+    return f"The unit of protection is {whom}; neighbouring data differ in {neighbours}."
 
 
 def as_sentence(words: str, tables: Sequence[Table]) -> str:

@@ -28,6 +28,7 @@ from holdfast.release.job.methods import (
     made,
     suited,
 )
+from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
 from holdfast.release.table.wording import REAL, in_words_of_the_spec
@@ -51,6 +52,7 @@ class Choice:
     holding: Holding
     guess: npt.NDArray[np.int64] | None
     together: tuple[Together, ...] = ()
+    more: Derived | None = None
 
     def methods(self, law: str) -> tuple[str, ...]:
         """The methods that come into question for a law of noise."""
@@ -122,8 +124,7 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
             mechanism = made(method, choice.problem.noise(law, method), choice.problem)
             fitted = calibrated(mechanism, choice.problem.scope, target(mechanism))
             weaker = _weaker_than_asked(choice, counted(fitted, choice.problem.scope))
-            measured = several and weaker is None
-            found = errors(choice.layout, choice.problem, fitted, method, choice.guess) if measured else None
+            found = _errors(choice, fitted, method) if several and weaker is None else None
         except Refused as refusal:
             reason = in_words_of_the_spec(choice.layout, str(refusal))
             compared.append(Compared(method, law, refused=reason))
@@ -148,6 +149,10 @@ def choose_among(choice: Choice, laws: Sequence[str], target: Target) -> tuple[t
     return tuple(compared), chosen
 
 
+def _errors(choice: Choice, fitted: Mechanism, method: str) -> Errors:
+    return errors(choice.layout, choice.problem, fitted, method, choice.guess, choice.more)
+
+
 def _weaker_than_asked(choice: Choice, statement: Guarantee) -> str | None:
     """Say why `auto` leaves a method out that can be drawn, unless none is left; refuse a δ that was not asked for."""
     asked = choice.layout.spec.privacy
@@ -163,7 +168,7 @@ def _take_weaker(
     for i, fitted in weaker_ones.items():
         each = compared[i]
         try:
-            found = errors(choice.layout, choice.problem, fitted, each.method, choice.guess)
+            found = _errors(choice, fitted, each.method)
         except Refused as refusal:
             compared[i] = replace(each, refused=in_words_of_the_spec(choice.layout, str(refusal)))
         else:

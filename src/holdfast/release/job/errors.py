@@ -16,6 +16,7 @@ from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.source import Plain
 from holdfast.randomness import seeded
 from holdfast.release.job.methods import Problem, made
+from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
 from holdfast.release.table.public import PublicFiles
@@ -39,12 +40,13 @@ UNTOLD = "depend on the data, and nobody can tell them without a guess: add one 
 
 @dataclass(frozen=True)
 class Errors:
-    """Expected errors per level or margin; infinite where nobody can tell them."""
+    """Expected errors per level or margin, and of the groups of rows besides; infinite where nobody can tell them."""
 
     absolute: tuple[float, ...]
     width: tuple[float, ...]
     basis: str
     tables: int
+    more: tuple[tuple[float, float], ...] = ()
 
     @property
     def score(self) -> float:
@@ -53,9 +55,14 @@ class Errors:
 
 
 def errors(
-    layout: Layout, problem: Problem, mechanism: Mechanism, method: str, guess: npt.NDArray[np.int64] | None
+    layout: Layout,
+    problem: Problem,
+    mechanism: Mechanism,
+    method: str,
+    guess: npt.NDArray[np.int64] | None,
+    more: Derived | None = None,
 ) -> Errors:
-    """Measure the errors of a calibrated mechanism, per level."""
+    """Measure the errors of a calibrated mechanism, per level and for groups of sums."""
     most = SOLVED_TABLES if SOLVED in mechanism.method.split(", ") else TABLES
     size = int(np.clip(NUMBERS // layout.query.n, 1, most))
     try:
@@ -69,16 +76,22 @@ def errors(
             far = _far_from_bounds(problem, mechanism, method, size)
             if far is None:
                 unknown = (math.inf,) * len(layout.levels)
-                return Errors(unknown, unknown, UNTOLD, 0)
+                besides = () if more is None else ((math.inf, math.inf),) * len(more.titles)
+                return Errors(unknown, unknown, UNTOLD, 0, besides)
             drawn, basis = far, FAR
     drawn[np.abs(drawn) < NOTHING * np.abs(drawn).max()] = 0
-    mean, width = [], []
-    for level in range(len(layout.levels)):
-        at_level = drawn[:, layout.level_of == level]
-        mean.append(float(np.abs(at_level).mean()))
-        low, high = np.quantile(at_level, [0.025, 0.975])
-        width.append(float(high - low))
-    return Errors(tuple(mean), tuple(width), basis, size)
+    mean, width = zip(*(_measured(drawn[:, layout.level_of == i]) for i in range(len(layout.levels))), strict=True)
+    if more is None:
+        return Errors(mean, width, basis, size)
+    sums = np.asarray((more.sums @ drawn.T).T)
+    groups = tuple(_measured(sums[:, more.group_of == i]) for i in range(len(more.titles)))
+    return Errors(mean, width, basis, size, groups)
+
+
+def _measured(drawn: npt.NDArray[Any]) -> tuple[float, float]:
+    """The mean absolute error, and the width of 95 in 100 errors."""
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(np.abs(drawn).mean()), float(high - low)
 
 
 def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:

@@ -18,24 +18,25 @@ from holdfast.release.job.errors import guessed
 from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import most, needed, protection_of
 from holdfast.release.job.slices import shared_noise
+from holdfast.release.job.standing import standing
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import in_words, unprotected
 from holdfast.release.ledger.units import Unit
 from holdfast.release.spec.spec import Spec
+from holdfast.release.table.derived import derived
 from holdfast.release.table.division import Division, against_outsiders, division_of
-from holdfast.release.table.domain import Layout, layout
-from holdfast.release.table.holding import Holding, holding
-from holdfast.release.table.public import PublicFiles
+from holdfast.release.table.domain import Layout
+from holdfast.release.table.holding import Holding
+from holdfast.release.table.laid import Laid, laid
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class Job(Laid):
     """A spec ready to be released. Nothing in it was read from confidential data.
 
     `unprotected` says in words what no statement protects, `caveats` what a reader must know about the records.
     """
 
-    spec: Spec
     tables: tuple[Table, ...]
     guarantees: tuple[Guarantee, ...]
     public_files: dict[str, str]
@@ -45,25 +46,19 @@ class Job:
     @classmethod
     def from_spec(cls, spec: Spec) -> Job:
         """Read the public domain, choose methods and calibrate; refuse a job for which no statement holds."""
-        files = PublicFiles(spec.data, spec.at["data"])
-        listed = zip(spec.tables, spec.places_of_tables, strict=True)
-        tables = [(laid, holding(laid)) for laid in (layout(spec, asked, at, files) for asked, at in listed)]
+        shapes, files = laid(spec)
+        tables = [(table.layout, table.holding) for table in shapes.tables]
         together = needed(tables, spec.privacy.neighbours)
         choices = []
-        for (laid, found), columns in zip(tables, together, strict=True):
-            problem = _problem(laid, found, most(together))
-            choices.append(Choice(laid, problem, found, guessed(laid, found, files), columns))
-        _refuse_unused(spec)
+        for (shape, found), columns in zip(tables, together, strict=True):
+            problem = _problem(shape, found, most(together))
+            guess = guessed(shape, found, files)
+            choices.append(Choice(shape, problem, found, guess, columns, derived(shape, found)))
         made = _calibrated(spec, choices)
         _refuse_without_records(spec, made)
         statements = _joint(spec, made)
         open_ones = tuple(words for table in made for words in in_words(table.name, table.unprotected))
         return cls(spec, made, statements, files.hashes, open_ones, caveats(spec, made, statements))
-
-    @cached_property
-    def title(self) -> str:
-        """The title of the release."""
-        return self.spec.title
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -74,17 +69,6 @@ class Job:
     def cost(self) -> tuple[Guarantee, ...]:
         """One statement per table; together they are `guarantee`."""
         return tuple(table.counted for table in self.tables)
-
-    @cached_property
-    def dataset(self) -> str:
-        """The name under which the ledger counts what is spent."""
-        data = self.spec.data
-        if data.name is not None:
-            return data.name
-        if data.address is None:
-            sentence = "a dataset whose source the spec does not name needs data.name, its name in the ledger"
-            raise self.spec.at["data"].refuse(sentence)
-        return data.address if "://" in data.address else str(self.spec.resolve(data.address))
 
     @cached_property
     def unit(self) -> str:
@@ -121,7 +105,8 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         method = next(each.method for each in comparison if each.chosen)
         sentence = f"agents cannot make this table by method: {method} ({refusal})"
         raise laid.spec.at["distributed"].refuse(sentence) from None
-    unit = laid.spec.privacy.unit
+    unit, more = laid.spec.privacy.unit, choice.more
+    stands = standing(laid, held, more)
     return Table(
         laid.asked.name,
         laid,
@@ -133,7 +118,9 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         division,
         promised,
         first,
-        unprotected(laid, held, mechanism),
+        stands,
+        more,
+        unprotected(laid, mechanism, stands, more),
         protection_of(mechanism, choice.together, 1 if unit is None else unit.max_records),
     )
 
@@ -166,18 +153,6 @@ def _refuse_without_records(spec: Spec, tables: tuple[Table, ...]) -> None:
         adds_up = account["consistent"] or table.layout.query.identity
         if not (account["whole"] and account["nonnegative"] and adds_up):
             raise at.refuse(f"{table.name}: {NOT_COUNTS}")
-
-
-def _refuse_unused(spec: Spec) -> None:
-    """Refuse another name for a column that no table has: most likely it is misspelt."""
-    listed = ((*(asked.hierarchy or asked.cube or (asked.histogram,)), *asked.categories) for asked in spec.tables)
-    used = [column for columns in listed for column in columns]
-    if spec.privacy.unit is not None:
-        used.append(spec.privacy.unit.column)
-    for column in spec.data.columns:
-        if column not in used:
-            sentence = f"neither a table nor privacy.unit has a column {column!r}"
-            raise spec.at["data"]["columns"][column].refuse(sentence, column, used)
 
 
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:

@@ -8,14 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.arrays import Ints
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.release.job.errors import NOTHING
 from holdfast.release.job.table import Table
+from holdfast.release.table.wording import DEFINED, FOLLOWS, PUBLISHED
+
+#: The noise of rows that are sums of others.
+SUMMED = "that of the figures that it adds up"
 
 
 @dataclass(frozen=True)
 class Level:
-    """One level or margin of a table: its noise and its expected errors."""
+    """One level or margin of a table: its noise and its expected errors.
+
+    `exact`: no figure of it has noise. `published`, `follows`: how many figures are published exactly, and how many
+    follow from such figures.
+    """
 
     name: str
     figures: int
@@ -23,6 +32,8 @@ class Level:
     absolute_error: float
     interval_width: float
     exact: bool
+    published: int
+    follows: int
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; null for errors that nobody can tell."""
@@ -31,27 +42,29 @@ class Level:
 
 
 def levels_of(table: Table) -> tuple[Level, ...]:
-    """Describe every level of a table; its errors are measured when first asked for."""
-    found, exact = table.errors, _exact_levels(table)
-    return tuple(
-        Level(
-            name,
-            int((table.layout.level_of == i).sum()),
-            _noise(table.mechanism, table.layout.level_of == i),
-            found.absolute[i],
-            found.width[i],
-            exact[i],
-        )
-        for i, name in enumerate(table.layout.levels)
-    )
+    """Describe every level of a table, and the sums that are written besides; errors are measured when asked for."""
+    laid, more, found = table.layout, table.derived, []
+    for i, name in enumerate(laid.levels):
+        rows = np.flatnonzero(laid.level_of == i)
+        noisy = rows[~table.standing.as_in_the_data[rows]]
+        noise = _noise(table.mechanism, noisy) if noisy.size else ""
+        found.append(_level(table, name, rows, noise, (table.errors.absolute[i], table.errors.width[i])))
+    if more is None:
+        return tuple(found)
+    for i, name in enumerate(more.titles):
+        rows = laid.query.n + np.flatnonzero(more.group_of == i)
+        found.append(_level(table, name, rows, SUMMED, table.errors.more[i]))
+    return tuple(found)
 
 
-def _exact_levels(table: Table) -> list[bool]:
-    """Which levels are published exactly as a whole."""
-    outputs = np.zeros(table.layout.query.n, dtype=bool)
-    for figure in table.holding.account["exact"]:
-        outputs[[rows[0] for rows in figure["rows"] if len(rows) == 1]] = True
-    return [bool(outputs[table.layout.level_of == i].all()) for i in range(len(table.layout.levels))]
+def _level(table: Table, name: str, rows: Ints, noise: str, errors: tuple[float, float]) -> Level:
+    stands, figures = table.standing, rows.size
+    counts = [int(each[rows].sum()) for each in (stands.exact, stands.follows, stands.defined)]
+    told = zip(counts, (PUBLISHED, FOLLOWS, DEFINED), strict=True)
+    known = [why if count == figures else f"{count:,} of {figures:,} {why}" for count, why in told if count]
+    exact = sum(counts) == figures
+    words = f"none: {', '.join(known)}" if exact else "; ".join([noise, *known])
+    return Level(name, figures, words, *((0.0, 0.0) if exact else errors), exact, counts[0], counts[1])
 
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:

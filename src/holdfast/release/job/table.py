@@ -12,27 +12,26 @@ from holdfast.privacy.protection import Protection
 from holdfast.release.job.choosing import Compared
 from holdfast.release.job.errors import Errors, errors
 from holdfast.release.job.methods import Problem
+from holdfast.release.job.standing import Standing
 from holdfast.release.job.unprotected import Unprotected
-from holdfast.release.table.derived import Derived, derived
+from holdfast.release.table.derived import Derived
 from holdfast.release.table.division import Division
-from holdfast.release.table.domain import Layout
-from holdfast.release.table.holding import Holding
+from holdfast.release.table.laid import LaidTable
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(LaidTable):
     """One table of a job.
 
     `problem`: what its method must respect. `guess`: the answer for the public guess of the spec. `comparison`: the
     methods that came into question. `division`: who makes the table, where agents do. `guarantees`: every statement
-    that holds, of which the budget counts `counted`. `unprotected`: everything in it that no statement protects.
+    that holds, of which the budget counts `counted`. `standing`: how every output is known. `derived`: rows that are
+    written besides the outputs, totals over categories and exact margins not asked for. `unprotected`: everything in it
+    that no statement protects.
     `protects`: how many records must change together, column by column, and how strongly that is hidden (THEORY §12);
     None where no figure is exact.
     """
 
-    name: str
-    layout: Layout
-    holding: Holding
     problem: Problem
     guess: Ints | None
     comparison: tuple[Compared, ...]
@@ -40,6 +39,8 @@ class Table:
     division: Division | None
     guarantees: tuple[Guarantee, ...]
     counted: Guarantee
+    standing: Standing
+    derived: Derived | None
     unprotected: tuple[Unprotected, ...]
     protects: Protection | None
 
@@ -49,12 +50,7 @@ class Table:
         return next(each for each in self.comparison if each.chosen)
 
     @cached_property
-    def derived(self) -> Derived | None:
-        """Rows that are written besides the outputs: totals over categories, and exact margins not asked for."""
-        return derived(self.layout, self.holding)
-
-    @cached_property
     def errors(self) -> Errors:
         """Expected errors per level, measured on simulated tables when first asked for."""
         known = self.chosen.errors
-        return known or errors(self.layout, self.problem, self.mechanism, self.chosen.method, self.guess)
+        return known or errors(self.layout, self.problem, self.mechanism, self.chosen.method, self.guess, self.derived)

@@ -17,10 +17,13 @@ from holdfast.constraints import System
 from holdfast.given.prices.unions import ONE_SIDE, union_price
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy.invariants import moves_within, never_altered, open_frozen, stages
+from holdfast.release.job.standing import Standing, unmoved
+from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
-from holdfast.release.table.holding import Holding
+from holdfast.release.table.wording import FOLLOWS, PUBLISHED
 
-PUBLISHED = "published exactly"
+IDLE = "follows from exact figures, so that the noise on it protects nothing"
+UNMOVED = "no replacement of records alters it"
 FIXED = "no allowed change of records alters it"
 OUT_OF_REACH = "no allowed change of so many records alters it"
 DETERMINED = "determined by the exact figures"
@@ -33,7 +36,7 @@ NAMED = 12
 class Unprotected:
     """Figures of one level or margin. `rows` are the first and last row of every run in the released table.
 
-    Exact figures that are sums of rows have no rows of their own. `records`: how many records the allowed changes
+    Exact figures that are sums of outputs have rows behind them. `records`: how many records the allowed changes
     alter together at most, where more might alter these figures; None for what is published or never changes.
     """
 
@@ -65,21 +68,21 @@ class Unprotected:
         return f"{self.level} ({self.figures:,} of {self.of:,} figures)"
 
 
-def unprotected(layout: Layout, holding: Holding, mechanism: Mechanism) -> tuple[Unprotected, ...]:
-    """Return everything in a table that no statement protects, in the order of its levels."""
-    exact = np.zeros(layout.query.n, dtype=bool)
-    found = []
-    for figure in holding.account["exact"]:
-        own = [rows[0] for rows in figure["rows"] if len(rows) == 1]
-        exact[own] = True
-        if len(own) < len(figure["rows"]) or not figure["rows"]:
-            count = _count(layout, figure)
-            found.append(Unprotected(PUBLISHED, figure["figure"], count, count, (), None, ()))
-    found = [*_by_level(layout, exact, PUBLISHED, None), *found]
+def unprotected(
+    layout: Layout, mechanism: Mechanism, stands: Standing, more: Derived | None
+) -> tuple[Unprotected, ...]:
+    """Return everything in a table that no statement protects, in the order of its levels; `more` are its sums."""
+    found: list[Unprotected] = []
+    for rows, why in ((stands.exact, PUBLISHED), (stands.follows, FOLLOWS), (stands.idle, IDLE)):
+        found += _by_level(layout, rows, why, None, more)
+    seen = stands.as_in_the_data | stands.idle
+    still = unmoved(layout, mechanism.base.neighbours.kind, more) & ~seen
+    found += _by_level(layout, still, UNMOVED, None, more)
+    seen |= still
     for records, frozen in _frozen(mechanism).items():
-        fixed = np.zeros(layout.query.n, dtype=bool)
+        fixed = np.zeros(seen.size, dtype=bool)
         fixed[frozen] = True
-        found += _by_level(layout, fixed & ~exact, FIXED if records is None else OUT_OF_REACH, records)
+        found += _by_level(layout, fixed & ~seen, FIXED if records is None else OUT_OF_REACH, records, more)
     statement = mechanism.guarantee
     if ONE_SIDE in statement.unprotected:
         found.append(Unprotected(OUT_OF_REACH, "either", 1, 1, (), statement.records, ("which side holds",)))
@@ -98,7 +101,7 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     sentences = []
     for why, records in dict.fromkeys((each.why, each.records) for each in found):
         alike = [each for each in found if (each.why, each.records) == (why, records)]
-        reason = "no number of records alters" if why == FIXED else why
+        reason = {FIXED: "no number of records alters", UNMOVED: "no replacement of records alters"}.get(why, why)
         if records is not None:
             reason = f"no allowed change of up to {records} record{'s' * (records > 1)} alters"
         where = "" if all(each.named for each in alike) else "; the certificate lists their rows"
@@ -106,15 +109,26 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
     return sentences
 
 
-def _by_level(layout: Layout, chosen: npt.NDArray[np.bool_], why: str, records: int | None) -> list[Unprotected]:
+def _by_level(
+    layout: Layout, chosen: npt.NDArray[np.bool_], why: str, records: int | None, more: Derived | None = None
+) -> list[Unprotected]:
     found = []
     for number, level in enumerate(layout.levels):
-        at_level = layout.level_of == number
-        rows = np.flatnonzero(chosen & at_level)
+        at_level = np.flatnonzero(layout.level_of == number)
+        rows = at_level[chosen[at_level]]
         if rows.size:
             few = rows.size <= NAMED
             names = tuple(str(name) for name in layout.query.labels[rows]) if few else ()
-            found.append(Unprotected(why, level, int(rows.size), int(at_level.sum()), _runs(rows), records, names))
+            found.append(Unprotected(why, level, int(rows.size), int(at_level.size), _runs(rows), records, names))
+    if more is None:
+        return found
+    for number, title in enumerate(more.titles):
+        group = np.flatnonzero(more.group_of == number)
+        rows = group[chosen[layout.query.n + group]]
+        if rows.size:
+            names = tuple(more.labels[row] for row in rows) if rows.size <= NAMED else ()
+            runs = _runs(rows + layout.query.n)
+            found.append(Unprotected(why, title, int(rows.size), int(group.size), runs, records, names))
     return found
 
 
@@ -124,12 +138,6 @@ def _runs(rows: npt.NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
     first = rows[np.concatenate([[0], breaks + 1])]
     last = rows[np.concatenate([breaks, [rows.size - 1]])]
     return tuple(zip(first.tolist(), last.tolist(), strict=True))
-
-
-def _count(layout: Layout, figure: dict[str, Any]) -> int:
-    """How many values an exact margin has."""
-    axes = [] if figure["figure"] == "total" else figure["figure"].split(" × ")
-    return int(np.prod([layout.keys[layout.names.index(axis)].size for axis in axes], dtype=np.int64))
 
 
 def _frozen(mechanism: Mechanism) -> dict[int | None, npt.NDArray[np.int64]]:

@@ -177,12 +177,17 @@ class Account:
         return {"epsilon": self.remaining, **delta}
 
     @property
+    def amount(self) -> str:
+        """How much was spent, in the terms of the budget where there is one."""
+        return "an amount that cannot be added up" if self.trouble else _amount(self.spent, self.budget)
+
+    @property
     def words(self) -> str:
         """What was spent so far and what is left, in one sentence."""
         whom = Unit.read(self.unit).words
         if self.trouble is not None:
             return f"What was spent on this dataset per {whom} cannot be added up: {self.trouble}."
-        spent = f"On this dataset {_amount(self.spent, self.budget)} was spent so far per {whom}"
+        spent = f"On this dataset {self.amount} was spent so far per {whom}"
         if self.budget is None:
             return f"{spent}; no budget is set for it."
         name = "ρ" if self.budget.epsilon is None else "ε"

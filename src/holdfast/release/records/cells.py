@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.release.job.table import Table
+from holdfast.release.table.laid import LaidTable
 
 #: Positions that stand for a missing value and for one outside the domain.
 MISSING, OUTSIDE = -1, -2
@@ -31,12 +31,12 @@ class Counted:
     found: tuple[bool, ...]
 
 
-def columns_of(tables: Sequence[Table]) -> tuple[str, ...]:
+def columns_of(tables: Sequence[LaidTable]) -> tuple[str, ...]:
     """The columns of the records that address cells, each once."""
     return tuple(dict.fromkeys(column for table in tables for key in table.layout.keys for column in key.columns))
 
 
-def size_of(table: Table) -> int:
+def size_of(table: LaidTable) -> int:
     """The number of cells."""
     return int(np.prod([key.size for key in table.layout.keys], dtype=np.int64))
 
@@ -44,7 +44,7 @@ def size_of(table: Table) -> int:
 # --- in Python -----------------------------------------------------------------------------------------------------
 
 
-def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[Table]) -> list[Counted]:
+def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[LaidTable]) -> list[Counted]:
     """Count distinct names: each row has a text or None per used column, and how many records have them."""
     used = columns_of(tables)
     numbers = np.array([row[-1] for row in rows], dtype=np.int64)
@@ -59,7 +59,7 @@ def count_few(rows: Sequence[tuple[Any, ...]], tables: Sequence[Table]) -> list[
     return results
 
 
-def _cell_of(row: tuple[Any, ...], table: Table, used: Sequence[str]) -> int:
+def _cell_of(row: tuple[Any, ...], table: LaidTable, used: Sequence[str]) -> int:
     cell, marks = 0, set()
     for key in table.layout.keys:
         names = tuple(row[used.index(column)] for column in key.columns)
@@ -79,7 +79,7 @@ def _cell_of(row: tuple[Any, ...], table: Table, used: Sequence[str]) -> int:
 # --- in the engine -------------------------------------------------------------------------------------------------
 
 
-def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> list[Counted]:
+def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -> list[Counted]:
     """Count distinct names in the engine, which has them as a table of a text t0, t1, ... per used column, and n."""
     records = addressed(engine, tables)
     everywhere = [f"cell{number}" for number in range(len(tables))]
@@ -96,7 +96,7 @@ def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> li
     return results
 
 
-def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> str:
+def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -> str:
     """Words for the distinct names of the records, with their cell in every table: cell0, cell1, ..., and n."""
     used = columns_of(tables)
     for number, table in enumerate(tables):
@@ -107,7 +107,7 @@ def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> str
     return f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {VALUES} AS grouped {joins})"
 
 
-def foreign(number: int, table: Table, key: int, used: Sequence[str]) -> dict[tuple[str, ...], str]:
+def foreign(number: int, table: LaidTable, key: int, used: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Words for values of one key that are not public, with how many records have them: column by column, and then
     combinations of public values that are none, by all columns.
     """
@@ -125,7 +125,7 @@ def foreign(number: int, table: Table, key: int, used: Sequence[str]) -> dict[tu
     return found
 
 
-def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -> None:
+def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: LaidTable) -> None:
     """Give the engine the public tables from names to positions, and the impossible cells."""
     for i, key in enumerate(table.layout.keys):
         content: dict[str, Any] = {f"v{j}": values for j, values in enumerate(key.values)}
@@ -135,7 +135,7 @@ def _give_domain(engine: duckdb.DuckDBPyConnection, number: int, table: Table) -
         engine.register(f"impossible_{number}", {"cell": np.flatnonzero(impossible).astype(np.int64)})
 
 
-def _join(number: int, table: Table, used: Sequence[str]) -> str:
+def _join(number: int, table: LaidTable, used: Sequence[str]) -> str:
     """Look every key of a table up."""
     words = []
     for i, key in enumerate(table.layout.keys):
@@ -145,7 +145,7 @@ def _join(number: int, table: Table, used: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def _positions(number: int, table: Table, used: Sequence[str]) -> str:
+def _positions(number: int, table: LaidTable, used: Sequence[str]) -> str:
     """The position of a record in every key, or MISSING or OUTSIDE."""
     words = []
     for i, key in enumerate(table.layout.keys):
@@ -156,7 +156,7 @@ def _positions(number: int, table: Table, used: Sequence[str]) -> str:
     return ", ".join(words)
 
 
-def _cell(number: int, table: Table) -> str:
+def _cell(number: int, table: LaidTable) -> str:
     """The cell of a record, or MISSING or OUTSIDE; impossible cells lie outside the domain."""
     listed = ", ".join(f"p{number}_{i}" for i in range(len(table.layout.keys)))
     cell = "0"
@@ -172,7 +172,7 @@ def _or(position: int | None, otherwise: int) -> int:
     return otherwise if position is None else position
 
 
-def _foreign(table: Table) -> int:
+def _foreign(table: LaidTable) -> int:
     """The cell of a record that lies in an impossible one: foreign in every key, if that cell is possible."""
     cell = 0
     for key in table.layout.keys:

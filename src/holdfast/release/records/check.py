@@ -12,14 +12,13 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from holdfast.release.job.job import Job
-from holdfast.release.job.table import Table
 from holdfast.release.records.cells import MISSING, OUTSIDE, VALUES, addressed, columns_of, foreign
 from holdfast.release.records.nearest import nearest
 from holdfast.release.records.opening import opened
 from holdfast.release.records.source import Asked
 from holdfast.release.records.tabulate import asked_of, cells_of, distinct_values, violated
 from holdfast.release.spec.sections import Handling
+from holdfast.release.table.laid import Laid, LaidTable
 
 HEADING = "For the curator's eyes: exact and not protected; do not publish or keep it"
 EMPTY = "There are no records: a table of zeros is a valid release."
@@ -141,7 +140,7 @@ class Check:
     __repr__ = __str__
 
 
-def check(job: Job, source: Any = None) -> Check:
+def check(job: Laid, source: Any = None) -> Check:
     """Look at the records of a job; `source` as for a release."""
     with distinct_values(job, source, nobody=True) as engine:
         used = columns_of(job.tables)
@@ -170,7 +169,12 @@ _HOW = (">= 0", f"= {MISSING}", f"= {OUTSIDE}")
 
 
 def _table(
-    engine: duckdb.DuckDBPyConnection, number: int, table: Table, numbers: list[int], cells: Any, used: Sequence[str]
+    engine: duckdb.DuckDBPyConnection,
+    number: int,
+    table: LaidTable,
+    numbers: list[int],
+    cells: Any,
+    used: Sequence[str],
 ) -> CheckedTable:
     strange: list[Foreign] = []
     different: dict[str, int] = {}
@@ -199,7 +203,7 @@ def _table(
     return CheckedTable(table.name, fitting, missing, outside, tuple(strange), different, figures, exact, broken)
 
 
-def _persons(engine: duckdb.DuckDBPyConnection, job: Job, source: Any) -> Persons | None:
+def _persons(engine: duckdb.DuckDBPyConnection, job: Laid, source: Any) -> Persons | None:
     """Count the records of every person, before they are limited."""
     limit = asked_of(job).persons
     if limit is None:

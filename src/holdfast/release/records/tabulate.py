@@ -18,8 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
-from holdfast.release.job.job import Job
-from holdfast.release.job.table import Table
 from holdfast.release.records.cells import (
     MARKS,
     MISSING,
@@ -31,12 +29,14 @@ from holdfast.release.records.cells import (
     count_many,
     size_of,
 )
+from holdfast.release.records.nearest import nearest
 from holdfast.release.records.opening import opened
 from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Source
 from holdfast.release.spec.data import COUNTS, SECRET
 from holdfast.release.spec.places import At
 from holdfast.release.storage.engine import counting_session, watched
 from holdfast.release.storage.reading import CSV, Unreadable
+from holdfast.release.table.laid import Laid, LaidTable
 
 #: Tables of so many cells or fewer are filled from Python, unless the records have far more distinct values.
 FEW = 4096
@@ -55,7 +55,7 @@ _NUMBERS = (
 
 
 def tabulate(
-    job: Job, source: Any = None, aside: Callable[[str], None] = lambda _: None
+    job: Laid, source: Any = None, aside: Callable[[str], None] = lambda _: None
 ) -> list[npt.NDArray[np.int64]]:
     """Return the true cell counts of every table.
 
@@ -78,7 +78,7 @@ def tabulate(
 
 
 @contextmanager
-def distinct_values(job: Job, source: Any, *, nobody: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+def distinct_values(job: Laid, source: Any, *, nobody: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """Let the source count itself; the session has the result as a table VALUES of its own while this lasts.
 
     `nobody`: records without a person are left out, whatever the spec says.
@@ -95,7 +95,7 @@ def distinct_values(job: Job, source: Any, *, nobody: bool = False) -> Iterator[
             raise Refused("counting the records ran out of memory and disk: free space for temporary files") from None
 
 
-def asked_of(job: Job, nobody: bool = False) -> Asked:
+def asked_of(job: Laid, nobody: bool = False) -> Asked:
     """What the tables of a job ask of the records; `nobody`: those without a person are left out."""
     unit, left_out = job.spec.privacy.unit, nobody or job.spec.data.nulls.rule == "drop"
     persons = None
@@ -105,7 +105,7 @@ def asked_of(job: Job, nobody: bool = False) -> Asked:
 
 
 @contextmanager
-def _readable(job: Job, source: Any) -> Iterator[None]:
+def _readable(job: Laid, source: Any) -> Iterator[None]:
     """Say in one sentence that a source cannot be read; the engine's own words may quote records."""
     try:
         yield
@@ -115,7 +115,7 @@ def _readable(job: Job, source: Any) -> Iterator[None]:
         raise _unreadable(job, source) from None
 
 
-def _unreadable(job: Job, source: Any) -> Refused:
+def _unreadable(job: Laid, source: Any) -> Refused:
     name = job.spec.data.address if source is None else str(source) if isinstance(source, (str, Path)) else None
     what = "the records" if name is None or SECRET.search(name) else f"the source {name!r}"
     reason = "the file is damaged or not of the kind its name says"
@@ -124,7 +124,7 @@ def _unreadable(job: Job, source: Any) -> Refused:
     return job.spec.at["data"]["source"].refuse(f"{what} cannot be read: {reason}")
 
 
-def cells_of(engine: duckdb.DuckDBPyConnection, job: Job) -> list[Counted]:
+def cells_of(engine: duckdb.DuckDBPyConnection, job: Laid) -> list[Counted]:
     """Fill the cells: small tables from Python, which saves the engine a plan that takes longer than the lookup.
 
     Records with far more distinct values than a small table has cells are left to the engine.
@@ -139,7 +139,7 @@ def cells_of(engine: duckdb.DuckDBPyConnection, job: Job) -> list[Counted]:
 # --- what is refused -----------------------------------------------------------------------------------------------
 
 
-def _refuse_columns(job: Job, asked: Asked, kinds: Mapping[str, str]) -> None:
+def _refuse_columns(job: Laid, asked: Asked, kinds: Mapping[str, str]) -> None:
     """Refuse a column that is not there or holds no names."""
     persons = [] if asked.persons is None else [asked.persons.column]
     for column in (*asked.columns, *persons):
@@ -159,7 +159,7 @@ def _refuse_columns(job: Job, asked: Asked, kinds: Mapping[str, str]) -> None:
         _refuse_counted(job, {column: kinds[column] for column in kinds if column not in (*asked.columns, *persons)})
 
 
-def _refuse_counted(job: Job, others: Mapping[str, str]) -> None:
+def _refuse_counted(job: Laid, others: Mapping[str, str]) -> None:
     """Refuse to take counted rows for records: a column beside those of the tables looks like counts."""
     # Where there is nothing but texts, as in a CSV file, a text may be a number.
     numbers = _NUMBERS if set(others.values()) == {"VARCHAR"} else _NUMBERS[:-1]
@@ -172,7 +172,7 @@ def _refuse_counted(job: Job, others: Mapping[str, str]) -> None:
         raise job.spec.at["data"].refuse(sentence)
 
 
-def _asked_for(job: Job, column: str) -> At:
+def _asked_for(job: Laid, column: str) -> At:
     """Where the spec asks for a column of the records."""
     renamed = {new: old for old, new in job.spec.data.columns.items()}
     if column in renamed:
@@ -188,10 +188,14 @@ def _no_column(at: At, column: str, kinds: Mapping[str, str]) -> Refused:
     if set(kinds.values()) <= {"VARCHAR"}:
         sentence += "; the first line of a CSV file or a sheet names the columns"
         available = difflib.get_close_matches(column, available, n=1)
-    return at.refuse(sentence, column, available)
+    near = nearest(column, list(kinds))
+    if near is None:
+        return at.refuse(sentence, column, available)
+    remedy = f"write columns: {{{column}: {near[0]}}} under data if it has that name there"
+    return at.refuse(f"{sentence}; {remedy}", column, [near[0]])
 
 
-def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Job, records: Source, asked: Asked) -> None:
+def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Laid, records: Source, asked: Asked) -> None:
     """Refuse records of nobody (no category is a person), counts that are none, and more records than are counted."""
     some, total = engine.execute(f"SELECT count(*) > count(n), sum(n) > {MOST_RECORDS} FROM {VALUES}").fetchall()[0]
     if some and asked.persons is not None:
@@ -208,7 +212,7 @@ def _refuse_uncounted(engine: duckdb.DuckDBPyConnection, job: Job, records: Sour
         raise job.spec.at["data"]["count"].refuse("the counts add up to 2⁶² or more, which no figure can hold")
 
 
-def _refuse(job: Job, found: tuple[bool, ...]) -> None:
+def _refuse(job: Laid, found: tuple[bool, ...]) -> None:
     """Refuse records with missing or foreign values, unless the spec drops them or counts them as a category."""
     for mark, some in zip(MARKS, found, strict=True):
         key, what = REASONS[mark]
@@ -218,7 +222,7 @@ def _refuse(job: Job, found: tuple[bool, ...]) -> None:
             raise job.spec.at["data"][key].refuse(sentence)
 
 
-def violated(table: Table, cells: npt.NDArray[np.int64]) -> bool:
+def violated(table: LaidTable, cells: npt.NDArray[np.int64]) -> bool:
     """Whether counts lie outside the bounds of the spec."""
     said = table.holding.all if table.holding.account["linear"] else table.holding.unequal
     if said is None:

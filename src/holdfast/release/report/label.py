@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from holdfast.pictures import Picture, bands, bars, curves, number, parts
 from holdfast.release.certificate.certificate import Certificate, LevelCertificate, TableCertificate
 from holdfast.release.job.sizes import Sizes
+from holdfast.release.table.wording import FOLLOWS, PUBLISHED
 
 
 def contents(certificate: Certificate) -> list[str]:
@@ -23,13 +24,18 @@ def contents(certificate: Certificate) -> list[str]:
 
 
 def exact_figures(certificate: Certificate) -> list[str]:
-    """Name the figures that are published exactly, which the statement takes as given."""
+    """Name the figures without noise, which the statement takes as given, with the reason."""
     several = len(certificate.tables) > 1
     return [
-        f"{f'{table.name}: ' if several else ''}{each.figure} ({len(each.rows):,} figure{'s' * (len(each.rows) > 1)})"
+        f"{f'{table.name}: ' if several else ''}{each.level} ({_how_many(each.figures, each.of)}): {each.why}"
         for table in certificate.tables
-        for each in table.holds.exact
+        for each in table.unprotected
+        if each.why in (PUBLISHED, FOLLOWS)
     ]
+
+
+def _how_many(figures: int, of: int) -> str:
+    return f"{figures:,} figure{'s' * (figures > 1)}" if figures == of else f"{figures:,} of {of:,} figures"
 
 
 def how_wrong(table: TableCertificate) -> list[str]:
@@ -39,11 +45,9 @@ def how_wrong(table: TableCertificate) -> list[str]:
 
 def _wrong(level: LevelCertificate) -> str:
     if level.exact:
-        return "exact, as in the data"
+        return f"as in the data ({level.in_words.removeprefix('none: ')})"
     if level.expected_absolute_error is None or level.interval_width is None:
         return "nobody can tell before the data are known"
-    if level.expected_absolute_error == level.interval_width == 0:
-        return "exact, since it follows from exact figures"
     mean, width = number(level.expected_absolute_error), number(level.interval_width)
     return f"off by {mean} on average; 95 in 100 errors lie within a range {width} wide"
 

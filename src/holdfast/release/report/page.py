@@ -26,6 +26,7 @@ from holdfast.release.job.sizes import Sizes
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.report import label
 from holdfast.release.report.figures import FEW, figures
+from holdfast.release.table.wording import ways_in_words
 
 REPORT = "report.html"
 
@@ -33,14 +34,11 @@ REPORT = "report.html"
 def report(
     certificate: Certificate,
     tables: Sequence[Mapping[str, npt.NDArray[Any]]],
-    protected: str,
-    spent: Sequence[str],
     sizes: Sequence[Sizes | None],
 ) -> str:
     """Return the page.
 
-    `tables` hold the columns of the released files; `protected` says whom the release protects, `spent` what the
-    ledger says about the dataset (nothing, where the spec keeps it out) and `sizes` how errors depend on sizes.
+    `tables` hold the columns of the released files, and `sizes` how errors depend on sizes.
     """
     shown = []
     for table, columns, size in zip(certificate.tables, tables, sizes, strict=True):
@@ -54,8 +52,7 @@ def report(
         certificate=certificate,
         tables=shown,
         asked=str(Budget.from_mapping(certificate.asked)),
-        protected=protected,
-        spent=spent,
+        ways_in_words=ways_in_words,
         odds=odds,
         hundred=hundred,
         checks=foretold(certificate),

@@ -7,7 +7,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from holdfast.release.spec.scalars import Cells, Figures, Number, as_list, one_of, shown, wrong
+from holdfast.release.spec.scalars import (
+    Cells,
+    Figure,
+    Figures,
+    Number,
+    as_list,
+    name_or_names,
+    names,
+    one_of,
+    shown,
+    wrong,
+)
 from holdfast.release.spec.sections import Part
 
 #: Rules that are single words, and those that say more.
@@ -15,6 +26,36 @@ WORDS = ("consistent", "nonnegative")
 RULES = ("exact", "between", "ordered", "equals", "at_least", "impossible", "either")
 #: Rules that can be a part of one side of `either`.
 OF_SIDES = ("nonnegative", "between", "ordered", "equals", "at_least")
+
+
+class Exactly(Part):
+    """A level, node or path of a hierarchy with categories, counted by some of them; by none: one total."""
+
+    of: Figure
+    by: Annotated[tuple[str, ...], BeforeValidator(names, json_schema_input_type=list[str] | str)] = Field(
+        description="The categories that are told apart; an empty list: one total over all."
+    )
+
+
+def _exactly(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return name_or_names(value)
+    if "of" not in value:
+        raise wrong("write a level, a node or a path, or {of: LEVEL, by: [CATEGORY]}", found=value)
+    return value
+
+
+#: What is published exactly: a figure as it is, or with some of its categories.
+ExactFigures = Annotated[
+    tuple[
+        Annotated[
+            str | tuple[str, ...] | Exactly,
+            BeforeValidator(_exactly, json_schema_input_type=str | int | list[str | int] | Exactly),
+        ],
+        ...,
+    ],
+    BeforeValidator(as_list),
+]
 
 
 class Between(Part):
@@ -84,7 +125,7 @@ class Hold(Part):
     """One thing that must hold. `either` has sides, each a list of rules, of which one side holds."""
 
     rule: Annotated[str, one_of(*WORDS, *RULES)]
-    exact: Figures = ()
+    exact: ExactFigures = ()
     between: Between | None = None
     ordered: Annotated[tuple[Cells, ...], BeforeValidator(as_list)] = ()
     equals: Linear | None = None
@@ -96,7 +137,7 @@ class Hold(Part):
 class ExactRule(Part):
     """Figures published exactly: levels, nodes or paths of a hierarchy, margins of a cube, total."""
 
-    exact: Figures
+    exact: ExactFigures
 
 
 class BetweenRule(Part):

@@ -56,6 +56,8 @@ METHODS = (
 )
 ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
+#: The folder of a spec that names none.
+NOWHERE = "(no folder)"
 #: What a table can be; exactly one of them is written.
 KINDS = ("hierarchy", "histogram", "cube")
 
@@ -261,6 +263,8 @@ class Spec(Part):
     @cached_property
     def output(self) -> Path:
         """The folder that the release makes."""
+        if self.written.folder == NOWHERE:
+            raise Refused("the spec names no folder for the release: write output: out in it, or give output=")
         return self.resolve(self.written.folder)
 
     @cached_property
@@ -297,11 +301,11 @@ class Spec(Part):
         return "sha256:" + hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
-def read_spec(spec: str | Path | Mapping[str, Any]) -> Spec:
+def read_spec(spec: str | Path | Mapping[str, Any], *, folder_needed: bool = True) -> Spec:
     """Read and check a spec: a file, a YAML text (of several lines, or in braces) or a mapping.
 
     Every refusal names the line, the key, what was found and what is allowed. Paths in a text or a mapping are relative
-    to the current folder.
+    to the current folder. Without `folder_needed` it may say nothing of `output`: plans and checks write nothing.
     """
     here = Places(Path("spec").absolute())
     if isinstance(spec, Mapping):
@@ -312,6 +316,8 @@ def read_spec(spec: str | Path | Mapping[str, Any]) -> Spec:
         content, places = read_yaml(Path(spec).absolute())
     else:
         raise Refused(f"spec must be a path, a mapping or a YAML text, found an object of type {type(spec).__name__}")
+    if not folder_needed and isinstance(content, dict):
+        content = {"output": NOWHERE, **content}
     try:
         found = Spec.model_validate(content)
     except ValidationError as error:

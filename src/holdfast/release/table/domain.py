@@ -252,7 +252,11 @@ def _refuse_repeated(spec: Spec, asked: TableSpec, rows: dict[str, Texts]) -> No
         if before == i:
             continue
         if paths[before] == path:
-            sentence = f"rows {before + 1} and {i + 1} of {spec.data.domain!r} both name {' / '.join(path)!r}"
+            sentence = (
+                f"rows {before + 1} and {i + 1} of {spec.data.domain!r} both name {' / '.join(path)!r}: leave one out "
+                f"if they are the same place, or else name a column that tells them apart, such as a code, "
+                f"after {leaf!r} in hierarchy"
+            )
             raise spec.at["data"]["domain"].refuse(sentence, found=" / ".join(path))
         sentence = (
             f"{leaf} {path[-1]!r} lies in both {' / '.join(paths[before][:-1])!r} and {' / '.join(path[:-1])!r}, so it "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Bools
+from holdfast.arrays import Bools, Ints
 from holdfast.constraints import (
     Constraint,
     at_least,
@@ -28,7 +29,7 @@ from holdfast.constraints import (
 )
 from holdfast.constraints.system.rows import Names
 from holdfast.release.spec.places import At
-from holdfast.release.spec.rules import Hold
+from holdfast.release.spec.rules import Exactly, Hold
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.figures import figures, ordered_outputs
 from holdfast.release.table.wording import in_words_of_the_spec
@@ -68,7 +69,7 @@ def holding(layout: Layout) -> Holding:
             "exact": [],
         }
     )
-    exact: list[tuple[str | tuple[str, ...], At]] = []
+    exact: list[tuple[str | tuple[str, ...] | Exactly, At]] = []
     for i, rule in enumerate(layout.asked.hold):
         at = layout.at["hold"][i]
         try:
@@ -226,18 +227,20 @@ def _empty(layout: Layout, found: Holding) -> None:
         found.equal = _both(found.equal, fixed(rows, np.zeros(rows.size, dtype=np.int64)))
 
 
-def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ...], At]]) -> None:
+def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ...] | Exactly, At]]) -> None:
     if not items:
         return
-    figures = [layout.figure(item, at) for item, at in items]
-    names = [item if isinstance(item, str) else " / ".join(item) for item, _ in items]
     if layout.tree is not None:
-        nodes = np.unique(np.concatenate([np.asarray(nodes) for nodes in figures]))
-        constraint = invariant(exact_nodes(layout.tree, nodes, layout.by))
-        rows = [[[int(row)] for row in layout.outputs(item, at)] for item, at in items]
+        names, rows = zip(*(_exact_nodes(layout, item, at) for item, at in items), strict=True)
+        outputs = [each for part in rows for each in part]
+        if all(len(each) == 1 for each in outputs):
+            nodes = np.unique([each[0] // layout.by for each in outputs])
+            constraint = invariant(exact_nodes(layout.tree, nodes, layout.by))
+        else:
+            constraint = invariant(sums_of_rows(outputs, layout.query.n))
     else:
-        margins = [tuple(int(a) for a in axes) for axes in figures]
-        names = [layout.margin_name(axes) for axes in margins]
+        margins = [_axes_of(layout, item, at) for item, at in items]
+        names = tuple(layout.margin_name(axes) for axes in margins)
         repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
         if repeated is not None:
             raise Refused(f"the margin {repeated!r} is named twice as exact: name it once")
@@ -249,17 +252,62 @@ def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ..
         else:
             constraint = invariant(sparse.vstack(sums, format="csr"))
         few = layout.query.n <= MOST_LISTED
-        rows = [[part.indices[a:b].tolist() for a, b in _spans(part)] if few else [] for part in sums]
-    found.equal = _both(found.equal, _named(constraint, layout, rows, names))
+        rows = tuple([part.indices[a:b].tolist() for a, b in _spans(part)] if few else [] for part in sums)
+    found.equal = _both(found.equal, _titled_figures(constraint, layout, list(rows), list(names)))
     found.exact = tuple(names)
     found.account["exact"] = [{"figure": name, "rows": each} for name, each in zip(names, rows, strict=True)]
 
 
-def _named(constraint: Constraint, layout: Layout, rows: list[list[list[int]]], names: list[str]) -> Constraint:
+def _axes_of(layout: Layout, item: str | tuple[str, ...] | Exactly, at: At) -> tuple[int, ...]:
+    if isinstance(item, Exactly):
+        raise at["by"].refuse("by is for hierarchies with categories: name the axes of the margin in its place")
+    return tuple(int(a) for a in layout.figure(item, at))
+
+
+def _exact_nodes(layout: Layout, item: str | tuple[str, ...] | Exactly, at: At) -> tuple[str, list[list[int]]]:
+    """The name of exact figures of a hierarchy, and the outputs that add up to each: by all categories unless said."""
+    figure, here = (item.of, at["of"]) if isinstance(item, Exactly) else (item, at)
+    name = figure if isinstance(figure, str) else " / ".join(figure)
+    outputs = layout.outputs(figure, here).reshape(-1, layout.by)
+    categories = layout.asked.categories
+    kept = item.by if isinstance(item, Exactly) else categories
+    for category in kept:
+        if category not in categories:
+            raise at["by"].refuse(f"the table has no category {category!r}", category, list(categories))
+    if set(kept) == set(categories):
+        return name, [[int(row)] for row in outputs.ravel()]
+    part = category_groups(layout, kept)
+    sums = [outputs[node, part == each].tolist() for node in range(len(outputs)) for each in range(part.max() + 1)]
+    return f"{name} by {', '.join(kept)}" if kept else f"{name}, total", sums
+
+
+def category_groups(layout: Layout, kept: Sequence[str]) -> Ints:
+    """For every combination of categories, the number of that of those that are kept, in their order in the table."""
+    sizes = [key.size for key in layout.keys[1:]]
+    points = np.unravel_index(np.arange(layout.by), sizes)
+    group = np.zeros(layout.by, dtype=np.int64)
+    for name, size, point in zip(layout.asked.categories, sizes, points, strict=True):
+        if name in kept:
+            group = group * size + point
+    return group
+
+
+def sums_of_rows(rows: list[list[int]], n: int) -> Any:
+    """A matrix of ones that adds up outputs, one row for each list."""
+    ends = np.concatenate([[0], np.cumsum([len(each) for each in rows])])
+    indices = np.concatenate([np.array(each, dtype=np.int64) for each in rows])
+    return sparse.csr_array((np.ones(indices.size, dtype=np.int64), indices, ends), shape=(len(rows), n))
+
+
+def _titled_figures(
+    constraint: Constraint, layout: Layout, rows: list[list[list[int]]], names: list[str]
+) -> Constraint:
     """Call the exact figures by their public names, where there are few."""
     part = constraint.parts[0]
     assert part.rows is not None
-    if layout.tree is None:
+    if layout.tree is not None and any(len(row) > 1 for each in rows for row in each):
+        texts = [_sum_name(layout, row) for each in rows for row in each]
+    elif layout.tree is None:
         texts = [_figure_name(layout, row, name) for each, name in zip(rows, names, strict=True) for row in each]
     else:
         outputs = np.unique([row[0] for each in rows for row in each])  # the order of the invariant's rows
@@ -276,6 +324,12 @@ def _titled(constraint: Constraint, texts: list[str]) -> Constraint:
     literal = (text.replace("{", "{{").replace("}", "}}") for text in texts)
     titles = Names(tuple((text, np.zeros((1, 0), dtype=np.int64)) for text in literal))
     return replace(constraint, parts=(replace(part, rows=replace(part.rows, names=titles)),))
+
+
+def _sum_name(layout: Layout, outputs: list[int]) -> str:
+    """The name of a node over some of its categories: what the outputs that add up to it have in common."""
+    first = {name: texts[outputs] for name, texts in layout.columns.items() if name != "level"}
+    return " / ".join(str(texts[0]) for texts in first.values() if texts[0] is not None and (texts == texts[0]).all())
 
 
 def _figure_name(layout: Layout, outputs: list[int], name: str) -> str:

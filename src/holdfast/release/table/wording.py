@@ -6,6 +6,9 @@ import re
 
 from holdfast.release.table.domain import Layout
 
+#: How a figure is known: every output of a release says it in these words.
+PUBLISHED, FOLLOWS, DEFINED = "published exactly", "follows from exact figures", "known by definition"
+NOISY = "noisy"
 #: How a spec allows values that are not whole.
 REAL = "numbers: real"
 _REMEDIES = {
@@ -25,6 +28,18 @@ _REMEDIES = {
     ", norm='l2'": "",
     "; otherwise leave method out": "; otherwise write method: auto",
 }
+
+
+def percent(share: float) -> str:
+    """Write a part of all in hundredths."""
+    return f"{100 * share:.6g} %"
+
+
+def ways_in_words(ways: str) -> str:
+    """Name the ways that compute a table, each once."""
+    return " and ".join(dict.fromkeys(ways.split(", ")))
+
+
 _ONE = re.compile(r"\b(the output |the entry )?at position (\d+)")
 _TWO = re.compile(r"\bthe outputs at positions (\d+) and (\d+)")
 _LISTED = re.compile(r"\b(fixed|between)\((?:(\S+), (\S+), )?at=\[([0-9, ]+)( and \d+ more)?\]\)")
