@@ -97,7 +97,7 @@ def knowledge_gain(
         knowledge: what holds besides, such as equals(A, b), ordered([0, 1]) or between(0, 10): datasets that violate it
             are left out.
         size: how many releases are simulated.
-        rng: the stream of the simulations; None is the secure one.
+        rng: the stream of the simulations; None is a fixed seed.
 
     Example:
         >>> from fractions import Fraction
