@@ -52,8 +52,8 @@ class Mended:
     Args:
         figures: the figures and how they are named.
         name: of the table.
-        published: the figures as they were published, counted in `unit`s.
-        steps: the mended figures, counted in `unit`s.
+        published: the figures as they were published, in multiples of `unit`.
+        steps: the mended figures, in multiples of `unit`.
         unit: what figures are multiples of.
         filled: the missing figures.
         exact: those that were known.
