@@ -18,7 +18,8 @@ from ruamel.yaml.error import YAMLError
 from holdfast.arguments import Refused
 from holdfast.release.spec.places import Places, parsed, read_yaml
 from holdfast.release.spec.rules import WORDS
-from holdfast.release.spec.spec import BESIDE, METHODS, Spec, checked
+from holdfast.release.spec.spec import BESIDE, Spec, checked
+from holdfast.release.spec.table import METHODS
 
 #: What a budget can be: which numbers it has.
 KINDS = {"epsilon": ("epsilon",), "epsilon-delta": ("epsilon", "delta"), "rho": ("rho",)}

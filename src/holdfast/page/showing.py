@@ -20,10 +20,10 @@ from holdfast.page.preview import Preview
 from holdfast.page.prices import Price
 from holdfast.pictures import Picture, bars, hundred, number, spreads
 from holdfast.privacy import odds
-from holdfast.release.explain import protected
+from holdfast.release.job.caveats import protected
 from holdfast.release.job.job import Job
 from holdfast.release.spec.rules import WORDS
-from holdfast.release.spec.spec import METHODS
+from holdfast.release.spec.table import METHODS
 from holdfast.release.wanted.outlook import LevelOutlook, Outlook
 from holdfast.version import __version__
 

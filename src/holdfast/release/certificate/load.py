@@ -46,10 +46,7 @@ MOST_COMPARED = 5_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedTable:
-    """One table of a release: its names, values, intervals and statements, and what can be computed from them.
-
-    `noisy` holds the noisy answers that are published beside the table, where they are.
-    """
+    """One table of a release, and what can be computed from it; `noisy`: the noisy answers published beside it."""
 
     certificate: TableCertificate
     columns: Columns

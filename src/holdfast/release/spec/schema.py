@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.release.spec.spec import KINDS, Spec
+from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.table import KINDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -17,7 +17,8 @@ from holdfast.domains import Hierarchy
 from holdfast.queries import Query
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
-from holdfast.release.spec.spec import Spec, TableSpec
+from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.table import TableSpec
 from holdfast.release.table.public import Texts
 
 #: A name, a path, or a mapping, as the spec reads them.

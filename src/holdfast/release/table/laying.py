@@ -12,7 +12,8 @@ from holdfast.queries import Query, counts, margins
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
 from holdfast.release.spec.sections import Handling
-from holdfast.release.spec.spec import AREAS, Spec, TableSpec
+from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.table import AREAS, TableSpec
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
 from holdfast.release.table.public import PublicFiles, Texts
 
