@@ -34,8 +34,8 @@ class Query(ABC):
     """A linear query q(x) = W·hist(x) with n outputs over the cells of a public domain.
 
     Everything about privacy is a statement about the difference set 𝒟 of q under a relation of neighbours
-    (THEORY §0): add-remove {±w_j}, replace-one {w_j − w_k}, several records: their sumsets. Its largest norms
-    are exactly `records` times those of one record (docs/theory/difference-sets.md, Proposition 1).
+    (THEORY §0): add-remove {±w_j}, replace-one {w_j − w_k}, several records: their sumsets. Its largest norms are
+    exactly `records` times those of one record (docs/theory/difference-sets.md, Proposition 1).
 
     Example:
         >>> import holdfast as hf
@@ -173,11 +173,8 @@ class Query(ABC):
 
     def sensitivity(self, p: Any, neighbours: Any = "add-remove") -> float:
         """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double."""
-        norm = one_of(
-            "p",
-            float(p) if isinstance(p, (int, float)) and not isinstance(p, bool) and p in (1, 2, np.inf) else p,
-            [1.0, 2.0, np.inf],
-        )
+        known = isinstance(p, (int, float)) and not isinstance(p, bool) and p in (1, 2, np.inf)
+        norm = one_of("p", float(p) if known else p, [1.0, 2.0, np.inf])
         relation = Neighbours.of(neighbours)
         step = Fraction(1) if self.grid is None else self.grid
         if norm == np.inf:

@@ -17,10 +17,8 @@ from holdfast.arrays import compiled
 
 #: Relative rounding of one operation, with room for a fused or reordered one.
 ROUNDING = 2.3e-16
-#: Terms of a sum are left out where they are provably below this share of it.
-NEGLIGIBLE = 1e-13
-#: Places where more than this share may be left out are cut off a result.
-LEFT_OUT = 1e-11
+#: Terms are left out of a sum where they are provably below this share of it; places that lose more than that are cut off.
+NEGLIGIBLE, LEFT_OUT = 1e-13, 1e-11
 #: Values below this, relative to the largest, are cut off a message.
 FAINT = 1e-140
 #: Most places that are given up so that a tail ratio can be chosen freely.
@@ -37,7 +35,6 @@ SMALLEST = 1e-290
 LARGEST_FACTOR = 1e280
 #: Codes of hard ends, and of ends without room.
 LOW, HIGH = 1, 2
-
 #: Places of a sum that have one range of terms, and zeros beside a message that these need.
 _GROUP, _BESIDE = 8, 16
 
