@@ -17,7 +17,7 @@ from holdfast.arrays import compiled
 
 #: Relative rounding of one operation, with room for a fused or reordered one.
 ROUNDING = 2.3e-16
-#: Terms are left out of a sum where they are provably below this share of it; places that lose more than that are cut off.
+#: Terms are left out of a sum where they are provably below this share of it; places that lose more are cut off.
 NEGLIGIBLE, LEFT_OUT = 1e-13, 1e-11
 #: Values below this, relative to the largest, are cut off a message.
 FAINT = 1e-140
