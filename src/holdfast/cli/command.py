@@ -366,7 +366,7 @@ def ledger_budget(
 def ledger_events(
     dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
     unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
-    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    file: LedgerFile = USUAL,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; left out: printed.")] = None,
 ) -> None:
     """Write the charges on a dataset as events of dp_accounting, in JSON."""
@@ -382,7 +382,7 @@ def ledger_charge_events(
     dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
     title: Annotated[str, typer.Option(help="What was released.")],
     unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
-    file: LedgerFile = Path("holdfast-ledger.sqlite"),
+    file: LedgerFile = USUAL,
     quiet: Quiet = False,
 ) -> None:
     """Charge a dataset with events of dp_accounting: what another tool released."""

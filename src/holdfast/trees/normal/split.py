@@ -286,7 +286,7 @@ def _costs(asked: AreaMargins, relation: Neighbours) -> Floats:
     return np.array(rows) if rows else np.zeros((1, count))
 
 
-def _read(query: Query, weights: Mapping[Any, Any], count: int) -> Floats:
+def _read(query: Query, weights: Any, count: int) -> Floats:
     if not isinstance(weights, Mapping) or not weights:
         raise Refused(f"weights must map levels or (level, margin) to numbers, found {shown(weights)}")
     found = np.zeros(count)
