@@ -14,7 +14,7 @@ import numpy as np
 HERE = Path(__file__).parent
 TRIPS, RIDERS = 300_000, 80_000
 PATIENTS = 1_200
-PEOPLE = 150_000
+PEOPLE, VILLAGERS = 150_000, 1_800
 VISITS, ACCIDENTS = 600, 4_000
 
 
@@ -85,7 +85,33 @@ def shifts(folder: Path) -> Path:
     return listed(folder / "accidents.csv", {"hour": hour})
 
 
-MAKERS = {"city": city, "contingency": contingency, "state": state, "crossed": crossed, "shifts": shifts}
+def census(folder: Path) -> Path:
+    generator = np.random.default_rng(20260106)
+    blocks = np.array(column(HERE / "census" / "blocks.csv", "block"), dtype=object)
+    size = generator.gamma(2.0, 1.0, size=blocks.size)
+    age = generator.choice(["child", "adult", "senior"], VILLAGERS, p=[0.2, 0.58, 0.22])
+    lives = np.where(
+        age == "child", "family", generator.choice(["family", "alone", "home"], VILLAGERS, p=[0.7, 0.25, 0.05])
+    )
+    return listed(
+        folder / "persons.csv",
+        {
+            "block": blocks[generator.choice(blocks.size, VILLAGERS, p=size / size.sum())],
+            "sex": generator.choice(["female", "male"], VILLAGERS),
+            "age": age,
+            "lives": lives,
+        },
+    )
+
+
+MAKERS = {
+    "city": city,
+    "contingency": contingency,
+    "state": state,
+    "crossed": crossed,
+    "shifts": shifts,
+    "census": census,
+}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:2] or list(MAKERS)

@@ -25,7 +25,6 @@ import shlex
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +76,9 @@ def blocks(text: str) -> list[Block]:
     return [block for block in found if block.kind in RUN]
 
 
-def missing(text: str) -> list[str]:
-    """The packages that a page needs and that are not installed."""
-    return [name for line in NEEDS.findall(text) for name in line.split() if find_spec(name) is None]
+def needs(path: Path) -> list[str]:
+    """The packages without which a page does not run."""
+    return [name for line in NEEDS.findall(text_of(path)) for name in line.split()]
 
 
 def run(text: str, name: str) -> list[Shown]:

@@ -9,15 +9,20 @@ import pytest
 import pages
 from scripts import ROOT
 
-RUN = [str(path.relative_to(ROOT)) for path in pages.running.pages()]
+#: Pages that start a cluster are slow.
+RUN = [
+    pytest.param(str(path.relative_to(ROOT)), marks=[pytest.mark.slow] * bool(pages.running.needs(path)))
+    for path in pages.running.pages()
+]
 
 
 @pytest.mark.parametrize("page", RUN)
 def test_the_code_of_a_page_runs(page):
     text = pages.running.text_of(ROOT / page)
-    if missing := pages.running.missing(text):
+    needs = pages.running.needs(ROOT / page)
+    if missing := [name for name in needs if find_spec(name) is None]:
         pytest.skip(f"{page} needs {', '.join(missing)}, which is not installed")
-    if pages.running.NEEDS.search(text):  # such a page may change what others find in the process
+    if needs:  # such a page may change what others find in the process
         command = [sys.executable, ROOT / "script" / "run_pages.py", page]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     else:

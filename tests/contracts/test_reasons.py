@@ -54,7 +54,7 @@ def test_a_theorem_may_be_named_after_others(generator):
 def test_every_page_is_listed_once():
     """The table of contents names every page of docs/theory, once."""
     folder = ROOT / "docs" / "theory"
-    contents = (folder / "README.md").read_text(encoding="utf-8")
+    contents = (folder / "index.md").read_text(encoding="utf-8")
     for page in folder.glob("*.md"):
-        if page.name != "README.md":
+        if page.name != "index.md":
             assert contents.count(f"]({page.name})") == 1, page.name

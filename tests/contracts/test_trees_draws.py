@@ -225,3 +225,19 @@ def test_no_coin_serves_twice(monkeypatch):
     made.draw(600, hf.seeded(13))
     assert len(tossed) > 100
     assert len(set(tossed)) == len(tossed)
+
+
+@pytest.mark.parametrize("by", [1, 3])
+def test_the_promise_of_a_nation_writes_out_no_paths(by):
+    """What records do on a hierarchy is known; the columns of a nation, a path for every leaf, are large."""
+    tree = hf.Hierarchy.from_parents(nation(500))
+    query = hf.counts(tree, by=by)
+    promise = hf.laplace(query, scale=2).given(hf.consistent(query) & hf.nonnegative()).guarantee
+    assert promise.assumes == ()
+    assert "columns" not in vars(query)
+
+
+def test_sums_that_leave_out_a_child_are_assumed():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1])
+    promise = hf.laplace(hf.counts(tree), scale=2).given(hf.equals([[1, -1, 0, 0, 0]], [0])).guarantee
+    assert promise.assumes

@@ -117,3 +117,60 @@ def test_records_count_to_the_table(village):
     coarse = hf.gaussian(upper, rho=1).onto(hf.consistent(upper) & hf.nonnegative(), integer=True)
     with pytest.raises(hf.Refused, match="counts every cell"):
         coarse.release(upper.totals(cells), rng=hf.seeded(5)).records()
+
+
+def test_whole_tables_of_any_sign_follow_the_truth(village):
+    query, truth = village
+    made = hf.gaussian(query, rho=1).onto(hf.consistent(query), integer=True)
+    assert made.method == "areas"
+    nothing, some = (made.simulate(start, 5, rng=hf.seeded(1)) - start for start in (0 * truth, truth))
+    assert (nothing < 0).any()  # nobody asked for more
+    assert (nothing == some).all()
+    assert (query.consistency() @ some.T == 0).all()
+
+
+def test_what_only_lower_levels_ask_is_told_upwards(village):
+    """Cells are asked of blocks alone: towns must not be given equal shares of what blocks know."""
+    query, _ = village
+    lower = hf.counts(query.hierarchy, by=(2, 3, 4), keep={0: [()], 1: [(0,)], 2: None})
+    rng = np.random.default_rng(2)
+    people = rng.poisson(rng.gamma(0.3, 40.0, (20, 24)))
+    truth = lower.totals(people)
+    steps = Steps(Residuals(lower, tuple(1.0 for _ in lower.groups)), True)
+    assert (lower.totals(steps.cells(truth.astype(float), 3)) == truth).all()
+
+
+def test_intervals_of_large_tables_cover():
+    """Beyond what is simulated: the limits of sums of whole Gaussian noise are proved and wider than normal ones."""
+    tree = hf.Hierarchy.from_parents([-1, *([0] * 700)])
+    query = hf.counts(tree, by=(2, 3, 4), keep=[(0,), (0, 1, 2)])
+    made = hf.gaussian(query, rho=1).onto(hf.consistent(query), integer=False)
+    truth = query.answer(np.full(query.cells, 50))
+    release = made.release(truth, rng=hf.seeded(5))
+    low, high = release.interval(0.95).T
+    inside = ((low <= truth) & (truth <= high)).mean()
+    assert inside > 0.98
+    assert np.abs(high - low - 2 * 2.7162 * made.standard_error()).max() <= 2  # ends are whole
+
+
+def test_cells_that_are_known_to_be_empty_are(village):
+    query, _ = village
+    rng = np.random.default_rng(3)
+    possible = rng.random((20, 24)) < 0.7
+    possible[4] = False  # a whole block
+    possible[:, 5] = False
+    truth = query.answer(rng.poisson(6, (20, 24)) * possible)
+    rows = np.flatnonzero(query.answer(possible.astype(int)) == 0)
+    must = hf.consistent(query) & hf.nonnegative() & hf.fixed(rows, np.zeros(rows.size, int))
+    made = hf.gaussian(query, rho=1).onto(must, integer=True)
+    assert made.method == "areas"
+    release = made.release(truth, rng=hf.seeded(1))
+    assert (release.values[rows] == 0).all()
+    assert (query.consistency() @ release.values == 0).all()
+    assert (release.values >= 0).all()
+    low, high = release.interval(0.95).T
+    assert (high[rows] == 0).all()
+    assert ((low <= truth) & (truth <= high)).mean() > 0.93
+    free = hf.gaussian(query, rho=1).onto(hf.consistent(query) & hf.nonnegative(), integer=True)
+    errors = [np.abs(each.simulate(truth, 4, rng=hf.seeded(2)) - truth).mean() for each in (made, free)]
+    assert errors[0] < errors[1]

@@ -62,12 +62,18 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
 
 @pytest.mark.parametrize(
     "name",
-    ["state", "shifts", *(pytest.param(name, marks=pytest.mark.slow) for name in ("city", "contingency", "crossed"))],
+    [
+        "state",
+        "shifts",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("city", "contingency", "crossed", "census")),
+    ],
 )
 def test_the_examples_can_be_released(tmp_path, name):
     examples = Path(__file__).parents[2] / "examples"
     maker = program("examples/make_data.py")
-    for file in {"spec.yaml", "zones.csv", "counties.csv"} & {path.name for path in (examples / name).iterdir()}:
+    for file in {"spec.yaml", "zones.csv", "counties.csv", "blocks.csv"} & {
+        path.name for path in (examples / name).iterdir()
+    }:
         shutil.copy(examples / name / file, tmp_path)
     maker.MAKERS[name](tmp_path)
     made = called("release", str(tmp_path / "spec.yaml"))

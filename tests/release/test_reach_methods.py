@@ -17,7 +17,7 @@ from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
 from holdfast.release.run import release
 from holdfast.release.spec.places import SpecError
-from holdfast.release.spec.spec import METHODS
+from holdfast.release.spec.table import METHODS
 from holdfast.subspace import LAWS
 from jobs import cube, job, tree
 

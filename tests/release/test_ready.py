@@ -239,9 +239,11 @@ def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_recor
 
 
 def test_init_asks_on_a_terminal_for_what_a_public_file_does_not_tell(here):
-    answers = "postgresql://db/city\ntrips\nzone_id\nn\n0.5\nborough\n"
-    code, told, _ = command("init", "zones.csv", terminal=True, answers=answers)
+    answers = "zones.csv\n\npostgresql://db/city\ntrips\nzone_id\nn\n\n0.5\nborough\n"
+    code, told, _ = command("init", terminal=True, answers=answers)
     assert code == 0, told
+    assert "hierarchy: [borough, zone]" in told
+    assert "epsilon: 0.5" in told
     made = hf.job(here / "spec.yaml")
     data = made.spec.data
     assert (data.source, data.table, data.count, data.columns) == (
@@ -252,3 +254,17 @@ def test_init_asks_on_a_terminal_for_what_a_public_file_does_not_tell(here):
     )
     assert made.guarantee.epsilon <= 0.5
     assert made.spec.tables[0].hold[-1].exact == ("borough",)
+
+
+def test_init_asks_for_levels_and_persons(here):
+    answers = "zone\ntrips.csv\n\n\nrider\n3\n2\n\n"
+    code, told, _ = command("init", "zones.csv", "--spec", "riders.yaml", terminal=True, answers=answers)
+    assert code == 0, told
+    spec = hf.job(here / "riders.yaml").spec
+    assert (spec.privacy.unit.column, spec.privacy.unit.max_records) == ("rider", 3)
+    assert spec.tables[0].hierarchy == ("zone",)
+    for wrong, words in (("town\n", "has no column 'town'"), ("zone, borough\n", "the last level must be 'zone'")):
+        code, told, _ = command("init", "zones.csv", "--spec", "x.yaml", terminal=True, answers=wrong)
+        assert code == 3
+        assert words in told
+    assert command("init", terminal=False)[0] == 3

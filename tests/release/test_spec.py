@@ -55,7 +55,8 @@ WRONG = [
     ("[borough, zone]", "[zone, zone]", 4, "table.hierarchy[1]", None, "twice"),
     ("root: city", "categories: [zone]", 4, "table.categories", None, "already a level"),
     ("hierarchy: [borough, zone], root: city", "cube: [a], root: city", 4, "table.root", None, "goes with hierarchy"),
-    ("root: city", "cube: [a]", 4, "table", None, "found hierarchy and cube"),
+    ("root: city", "cube: [a]", 4, "table.cube", None, "needs measure"),
+    ("root: city", "histogram: a", 4, "table", None, "found hierarchy and histogram"),
     ("root: city", "margins: [[a]]", 4, "table.margins", None, "go with cube"),
     ("root: city", "guess: -3", 4, "table.guess", None, "0 or more"),
     ("root: city", "shares: {zone: x}", 4, "table.shares.zone", None, "a number"),
@@ -162,7 +163,7 @@ def accepted(text: str) -> bool:
 
 def test_the_schema_accepts_what_the_reader_accepts():
     jsonschema.Draft202012Validator.check_schema(spec_schema())
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
     for path in EXAMPLES:
         read_spec(path)
         assert accepted(path.read_text()), path

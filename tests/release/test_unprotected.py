@@ -11,8 +11,8 @@ from holdfast.release.job.standing import standing
 from holdfast.release.job.unprotected import IDLE, NAMED, UNMOVED, Unprotected
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
-from holdfast.release.table.domain import layout
 from holdfast.release.table.holding import holding
+from holdfast.release.table.laying import layout
 from holdfast.release.table.public import PublicFiles
 from holdfast.release.table.wording import FOLLOWS, PUBLISHED
 from jobs import cube, job, tree

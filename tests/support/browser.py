@@ -92,14 +92,15 @@ class Browser:
         return json.loads(message)
 
     def page(self, path, width=1280, height=900, dark=False):
-        """Open a file of the disk."""
-        return Page(self, Path(path), width, height, dark)
+        """Open a file of the disk, or an address."""
+        address = path if isinstance(path, str) else Path(path).resolve().as_uri()
+        return Page(self, address, width, height, dark)
 
 
 class Page:
     """One open page."""
 
-    def __init__(self, browser, path, width, height, dark):
+    def __init__(self, browser, address, width, height, dark):
         self.browser = browser
         target = browser.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -110,7 +111,7 @@ class Page:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
-        self.address = path.resolve().as_uri()
+        self.address = address
         self.send("Page.navigate", url=self.address)
         browser.wait("Page.loadEventFired", self.session)
 

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.ending import Ending, ending
+from holdfast.cli.ledger_verbs import books
+from holdfast.cli.options import Json, Quiet, SpecFile, examples
 from holdfast.version import __version__
 
 app = typer.Typer(
@@ -15,22 +17,11 @@ app = typer.Typer(
     help="Differentially private tables in which everything that must hold, holds exactly.",
     epilog="Exit codes: 0 done; 1 a fault of holdfast; 2 wrong command line; 3 refused; 4 the ledger has too little "
     "left; 5 verify or explain found a difference; 6 audit refuted a statement; 130 interrupted.",
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-books = typer.Typer(help="What has been spent, per dataset and unit.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(books, name="ledger")
-
-SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-LedgerFile = Annotated[
-    str, typer.Option("--file", help="The ledger's file, or postgresql for the server in HOLDFAST_LEDGER.")
-]
-#: The ledger of a spec that names none.
-USUAL = "holdfast-ledger.sqlite"
 
 
 def _version(wanted: bool) -> None:
@@ -48,7 +39,13 @@ def holdfast(
     """Differentially private tables in which everything that must hold, holds exactly."""
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "holdfast plan spec.yaml",
+        "holdfast plan spec.yaml --epsilon 0.5,1,2,4",
+        "holdfast plan spec.yaml --json | jq .statements",
+    )
+)
 def plan(
     spec: SpecFile,
     epsilon: Annotated[
@@ -65,7 +62,7 @@ def plan(
         verbs.plan(spec, epsilon, rho, json, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast release spec.yaml --dry-run", "holdfast release spec.yaml --output out/2026-05"))
 def release(
     spec: SpecFile,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Another folder than the spec's.")] = None,
@@ -82,7 +79,7 @@ def release(
         verbs.release(spec, output, dry_run, json, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast check spec.yaml"))
 def check(
     spec: SpecFile,
     even_to_a_file: Annotated[
@@ -97,7 +94,7 @@ def check(
         verbs.check(spec, even_to_a_file, json)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast verify out", "holdfast verify out --ledger book.sqlite"))
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
     ledger: Annotated[
@@ -117,7 +114,7 @@ def verify(
             raise Ending(5)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast explain spec.yaml", "holdfast explain out"))
 def explain(
     spec: Annotated[Path, typer.Argument(metavar="SPEC|FOLDER", help="The spec, or the folder of a release.")],
     json: Json = False,
@@ -131,7 +128,20 @@ def explain(
             raise Ending(5)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast page spec.yaml", "holdfast page spec.yaml --no-open --port 8000"))
+def page(
+    spec: SpecFile,
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Whether to open a browser.")] = True,
+) -> None:
+    """Plan in a browser, on this machine only: move epsilon, shares and method, and see error and promise."""
+    with ending(False):
+        from holdfast.cli import verbs
+
+        verbs.page(spec, port, browser)
+
+
+@app.command(epilog=examples("holdfast audit spec.yaml --seconds 300"))
 def audit(
     spec: SpecFile,
     seconds: Annotated[float, typer.Option(help="How long to try, about; bounds the effort and nothing else.")] = 60.0,
@@ -291,105 +301,20 @@ def schema(
         verbs.schema(what)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast init", "holdfast init zones.csv --spec trips.yaml --source trips.parquet"))
 def init(
-    domain: Annotated[Path, typer.Argument(metavar="DOMAIN", help="A public file: one row per place or cell.")],
+    domain: Annotated[
+        Path | None, typer.Argument(metavar="[DOMAIN]", help="A public file: one row per place or cell; asked for.")
+    ] = None,
     spec: Annotated[Path, typer.Option("--spec", help="The spec to write.")] = Path("spec.yaml"),
     source: Annotated[str, typer.Option("--source", help="The file of records to name in it.")] = "records.parquet",
     quiet: Quiet = False,
 ) -> None:
-    """Write a commented spec to start from."""
+    """Write a commented spec to start from; on a terminal it asks for what it needs and shows the spec."""
     with ending(False):
         from holdfast.cli import verbs
 
         verbs.init(domain, spec, source, quiet)
-
-
-@books.command("list")
-def ledger_list(
-    file: LedgerFile = USUAL,
-    dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
-    json: Json = False,
-) -> None:
-    """List every charge, oldest first."""
-    with ending(json):
-        from holdfast.cli import verbs
-
-        verbs.ledger_list(file, dataset, json)
-
-
-@books.command("verify")
-def ledger_verify(
-    file: LedgerFile = USUAL,
-    witness: Annotated[str | None, typer.Option("--witness", help="A second copy that must agree.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Check that no row of the ledger was changed, removed, added or put elsewhere, row by row."""
-    with ending(json):
-        from holdfast.cli import verbs
-
-        verbs.ledger_verify(file, witness, json, quiet)
-
-
-@books.command("remaining")
-def ledger_remaining(
-    file: LedgerFile = USUAL,
-    dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
-    json: Json = False,
-) -> None:
-    """Say what was spent and what is left, per dataset and unit."""
-    with ending(json):
-        from holdfast.cli import verbs
-
-        verbs.ledger_remaining(file, dataset, json)
-
-
-@books.command("budget")
-def ledger_budget(
-    dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
-    unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
-    epsilon: Annotated[str | None, typer.Option(help="Total epsilon.")] = None,
-    delta: Annotated[str | None, typer.Option(help="Total delta, beside epsilon.")] = None,
-    rho: Annotated[str | None, typer.Option(help="Total rho, instead of epsilon.")] = None,
-    file: LedgerFile = USUAL,
-    quiet: Quiet = False,
-) -> None:
-    """Set what may be spent in all on a dataset; the newest budget counts."""
-    with ending(False):
-        from holdfast.cli import verbs
-
-        verbs.ledger_budget(file, dataset, unit, epsilon, delta, rho, quiet)
-
-
-@books.command("events")
-def ledger_events(
-    dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
-    unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
-    file: LedgerFile = USUAL,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; left out: printed.")] = None,
-) -> None:
-    """Write the charges on a dataset as events of dp_accounting, in JSON."""
-    with ending(False):
-        from holdfast.cli import exchange
-
-        exchange.events(file, dataset, unit, output)
-
-
-@books.command("charge-events")
-def ledger_charge_events(
-    events: Annotated[Path, typer.Argument(metavar="EVENTS", help="A file as 'ledger events' writes it.")],
-    dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
-    title: Annotated[str, typer.Option(help="What was released.")],
-    unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
-    file: LedgerFile = USUAL,
-    quiet: Quiet = False,
-) -> None:
-    """Charge a dataset with events of dp_accounting: what another tool released."""
-    with ending(False):
-        from holdfast.cli import exchange
-
-        exchange.charge_events(file, events, dataset, unit, title, quiet)
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from holdfast.arguments import Refused
+
 if TYPE_CHECKING:
     from holdfast.release.table.starting import Answers, Suggested
 
@@ -33,22 +35,40 @@ def sentence(words: str) -> None:
     print(words)
 
 
-def answers(found: Suggested, source: str) -> Answers:
-    """Ask on a terminal for what a public file does not tell; nothing is an answer too."""
-    from holdfast.release.table.starting import Answers
+def asked(question: str, otherwise: str = "") -> str:
+    """Ask on a terminal; nothing is an answer too."""
+    return str(typer.prompt(question, default=otherwise, show_default=bool(otherwise), prompt_suffix=" ")).strip()
 
-    def asked(question: str, otherwise: str = "") -> str:
-        return str(typer.prompt(question, default=otherwise, show_default=bool(otherwise), prompt_suffix=" ")).strip()
 
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def answers(found: Suggested, source: str) -> tuple[Suggested, Answers]:
+    """Ask on a terminal for what a public file does not tell: levels, source, unit and budget."""
+    from holdfast.release.table.starting import Answers, levels_among
+
+    what = "levels, the top one first" if found.kind == "hierarchy" else "columns of the table"
+    found = levels_among(found, _listed(asked(f"Which {what}?", ", ".join(found.columns))))
     where = asked("Where are the records (files, a folder, or a database, without its password)?", source)
     table = asked("In which table?") if "://" in where else ""
     called = {name: asked(f"How do the records call {name!r}?", name) for name in found.named}
     count = asked("Which column says how many records a row stands for (none: a row is a record)?", found.count or "")
+    person = asked("Which column names a person who may have several records (none: protect single records)?")
+    most = asked("How many records of a person are kept at most?", "5") if person else ""
     epsilon = asked("How much may be spent: epsilon?", "1.0")
     exact = asked(f"Which of {', '.join(found.columns)} are published exactly (none: nothing is)?")
     renamed = {name: own for name, own in called.items() if own and own != name}
-    names = tuple(part.strip() for part in exact.split(",") if part.strip())
-    return Answers(where, table or None, count or None, renamed, epsilon, names)
+    unit = (person, positive_whole("max_records", most)) if person else None
+    told = Answers(where, table or None, count or None, renamed, unit, epsilon, _listed(exact))
+    return found, told
+
+
+def positive_whole(name: str, text: str) -> int:
+    """Read a whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise Refused(f"{name} must be a whole number of at least 1, found {text!r}")
+    return int(text)
 
 
 def aside(words: list[str]) -> None:
@@ -83,6 +103,12 @@ def plan(found: Any) -> None:
             console.print(f"  {escape(words[0].upper() + words[1:])}.")
         if len(table.comparison) > 1:
             console.print(_comparison(table))
+    if found.accepted is not None:
+        console.print("\n[bold]What is accepted[/bold]")
+        for one in found.accepted.each:
+            console.print(f"  {escape(str(one))}.")
+        if not found.accepted.met:
+            console.print(f"  A release is refused; {escape(found.accepted.remedy)}.")
     console.print("\n[bold]What it promises[/bold]")
     for statement in job.guarantees:
         console.print(f"  {escape(str(statement))}")

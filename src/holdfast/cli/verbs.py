@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,24 @@ def explain(spec: Path, json: bool, quiet: bool) -> bool:
     return as_released
 
 
+def page(spec: Path, port: int, browser: bool) -> None:
+    """Serve the planner of a spec until it is interrupted."""
+    import webbrowser
+
+    from holdfast.page.serving import opened
+
+    with ExitStack() as door:
+        with command(quiet=False) as step:
+            step("planning once, so that the page answers at once")
+            address, serve = door.enter_context(opened(spec, port))
+        showing.sentence(f"The planner is at {address}\nOnly this machine reaches it; Ctrl-C stops it.")
+        sys.stdout.flush()
+        if browser and sys.stdout.isatty():
+            webbrowser.open(address)
+        serve()
+    showing.sentence("the planner has stopped")
+
+
 def audit(spec: Path, seconds: float, knows: Path | None, json: bool, quiet: bool) -> bool:
     """Try to refute what a spec promises, and say what an adversary learns; return whether nothing was refuted."""
     positive("seconds", seconds)  # before a spec is calibrated, which can take long
@@ -183,15 +202,22 @@ def schema(what: str) -> None:
         showing.data(certificate_schema())
 
 
-def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
+def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
     """Write a spec to start from, with what is answered on a terminal; never over an existing file."""
     from holdfast.release.table.starting import Answers, starting_spec, suggested
 
+    asking = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
+    if domain is None and not asking:
+        raise Refused("name the public file of all places or values: holdfast init DOMAIN")
+    domain = domain or Path(showing.asked("Which public file names all places or values (.csv or .parquet)?"))
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
+    if spec.exists():  # before anything is asked
+        raise Refused(f"{str(spec)!r} exists already: name another file with --spec")
     found = suggested(domain)
-    asked = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
-    answers = showing.answers(found, source) if asked else Answers(source, count=found.count)
+    answers = Answers(source, count=found.count)
+    if asking:
+        found, answers = showing.answers(found, source)
     text = starting_spec(found, answers, public, spec.name)
     try:
         with spec.open("x", encoding="utf-8") as file:
@@ -200,8 +226,10 @@ def init(domain: Path, spec: Path, source: str, quiet: bool) -> None:
         raise Refused(f"{str(spec)!r} exists already: name another file with --spec") from None
     except OSError as error:
         raise Refused(f"{str(spec)!r} cannot be written: {error.strerror}") from None
+    if asking:
+        showing.sentence(f"\n{text}")
     if not quiet:
-        showing.sentence(f"wrote {spec}; next: holdfast plan {spec}")
+        showing.sentence(f"wrote {spec}; next: holdfast plan {spec}, or move it: holdfast page {spec}")
 
 
 def ledger_verify(file: str, witness: str | None, json: bool, quiet: bool) -> None:

@@ -21,6 +21,7 @@ from holdfast.given.prices.slacks import slack_price
 from holdfast.given.prices.unions import union_price
 from holdfast.given.tau import PRICE, TAU, distance_of, needed_tau
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
+from holdfast.privacy.assumptions import never_lowered
 from holdfast.privacy.composition import THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import outward
 from holdfast.privacy.invariants import NO_MOVE, possible, projected_loss, sharing, subspace_words
@@ -184,7 +185,7 @@ def _lowered(query: Query, system: System) -> bool:
     Prices are those of possible tables; without that fact only twice the loss is proved (THEORY §2, H1).
     """
     bounded = np.isfinite(system.real_bounds()[0])
-    if query.cells is None or not bounded.any():
+    if query.cells is None or not bounded.any() or never_lowered(query):
         return False
     rows = query.columns.tocsr()[np.flatnonzero(bounded)]
     return bool(rows.nnz) and bool(rows.data.min() < 0)

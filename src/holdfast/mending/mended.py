@@ -47,9 +47,29 @@ class Contradiction:
 class Mended:
     """The nearest table to published figures in which everything holds. Made by `mend`.
 
-    Figures stand in the order of the rows of the table, and behind them those that the table lacks. `published` and
-    `steps` count in `unit`s; `filled` are the missing figures, `exact` those that were known; `ranges` what the others
-    leave for each missing one; `told` what the stated law tells of the true figures, computed when it is asked for.
+    Figures stand in the order of the rows of the table, and behind them those that the table lacks.
+
+    Args:
+        figures: the figures and how they are named.
+        name: of the table.
+        published: the figures as they were published, in multiples of `unit`.
+        steps: the mended figures, in multiples of `unit`.
+        unit: what figures are multiples of.
+        filled: the missing figures.
+        exact: those that were known.
+        ranges: what the others leave for each missing one.
+        told: what the stated law tells of the true figures, computed when it is asked for.
+        evidence: how near to the nearest table it is.
+        norm: the distance.
+        held: what holds.
+        errors: the law of the noise, in words.
+        notes: what else a reader must know.
+
+    Example:
+        >>> import holdfast as hf
+        >>> mended = hf.mend({"zone": ["Total", "A", "B"], "count": [10, 4, 5]}, "consistent")
+        >>> isinstance(mended, hf.Mended)
+        True
     """
 
     figures: Figures

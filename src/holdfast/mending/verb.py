@@ -42,14 +42,28 @@ def mend(
 ) -> Mended:
     """Return the nearest table to published figures in which everything holds.
 
-    `frame`: a data frame, the path of a CSV, Parquet or τ-ARGUS file, or columns by name; one row per figure, or a
-    cross table with totals. `hold`: "consistent", "nonnegative", {"exact": {column: label}} (with "value": number where
-    the figure itself is wrong), constraints on the rows, or a list of these. `errors`: standard errors (a column, one
-    number or one per row; 0 for exact) or the law of the noise: {"uniform": k}, {"rounding": b},
-    {"random_rounding": b}, {"cell_key": distribution}, {"gaussian": σ}, {"laplace": λ}. `domain`: which labels add up
-    to which, by column, where labels do not tell. `step`: figures become multiples of it; 1 where they are whole.
-
     Nothing confidential is read and no budget is spent. The result carries no privacy statement of its own.
+
+    Args:
+        frame: a data frame, the path of a CSV, Parquet or τ-ARGUS file, or columns by name; one row per figure, or a
+            cross table with totals.
+        hold: "consistent", "nonnegative", {"exact": {column: label}} (with "value": number where the figure itself is
+            wrong), constraints on the rows, or a list of these.
+        errors: standard errors (a column, one number or one per row; 0 for exact) or the law of the noise:
+            {"uniform": k}, {"rounding": b}, {"random_rounding": b}, {"cell_key": distribution}, {"gaussian": σ},
+            {"laplace": λ}.
+        domain: which labels add up to which, by column, where labels do not tell.
+        value: the column of the figures, where their name does not tell.
+        norm: the distance, "l2" or "l1".
+        step: figures become multiples of it; 1 where they are whole.
+        suppressed: marks of figures that were left out.
+
+    Example:
+        >>> import holdfast as hf
+        >>> mended = hf.mend({"zone": ["Total", "A", "B"], "count": [10, 4, 5]}, "consistent")
+        >>> total, first, second = mended.values.tolist()
+        >>> total == first + second
+        True
     """
     one_of("norm", norm, NORMS)
     published = read_table(frame, value, column_of(errors), suppressed)

@@ -189,3 +189,48 @@ def _axis(scale: Scale, y: float, words: str) -> str:
     drawn += [text(scale(tick), y + 11, number(tick), "middle", font_size=11) for tick in scale.ticks]
     how = f"{words}, logarithmic" if scale.logarithmic else words
     return "".join([*drawn, text((scale.start + scale.end) / 2, y + 28, how, "middle", opacity=0.75)])
+
+
+def spreads(rows: Sequence[tuple[str, Sequence[float], float, float]], words: str) -> Picture:
+    """Draw for each name the distribution of its errors around the truth, and a line over the middle 95 in 100.
+
+    `rows` are name, how often errors fall into equal parts of −reach … reach, reach, and half the width of the line;
+    a reach of 0 stands for exact, an infinite one for unknown.
+    """
+    left, height = label_width([name for name, *_ in rows], LABELS), 60.0
+    reach = max((each for _, _, each, _ in rows if math.isfinite(each)), default=0.0) or 1.0
+    scale = Scale(-reach, reach, left + 4, WIDTH - 56)
+    bottom = 22 + height * len(rows)
+    middle = scale(0.0)
+    drawn = [line(middle, 16, middle, bottom, stroke_dasharray="2 3"), text(middle, 8, "the truth", "middle")]
+    for i, (name, parts_of, own, limit) in enumerate(rows):
+        y = 22 + height * (i + 1) - 10
+        drawn.append(text(left - 8, y - 6, shortened(name, left), "end"))
+        if not math.isfinite(own):
+            drawn.append(text(middle + 6, y - 6, "depends on the data"))
+        elif own == 0:
+            drawn.append(element("path", d=f"M{middle - 6:g} {y - 6:g}l6 -6l6 6l-6 6z", fill="currentColor"))
+            drawn.append(text(middle + 11, y - 6, "exact"))
+        else:
+            drawn.append(_hill(parts_of, own, scale, y, height - 20))
+            drawn.append(line(scale(-limit), y + 5, scale(limit), y + 5, stroke_width=2))
+            drawn.append(text(scale(limit) + 6, y - 6, f"±{number(limit)}"))
+    drawn += [text(scale(tick), bottom + 11, number(tick), "middle", font_size=11) for tick in scale.ticks]
+    drawn.append(text((scale.start + scale.end) / 2, bottom + 28, words, "middle", opacity=0.75))
+    told = "; ".join(
+        f"{name}: {'exact' if own == 0 else 'unknown' if math.isinf(own) else f'95 in 100 within {number(limit)}'}"
+        for name, _, own, limit in rows
+    )
+    return Picture("".join(drawn), WIDTH, bottom + 38, f"Distribution of errors. {told}.")
+
+
+def _hill(parts_of: Sequence[float], reach: float, scale: Scale, bottom: float, height: float) -> str:
+    """The outline of a distribution, as high as its highest part."""
+    top, width = max(parts_of) or 1.0, 2 * reach / len(parts_of)
+    places = [(scale(-reach), bottom)]
+    for i, part in enumerate(parts_of):
+        y = bottom - height * part / top
+        places += [(scale(-reach + i * width), y), (scale(-reach + (i + 1) * width), y)]
+    places.append((scale(reach), bottom))
+    joined = " ".join(f"{x:.5g},{y:.5g}" for x, y in places)
+    return element("polygon", points=joined, class_="hf-0", fill=COLOURS[0])

@@ -63,7 +63,7 @@ def _bounds(query: Query, part: Part) -> str:
     assert part.bounds is not None
     low, high = part.bounds.applied(query.n)
     above, below = np.asarray(low > -LARGEST, dtype=bool), np.asarray(high < LARGEST, dtype=bool)
-    if above.any() and _never_lowered(query):
+    if above.any() and never_lowered(query):
         above &= np.asarray(low > 0, dtype=bool)
     places = np.flatnonzero(above | below)
     if places.size == 0:
@@ -78,7 +78,8 @@ def _bounds(query: Query, part: Part) -> str:
     return f"{where} is at least {least}" if least else f"{where} is at most {most}"
 
 
-def _never_lowered(query: Query) -> bool:
+def never_lowered(query: Query) -> bool:
+    """Whether no record lowers any output."""
     if query.cells is None:
         return False
     if query.identity or query.tree is not None or query.cube is not None:
@@ -90,9 +91,25 @@ def _kept_by_the_query(query: Query, rows: sparse.csr_array) -> bool:
     """Whether the rows are 0 for every record, so that all data obey them."""
     if query.cells is None:
         return False
+    if query.tree is not None and _sums_of_children(rows, query.tree.parents):
+        return True  # a record counts in all of a path; the columns of a nation are large
     product = sparse.csr_array(rows @ query.columns)
     product.eliminate_zeros()
     return product.nnz == 0 and query.columns.dtype.kind == "i"
+
+
+def _sums_of_children(rows: sparse.csr_array, parents: Ints) -> bool:
+    """Whether each row is an output of a tree minus all its children, in one of the categories that outputs have."""
+    by = rows.shape[1] // parents.size
+    if by * parents.size != rows.shape[1] or not rows.has_canonical_format or (np.abs(rows.data) != 1).any():
+        return False
+    row, children = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.data < 0
+    if not np.array_equal(row[~children], np.arange(rows.shape[0])):
+        return False
+    above, below, row = rows.indices[~children], rows.indices[children], row[children]
+    whole = np.bincount(parents[parents >= 0], minlength=parents.size)[above // by]
+    all_there = np.array_equal(np.bincount(row, minlength=above.size), whole)
+    return all_there and np.array_equal(parents[below // by] * by + below % by, above[row])
 
 
 def _named(query: Query, places: Sequence[int] | Ints) -> str:

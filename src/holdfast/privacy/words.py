@@ -147,9 +147,13 @@ def _strength(guarantee: Statement) -> list[str]:
 
 
 def _odds(epsilon: float) -> str:
+    """Write e to the ε for people, rounded up: two digits of what is beyond 1, or three of what is large."""
     if epsilon >= 700:
         return f"e to the {figure(epsilon)}"
-    return figure(math.nextafter(math.exp(epsilon), math.inf), ODDS_DIGITS)
+    odds = Decimal(math.nextafter(math.exp(epsilon), math.inf))
+    large = odds >= 10
+    context = Context(prec=3 if large else 2, rounding=ROUND_CEILING)
+    return figure(float(context.create_decimal(odds if large else odds - 1) + (0 if large else 1)))
 
 
 def _scope(guarantee: Statement) -> list[str]:

@@ -32,10 +32,22 @@ CLASSES = 24
 class Gain:
     """What an adversary gains: shares of right guesses before and after, and how far a belief moves.
 
-    `log_odds`: the largest change of the log odds of the secret, either way (the largest one met, in simulations).
-    `belief_change`: the expected distance between posterior and prior probability. `status`: "exact"; "simulated", with
-    the standard error of `right_after`; or "at least", where the law of a release is not known in closed form and the
-    adversary tells only some classes of releases apart.
+    Args:
+        before: the prior probability of the secret.
+        right_before: the share of right guesses without the release.
+        right_after: the share of right guesses with it.
+        log_odds: the largest change of the log odds of the secret, either way (the largest one met, in simulations).
+        belief_change: the expected distance between posterior and prior probability.
+        status: "exact"; "simulated"; or "at least", where the law of a release is not known in closed form and the
+            adversary tells only some classes of releases apart.
+        standard_error: that of `right_after`, where it is simulated.
+
+    Example:
+        >>> import holdfast as hf
+        >>> silent = {"yes": {"nothing": 1}, "no": {"nothing": 1}}  # the same output whatever the data are
+        >>> gain = hf.knowledge_gain(silent, {"yes": 0.5, "no": 0.5}, {"yes"})
+        >>> gain.right_before == gain.right_after, gain.status
+        (True, 'exact')
     """
 
     before: float
@@ -74,14 +86,27 @@ def knowledge_gain(
 ) -> Gain:
     """Return what an adversary with this prior about the data learns about a secret from one release.
 
-    `mechanism`: one of holdfast's, or a law of outputs for every dataset (exact fractions, as in `hf.beliefs`).
-    `prior`: probabilities of the datasets that are thought possible, truths as tuples for holdfast's. `secret`: the
-    datasets that have it, or a function of a dataset. `knowledge`: what holds besides, such as equals(A, b),
-    ordered([0, 1]) or between(0, 10): datasets that violate it are left out.
-
     It is exact for laws that are given. Otherwise releases are simulated: with the adversary's own Bayes' rule for
     independent noise and noise given equalities; elsewhere with the classes of releases that such a rule tells apart,
     and then it says "at least".
+
+    Args:
+        mechanism: one of holdfast's, or a law of outputs for every dataset (exact fractions, as in `hf.beliefs`).
+        prior: probabilities of the datasets that are thought possible, truths as tuples for holdfast's.
+        secret: the datasets that have it, or a function of a dataset.
+        knowledge: what holds besides, such as equals(A, b), ordered([0, 1]) or between(0, 10): datasets that violate it
+            are left out.
+        size: how many releases are simulated.
+        rng: the stream of the simulations; None is a fixed seed.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> import holdfast as hf
+        >>> third = Fraction(1, 3)  # randomised response: the truth is told two times in three
+        >>> told = {"yes": {"y": 2 * third, "n": third}, "no": {"y": third, "n": 2 * third}}
+        >>> gain = hf.knowledge_gain(told, {"yes": Fraction(1, 2), "no": Fraction(1, 2)}, {"yes"})
+        >>> round(gain.right_before, 3), round(gain.right_after, 3)
+        (0.5, 0.667)
     """
     believed = belief(prior, "prior")
     if knowledge is not None:

@@ -92,6 +92,7 @@ def table_certificate(
     return TableCertificate(
         name=table.name,
         kind=cast(Kind, table.layout.asked.kind),
+        places=[] if table.layout.areas is None else list(table.layout.areas.hierarchy.levels),
         rows=table.layout.query.n + (0 if table.derived is None else len(table.derived.exact)),
         outputs=table.layout.query.n,
         levels=_level_names(table),

@@ -28,6 +28,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
+from holdfast.release.wanted.accepting import Accepted, accepted
 
 #: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
 #: and of nations of 81,000 and 270,000 blocks (docs/reference/command.md).
@@ -65,6 +66,7 @@ class Plan:
     job: Job
     tables: tuple[TablePlan, ...]
     disclosed: tuple[str, ...] = ()
+    accepted: Accepted | None = None
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
@@ -135,6 +137,7 @@ class Plan:
             "unprotected": list(self.unprotected),
             "disclosed": list(self.disclosed),
             "caveats": list(job.caveats),
+            "accepted": None if self.accepted is None else self.accepted.as_mapping(),
             "seconds_to_draw": self.seconds,
             "bytes_at_peak": self.bytes,
             "bytes_per_record": self.bytes_per_record,
@@ -169,7 +172,8 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
 def plan(job: Job) -> Plan:
     """Plan a job from its spec and public guesses."""
     figures = Ledger(job.spec.ledger_file, job.spec.witness).figures(job.dataset)
-    return Plan(job, tuple(_planned(table) for table in job.tables), tuple(so_far(job, figures)))
+    tables = tuple(_planned(table) for table in job.tables)
+    return Plan(job, tables, tuple(so_far(job, figures)), accepted(job))
 
 
 def _planned(table: Table) -> TablePlan:

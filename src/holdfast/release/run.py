@@ -50,6 +50,7 @@ from holdfast.release.signing.keys import Signer, read_key
 from holdfast.release.signing.signatures import SUFFIX, signature_text
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.stranger.one_file import NAME, one_file
+from holdfast.release.wanted.accepting import refuse_unmet
 from holdfast.release.writing import PACKAGE, data_package, write_table_files
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Run:
         if self.job.spec.distributed is not None:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
             raise self.job.spec.at["distributed"].refuse(sentence)
+        refuse_unmet(self.job)
         with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
             self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
             _rehearse(self, place)

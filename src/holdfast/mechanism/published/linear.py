@@ -15,6 +15,7 @@ from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
 from holdfast.noise.spread import FEWEST, STUDY, simulated_quantiles
 from holdfast.privacy import Guarantee
+from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.randomness import seeded
 
 #: A Mechanism; to import its name would close a circle.
@@ -83,6 +84,8 @@ def linear_part(mechanism: Made) -> Made | None:
     if mechanism.source.system is not None or asked is None:
         return drawn
     kept = tuple(part for part in asked.parts if part.kind in EQUALITIES or part.origin == "invariant")
+    if any(isinstance(part.source, AreaMargins) for part in kept):  # cells known to be empty are certain anyway
+        kept = tuple(part for part in kept if part.kind != "fixed")
     return drawn.onto(replace(asked, parts=kept, branches=()), integer=False) if kept else drawn
 
 

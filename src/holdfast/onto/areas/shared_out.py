@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.queries.areas.area_equalities import Axes
 from holdfast.trees.normal.contrasts import turned, turned_back
 
@@ -56,11 +56,21 @@ class Sharing:
             total[self._held(kept)] += weight * math.sqrt(self._summed(kept)) * coordinates.reshape(parts, *shape)
         return total
 
-    def shared(self, above: Ints | None, told: list[Floats], parts: int) -> Floats:
-        """Return cells ≥ 0 of every part, (parts, cells), that add up to those above, where there are any."""
+    def shared(
+        self, above: Ints | None, told: list[Floats], parts: int, *, signed: bool = False, empty: Bools | None = None
+    ) -> Floats:
+        """Return cells ≥ 0 of every part, (parts, cells), that add up to those above, where there are any.
+
+        signed: cells of any sign; what is told is then met but for what is missing to the sum, in equal shares. empty:
+        cells of parts, (parts, cells), that are 0; above is 0 where all parts are empty.
+        """
         if above is not None and parts == 1:
             return above[None].astype(np.float64)
         pull, strength = self._pull(told, parts), self._strength
+        if signed:
+            free = turned_back(np.where(strength > 0, pull / np.where(strength > 0, strength, 1.0), 0.0))
+            free = free.reshape(parts, -1)
+            return free if above is None else free + (above - free.sum(axis=0)) / parts
         known = strength[strength > 0]
         step = float(np.sqrt(known.min() * known.max())) if known.size else 1.0
         fitting = np.zeros((parts, *self.shape)) if above is None else np.repeat(above[None] / parts, parts, 0)
@@ -69,7 +79,7 @@ class Sharing:
         for _ in range(ROUNDS):
             free = turned_back((pull + step * turned(fitting - price)) / (strength + step))
             reached = OVER * free + (1 - OVER) * fitting
-            before, fitting = fitting, _allowed(reached + price, above)
+            before, fitting = fitting, _allowed(reached + price, above, empty)
             price = price + reached - fitting
             apart, moved = _size(free - fitting), _size(fitting - before)
             if max(apart, moved) <= SETTLED:
@@ -92,11 +102,13 @@ def _size(values: Floats) -> float:
     return float(np.sqrt((values**2).mean()))
 
 
-def _allowed(values: Floats, above: Ints | None) -> Floats:
-    """Return the nearest cells ≥ 0 that add up to those above."""
-    if above is None:
-        return np.maximum(values, 0)
+def _allowed(values: Floats, above: Ints | None, empty: Bools | None) -> Floats:
+    """Return the nearest cells ≥ 0 that add up to those above, 0 where they are empty."""
     flat = values.reshape(len(values), -1)
+    if empty is not None:
+        flat = np.where(empty, -np.inf, flat)
+    if above is None:
+        return np.maximum(flat, 0).reshape(values.shape)
     result = np.zeros_like(flat)
     active = np.flatnonzero(above)
     result[:, active] = on_simplices(flat[:, active], above[active])

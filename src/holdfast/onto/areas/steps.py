@@ -10,6 +10,7 @@ adds up comes below.
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,33 +18,90 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast.arrays import Array, Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.onto.areas.rounded import rounded
 from holdfast.onto.areas.shared_out import Sharing
+from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.trees.normal.residuals import Residuals
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A query with Gaussian measurements, ready to share out cells; `whole`: in whole numbers."""
+    """A query with Gaussian measurements, ready to share out cells; `whole`: whole numbers, `signed`: of any sign.
+
+    `empty`: cells of the leaves, (leaves, cells), that are 0.
+    """
 
     residuals: Residuals
     whole: bool
+    signed: bool = False
+    empty: Bools | None = None
+
+    @cached_property
+    def _empty(self) -> Bools | None:
+        """The cells of every area that are 0: those that are so in all leaves below it."""
+        tree = self.residuals.query.hierarchy
+        if self.empty is None:
+            return None
+        some = np.zeros((tree.n, self.empty.shape[1]), bool)
+        some[tree.leaves] = ~self.empty
+        for depth in range(len(tree.levels) - 1, 0, -1):
+            nodes = tree.nodes_at(depth)
+            np.logical_or.at(some, tree.parents[nodes], some[nodes])
+        return ~some
+
+    @cached_property
+    def told(self) -> AreaMargins:
+        """The query with what lower levels tell about each area: margins that they ask and the area does not."""
+        query, tree = self.residuals.query, self.residuals.query.hierarchy
+        shallowest = int(tree.depth[tree.leaves].min())
+        keep = []
+        for depth, kept in enumerate(query.keep):
+            # Down to the first leaves the areas of a lower level cover this one.
+            below = dict.fromkeys(axes for lower in query.keep[depth + 1 : shallowest + 1] for axes in lower)
+            more = (axes for axes in below if not any(set(axes) < set(other) for other in below))
+            keep.append((*kept, *(axes for axes in more if not any(set(axes) <= set(other) for other in kept))))
+        width = np.array([sum(math.prod(query.table.margin_shape(axes)) for axes in kept) for kept in keep])
+        return AreaMargins(int(width[tree.depth].sum()), tree, query.table, tuple(keep))
+
+    @cached_property
+    def equivariant(self) -> bool:
+        """Whether cells of any sign move with the truth: every area is told all its cells."""
+        every = tuple(range(len(self.told.table.shape)))
+        return all(every in kept for kept in self.told.keep)
+
+    def _told(self, estimate: Floats) -> Floats:
+        """Return the estimates of all that is told, from estimates of all outputs."""
+        told, query = self.told, self.residuals.query
+        result = np.empty(told.n)
+        for g, (depth, axes) in enumerate(told.groups):
+            source = next(at for at, kept in enumerate(query.keep) if at >= depth and axes in kept)
+            values = estimate[query.outputs(query.groups.index((source, axes)))]
+            node = query.hierarchy.nodes_at(source)
+            for _ in range(source - depth):
+                node = query.hierarchy.parents[node]
+            nodes, place = np.unique(node, return_inverse=True)
+            total = np.zeros((nodes.size, values.shape[1]))
+            np.add.at(total, place, values)
+            result[told.outputs(g)] = total
+        return result
 
     @cached_property
     def _levels(self) -> list[Sharing]:
         """What is told about the areas of each depth, margins weighted by their precision after estimation."""
-        query = self.residuals.query
-        by_group = [1 / max(float(at_nodes.mean()), 1e-12) for at_nodes in self.residuals.variances_by_group()]
+        measured = dict(zip(self.residuals.query.groups, self.residuals.precisions, strict=True))
+        known = Residuals(self.told, tuple(measured.get(group, 0.0) for group in self.told.groups))
+        by_group = [1 / max(float(at_nodes.mean()), 1e-12) for at_nodes in known.variances_by_group()]
         found = []
-        for depth, kept in enumerate(query.keep):
-            mine = [by_group[g] for g, (at, _) in enumerate(query.groups) if at == depth]
-            found.append(Sharing(query.table.shape, kept, tuple(mine)))
+        for depth, kept in enumerate(self.told.keep):
+            mine = [by_group[g] for g, (at, _) in enumerate(self.told.groups) if at == depth]
+            found.append(Sharing(self.told.table.shape, kept, tuple(mine)))
         return found
 
     def cells(self, estimate: Floats, coin: int) -> Array:
         """Return the cells of all leaves, (leaves, cells), from estimates of all outputs."""
         query, tree = self.residuals.query, self.residuals.query.hierarchy
+        told = self._told(estimate)
         table = np.zeros((tree.n, query.table.cells), np.int64 if self.whole else np.float64)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for depth in range(len(tree.levels)):
@@ -54,22 +112,41 @@ class Steps:
                     above = None if parent < 0 else table[parent]
                     if above is None:
                         for root in parts:
-                            table[root] = self._shared(depth, np.array([root]), None, estimate, coin)[0]
+                            table[root] = self._shared(depth, np.array([root]), None, told, coin)[0]
                     else:
-                        table[parts] = self._shared(depth, parts, above, estimate, coin)
+                        table[parts] = self._shared(depth, parts, above, told, coin)
 
                 list(pool.map(one, parents))
         return np.asarray(table[tree.leaves])
 
     def _shared(self, depth: int, parts: Ints, above: Array | None, estimate: Floats, coin: int) -> Array:
-        query, sharing = self.residuals.query, self._levels[depth]
+        query, sharing = self.told, self._levels[depth]
         told = []
         for g, (at, _) in enumerate(query.groups):
             if at == depth:
                 begin = query.starts[parts] + query.places[g][1]
                 told.append(estimate[begin[:, None] + np.arange(query.sizes[g])])
-        found = sharing.shared(above, told, parts.size)
+        empty = None if self._empty is None else self._empty[parts]
+        found = sharing.shared(above, told, parts.size, signed=self.signed, empty=empty)
         if not self.whole:
             return found
         coins = np.random.default_rng([coin, int(parts[0])]).random(found.shape)
         return rounded(found, above, coins)
+
+
+def empty_cells(query: AreaMargins, outputs: Ints) -> Bools | None:
+    """Return the cells of the leaves, (leaves, cells), that are 0 since some of these outputs, which hold them, are."""
+    if not outputs.size:
+        return None
+    chosen = np.zeros(query.n, bool)
+    chosen[outputs] = True
+    found = np.zeros((query.hierarchy.n_leaves, query.table.cells), bool)
+    above = query.paths()
+    for group, (depth, axes) in enumerate(query.groups):
+        mine = chosen[query.outputs(group)]
+        if mine.any():
+            place = np.full(query.hierarchy.n, -1)
+            place[query.places[group][0]] = np.arange(len(mine))
+            below = np.flatnonzero(above[depth] >= 0)
+            found[below] |= mine[place[above[depth][below]]][:, query.table.margin_index(axes)]
+    return found

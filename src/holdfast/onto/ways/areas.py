@@ -7,6 +7,7 @@ values follow it down the hierarchy in steps (onto/areas), and hold exactly wher
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -14,13 +15,15 @@ from scipy import special
 
 from holdfast.arrays import Array, Floats, kept
 from holdfast.evidence import Evidence
-from holdfast.noise import Independent
+from holdfast.noise import Independent, IntegerGaussian
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
-from holdfast.onto.areas.steps import Steps
+from holdfast.onto.areas.steps import Steps, empty_cells
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.normal.residuals import Residuals
 
+#: Numbers that are estimated in one piece.
+MOST_TOGETHER = 1 << 22
 #: Outputs up to which a program looks for the nearest whole or non-negative table.
 MOST_EXACT = 300
 
@@ -28,12 +31,17 @@ MOST_EXACT = 300
 def accepts(problem: Problem) -> bool:
     """Whether the system is such a query's consistency, with bounds at 0 or none, and entries of a group are alike.
 
+    Where nothing is below 0 some outputs may be 0: cells known to be empty.
+
     Whole or non-negative values are moved in three steps, to a table near the nearest one, where there are too many for
     a program that finds the nearest.
     """
     if problem.norm != "l2" or _residuals(problem) is None:
         return False
-    return _formula(problem) or problem.n > MOST_EXACT
+    if problem.depends_on_data or _formula(problem):
+        return _formula(problem) or problem.n > MOST_EXACT
+    # Whole numbers of any sign: an error that would depend on the data is left to other ways.
+    return problem.n > MOST_EXACT and _steps(problem).equivariant
 
 
 def _formula(problem: Problem) -> bool:
@@ -46,8 +54,23 @@ def _residuals(problem: Problem) -> Residuals | None:
     return found if found is not None and problem.unit == 1 else None
 
 
+@kept
+def _steps(problem: Problem) -> Steps:
+    residuals = _residuals(problem)
+    assert residuals is not None
+    fixed = [part.rows.A.indices for part in problem.system.parts if part.kind == "fixed" and part.rows is not None]
+    outputs = np.concatenate([np.zeros(0, np.int64), *fixed])
+    empty = empty_cells(residuals.query, outputs)
+    return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty)
+
+
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
     """Move noisy values, (size, n), to values that agree and add up: the nearest, or in steps."""
+    if _formula(problem):
+        residuals = _residuals(problem)
+        assert residuals is not None
+        rows = np.array_split(noisy, -(-noisy.size // MOST_TOGETHER) or 1)
+        return np.concatenate([residuals.estimated(part.astype(np.float64)) for part in rows])
     coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
     return np.stack([certified(problem, row, right, int(coin)).values for row, coin in zip(noisy, coins, strict=True)])
 
@@ -60,7 +83,7 @@ def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> An
     estimate = residuals.estimated(noisy.astype(np.float64))
     if _formula(problem):
         return Answer(estimate, Evidence(gap=0.0))
-    values = residuals.query.totals(Steps(residuals, problem.integer).cells(estimate, coin))
+    values = residuals.query.totals(_steps(problem).cells(estimate, coin))
     weight = 1 / problem.spreads
     reached, least = (float((weight * (found - noisy) ** 2).sum()) for found in (values, estimate))
     gap = max(reached - least, 0.0)
@@ -80,7 +103,16 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     errors: Floats = np.sqrt(residuals.variances())
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p))
-    if not small:
+    if small:
+        quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
+        return Spread(errors, residuals.variance_of, quantiles, measured=True)
+    if law.kind != "gaussian":
         return None
-    quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
-    return Spread(errors, residuals.variance_of, quantiles, measured=True)
+    # Whole Gaussian noise of parameter σ² has E exp(tX) ≤ exp(t²σ²/2), and so have sums (Canonne–Kamath–Steinke 2020).
+    wider = max(float(each.sigma2) / each.variance for each in law.laws if isinstance(each, IntegerGaussian))
+
+    def limits(p: float) -> Floats:
+        tail = min(p, 1 - p)
+        return errors * math.copysign(math.sqrt(-2 * math.log(tail) * wider), p - 0.5)
+
+    return Spread(errors, residuals.variance_of, limits)

@@ -125,7 +125,7 @@ class AreaMargins(Query):
     def columns(self) -> Columns:
         """Column (leaf, cell): 1 in its place of every margin of the leaf and its ancestors."""
         tree, many = self.hierarchy, self.table.cells
-        above = self._paths()
+        above = self.paths()
         entries = sum(int((above[depth] >= 0).sum()) for depth, _ in self.groups) * many
         if entries > MOST_COLUMN_ENTRIES:
             raise Refused(f"columns must have at most 2**29 entries, but the paths of this tree have {entries}")
@@ -143,7 +143,7 @@ class AreaMargins(Query):
         """Return rows that make margins agree inside every node and add up along the hierarchy."""
         return area_equalities(self.hierarchy, self.table, self.keep, self.starts)
 
-    def _paths(self) -> list[Ints]:
+    def paths(self) -> list[Ints]:
         """Return for each depth the ancestor of every leaf at it, −1 where the leaf lies higher."""
         tree = self.hierarchy
         node, found = tree.leaves.copy(), []

@@ -43,6 +43,7 @@ from holdfast.release.signing.keys import Trusted, read_trusted
 from holdfast.release.signing.signatures import SUFFIX, judged, signature_text, signer_of
 from holdfast.release.storage.files import plain_json, publish, read_plain, workplace, write_text
 from holdfast.release.table.division import Division, joined
+from holdfast.release.wanted.accepting import refuse_unmet
 from holdfast.version import __version__
 
 #: Version of the JSON form of a slice, and its files.
@@ -85,6 +86,7 @@ def agent(
     with saying_nothing_happened():
         outputs = division.outputs(name)
         run = replace(Run.of(job, folder, ledger), identity=release)
+        refuse_unmet(job)
         step("counting")
         with told("the records cannot be counted"):
             answer = table.layout.query.answer(tabulate(job, source)[0])

@@ -39,7 +39,8 @@ NUMBER = r"^-?[0-9]+(/[1-9][0-9]*)?$"
 HASH = r"^sha256:[0-9a-f]{64}$"
 
 
-Kind = Literal["hierarchy", "histogram", "cube"]
+#: "areas": margins of a cube in every area of a hierarchy.
+Kind = Literal["hierarchy", "histogram", "cube", "areas"]
 Row = Annotated[int, Field(ge=0)]
 Number = Annotated[str, Field(pattern=NUMBER)]
 
@@ -211,10 +212,11 @@ class TableNeighbours(Model):
 
 
 class TableCertificate(Model):
-    """One released table."""
+    """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first."""
 
     name: str
     kind: Kind
+    places: list[str] = Field(default=[])
     rows: Annotated[int, Field(ge=1)]
     outputs: Annotated[int, Field(ge=1)]
     levels: list[str]

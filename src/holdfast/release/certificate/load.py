@@ -46,10 +46,7 @@ MOST_COMPARED = 5_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedTable:
-    """One table of a release: its names, values, intervals and statements, and what can be computed from them.
-
-    `noisy` holds the noisy answers that are published beside the table, where they are.
-    """
+    """One table of a release, and what can be computed from it; `noisy`: the noisy answers published beside it."""
 
     certificate: TableCertificate
     columns: Columns
@@ -146,8 +143,7 @@ class LoadedTable:
         if confidence != self.certificate.interval.confidence:
             own = self.error_bars.interval(confidence)
             more = sum_intervals(self.mechanism, self.error_bars, self._sums, confidence)
-            exact = np.flatnonzero(self.columns["low"] == self.columns["high"]) - len(own)
-            exact = exact[exact >= 0]
+            exact = np.ma.filled(self.columns["low"] == self.columns["high"], False)[len(own) :]
             more[exact] = self.values[len(own) :][exact, None]
             return np.concatenate([own, more])
         ends = [np.ma.asarray(self.columns[end], dtype=np.float64) for end in ("low", "high")]
@@ -187,8 +183,8 @@ class LoadedTable:
         error, far = self._error_of(chosen, tail)
         middle = float(chosen @ self.centre)
         ends = within(middle - far, middle + far, *certain)
-        counts = (chosen == np.rint(chosen)).all()  # a sum of counts is whole
-        return Estimate(value, error, *(whole_ends(*ends) if counts else ends), confidence)
+        ends = ends if (chosen % 1).any() else whole_ends(*ends)  # a sum of counts is whole
+        return Estimate(value, error, *ends, confidence)
 
     def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""

@@ -14,8 +14,8 @@ from holdfast.arrays import Floats
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.storage.tables import Columns, missing, texts
 
-#: What stands between the axes in the name of a margin.
-BETWEEN = " × "
+#: What stands between the axes in the name of a margin, and between a level of areas and its margin; no axes.
+BETWEEN, INSIDE, TOTAL = " × ", ": ", "total"
 
 
 def weights_of(table: TableCertificate, columns: Columns, where: Any, weights: Any = None) -> Floats:
@@ -46,7 +46,7 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
             if value not in known:
                 raise Refused(f"{column!r} has no value {value!r} in where{_nearest(value, known)}")
         chosen &= np.isin(found.astype(str), [str(value) for value in values]) & (found != None)  # noqa: E711
-    chosen &= np.asarray(columns["level"]).astype(str) == _level(table, set(where))
+    chosen &= np.asarray(columns["level"]).astype(str) == level_named(table, set(where))
     if table.rows > table.outputs and table.kind == "hierarchy":  # a total over categories stands for them
         categories = [name for name in table.columns[1:] if name not in table.levels]
         chosen[: table.outputs] &= any(name in where for name in categories)
@@ -85,7 +85,7 @@ def sums_of(table: TableCertificate, columns: Columns) -> Any:
     rows: list[list[int]] = []
     for row in range(outputs, table.rows):
         named = tuple(name for name in table.columns[1:] if found[name][row] is not None)
-        source = level[row] if table.kind == "hierarchy" else _level(table, set(named), measured=True)
+        source = level[row] if table.kind == "hierarchy" else level_named(table, set(named), measured=True)
         if (source, named) not in groups:
             places: dict[tuple[Any, ...], list[int]] = {}
             for other in np.flatnonzero(level[:outputs] == source).tolist():
@@ -100,16 +100,35 @@ def sums_of(table: TableCertificate, columns: Columns) -> Any:
     return sparse.csr_array((ones, indices, indptr), shape=(len(rows), outputs))
 
 
-def _level(table: TableCertificate, named: set[str], *, measured: bool = False) -> str:
-    """The level at which the names end, or the smallest margin that has them."""
+def parts_of(table: TableCertificate, level: str) -> tuple[int, tuple[str, ...]]:
+    """The depth of a level's places and the axes of its margin, in the areas of a hierarchy."""
+    place, margin = level.split(INSIDE, 1)
+    return table.places.index(place), () if margin == TOTAL else tuple(margin.split(BETWEEN))
+
+
+def level_named(table: TableCertificate, named: set[str], *, measured: bool = False) -> str:
+    """The level at which the names end, or the smallest margin that has them; in areas the highest such level."""
     if table.kind == "hierarchy":
         return next((level for level in reversed(table.levels) if level in named), table.levels[0])
+    if table.kind == "areas":
+        return _level_in_areas(table, named)
     listed = [level.level for level in table.measured] if measured else table.levels
     axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in listed}
     holding = [level for level, have in axes.items() if named <= have]
     if not holding:
         raise Refused(f"no margin has all of {', '.join(map(repr, sorted(named)))}: the margins are {', '.join(axes)}")
     return min(holding, key=lambda level: len(axes[level]))
+
+
+def _level_in_areas(table: TableCertificate, named: set[str]) -> str:
+    depth = max((d for d, place in enumerate(table.places) if place in named), default=0)
+    wanted = named - set(table.places)
+    found = {level: parts_of(table, level) for level in table.levels}
+    holding = [level for level, (at, axes) in found.items() if at >= depth and wanted <= set(axes)]
+    if not holding:
+        listed = ", ".join(map(repr, sorted(named)))
+        raise Refused(f"no margin has all of {listed}: those that are measured are {', '.join(table.levels)}")
+    return min(holding, key=lambda level: (found[level][0], len(found[level][1])))
 
 
 def _nearest(word: str, options: list[Any]) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Ints
 from holdfast.constraints import (
     Constraint,
     at_least,
@@ -37,7 +38,7 @@ from holdfast.noise.independent import LAWS
 from holdfast.privacy import Additive
 from holdfast.queries import Neighbours, Query, counts, margins
 from holdfast.release.certificate.certificate import Sum, TableCertificate
-from holdfast.release.certificate.naming import BETWEEN
+from holdfast.release.certificate.naming import BETWEEN, parts_of
 from holdfast.release.storage.tables import Columns, texts
 
 #: Methods whose draws are conditioned on everything that holds.
@@ -48,7 +49,7 @@ EXTENDED = "extend-"
 def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
     """Build the mechanism of a table again; its statements were made for the spec and are in the certificate."""
     columns = {name: column[: table.outputs] for name, column in columns.items()}
-    query = _hierarchy(table, columns) if table.kind == "hierarchy" else _cube(table, columns)
+    query = {"hierarchy": _hierarchy, "areas": _areas}.get(table.kind, _cube)(table, columns)
     equal, unequal = _equalities(table, columns, query), _inequalities(table)
     everything = _both(equal, unequal)
     neighbours = Neighbours(table.neighbours.kind, table.neighbours.records)
@@ -78,15 +79,38 @@ def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None
 
 def _hierarchy(table: TableCertificate, columns: Columns) -> Query:
     """The tree of the names, its nodes in the order of the rows, and the categories of each."""
-    levels = [texts(columns[name]) for name in table.levels]
     depth = np.array([table.levels.index(level) for level in columns["level"].tolist()])
-    paths = [tuple(level[row] for level in levels[: d + 1]) for row, d in enumerate(depth.tolist())]
+    tree = _tree(table.levels, depth, columns)
+    return counts(tree, table.outputs // tree.n)
+
+
+def _tree(levels: Sequence[str], depth: Ints, columns: Columns) -> Hierarchy:
+    """The tree of the names: nodes that have rows in the order of these, then those between them that have none."""
+    listed = [texts(columns[name]).tolist() for name in levels]
+    paths = [tuple(level[row] for level in listed[: d + 1]) for row, d in enumerate(depth.tolist())]
     number: dict[tuple[Any, ...], int] = {}
     for path in paths:
         number.setdefault(path, len(number))
+    for path in list(number):
+        for end in range(len(path) - 1, 0, -1):
+            number.setdefault(path[:end], len(number))
     parents = [number[path[:-1]] if len(path) > 1 else -1 for path in number]
-    tree = Hierarchy.from_parents(parents, [str(path[-1]) for path in number], table.levels)
-    return counts(tree, table.outputs // tree.n)
+    used = levels[: max(map(len, number))]
+    return Hierarchy.from_parents(parents, [str(path[-1]) for path in number], used)
+
+
+def _areas(table: TableCertificate, columns: Columns) -> Query:
+    """The margins of every area; what lies below the lowest level with rows plays no part in their law."""
+    axes = [name for name in table.columns[1:] if name not in table.places]
+    sizes = [len({text for text in texts(columns[name]).tolist() if text is not None}) or 1 for name in axes]
+    kept: dict[str, list[tuple[int, ...]]] = {}
+    depth_of = {}
+    for level in table.noise_by_level:
+        depth, margin = parts_of(table, level.level)
+        depth_of[level.level] = depth
+        kept.setdefault(table.places[depth], []).append(tuple(axes.index(name) for name in margin))
+    tree = _tree(table.places, np.array([depth_of[level] for level in columns["level"].tolist()]), columns)
+    return counts(tree, Cube(sizes, axes), kept)
 
 
 def _cube(table: TableCertificate, columns: Columns) -> Query:

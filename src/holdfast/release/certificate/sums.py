@@ -46,7 +46,7 @@ def named_sums(values: Values, columns: Columns, kind: str, levels: Sequence[str
     names = {name: _codes(column) for name, column in list(columns.items())[1:-3]}
     if kind == "hierarchy":
         yield from _hierarchy(values, names, levels)
-    elif kind == "cube":
+    elif kind in ("cube", "areas"):
         yield from _margins(values, names, np.arange(len(values)))
 
 
@@ -109,12 +109,22 @@ def _hierarchy(values: Values, names: Mapping[str, Ints], levels: Sequence[str])
             yield f"row {whole[above[inner[wrong]]]} is not the sum of the rows below it"
 
 
+def _follows(keeps: Sequence[frozenset[str]], i: int, j: int) -> bool:
+    """Whether two margins agree because each does with one before both that keeps what they share."""
+    shared = keeps[i] & keeps[j]
+    return any(k < min(i, j) and shared <= keep for k, keep in enumerate(keeps))
+
+
 def _margins(values: Values, names: Mapping[str, Ints], rows: Ints) -> Iterator[str]:
     """Check that every two margins have the same sums over the axes that they share."""
     kept = _joint([(codes[rows] > 0).astype(np.int64) for codes in names.values()], rows.size)
     groups = [rows[kept == margin] for margin in range(int(kept.max(initial=-1)) + 1)]
-    for one, two in combinations(groups, 2):
-        shared = [codes for codes in names.values() if codes[one[0]] and codes[two[0]]]
+    keeps = [frozenset(name for name, codes in names.items() if codes[rows[0]]) for rows in groups]
+    for (i, one), (j, two) in combinations(enumerate(groups), 2):
+        both_keep = keeps[i] & keeps[j]
+        if _follows(keeps, i, j):
+            continue
+        shared = [names[name] for name in names if name in both_keep]
         both = np.concatenate([one, two])
         place = _joint([codes[both] for codes in shared], both.size)
         count = int(place.max()) + 1

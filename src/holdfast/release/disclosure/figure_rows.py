@@ -31,6 +31,7 @@ from holdfast.release.disclosure.public_words import (
     Group,
     Relation,
     named_columns,
+    path_texts,
     relations,
     renamed,
 )
@@ -74,7 +75,7 @@ def in_names_of(table: Table, several: Iterable[Figures]) -> list[Figures]:
     """
     spec_names = table.layout.spec.data.columns
     own = {spec_names.get(name, name): name for name in named_columns(table)}
-    tree = table.layout.tree
+    tree = table.layout.places
     known = {} if tree is None or tree.n_leaves > MOST_LEAVES else groupings(relations(table))
     found = []
     for figures in several:
@@ -149,7 +150,7 @@ def matches(named: Iterable[tuple[int, tuple[Any, ...]]], wanted: dict[tuple[str
 def outputs_of(table: Table, columns: Sequence[str]) -> list[tuple[int, tuple[Any, ...]]]:
     """The outputs that sum over all columns but these, with their values; a level of a hierarchy brings those above."""
     own = np.ones(table.layout.query.n, dtype=bool)
-    levels = () if table.layout.tree is None else table.layout.tree.levels
+    levels = () if table.layout.places is None else table.layout.places.levels
     above = levels[: max((levels.index(name) for name in columns if name in levels), default=-1) + 1]
     for name in named_columns(table):
         own &= (table.layout.columns[name] != None) == (name in columns or name in above)  # noqa: E711
@@ -172,13 +173,21 @@ def _rows_of(columns: Sequence[Texts], count: int) -> list[tuple[str, ...]]:
 
 def _cell_columns(table: Table, columns: Sequence[str]) -> list[Texts]:
     """The values of columns in every cell."""
-    if table.layout.tree is not None:
-        tree, by = table.layout.tree, table.layout.by
-        leaves = (tree.leaves[:, None] * by + np.arange(by)).ravel()
-        return [table.layout.columns[name][leaves] for name in columns]
     points = np.indices([key.size for key in table.layout.keys]).reshape(len(table.layout.keys), -1)
+    if table.layout.places is not None:
+        return [_of_cells(table, name, points) for name in columns]
     axes = [table.layout.names.index(name) for name in columns]
     return [table.layout.keys[a].values[-1][points[a]] for a in axes]
+
+
+def _of_cells(table: Table, name: str, points: Ints) -> Texts:
+    """The values of a level, or of what divides places, in every cell of a hierarchy."""
+    axes, tree = table.layout.asked.axes, table.layout.places
+    assert tree is not None
+    if name in axes:
+        axis = axes.index(name) + 1
+        return table.layout.keys[axis].values[-1][points[axis]]
+    return path_texts(tree, name)[points[0]]
 
 
 def _rows(query: Any, entries: list[tuple[int, int]], counts: Ints) -> Known | None:

@@ -20,6 +20,7 @@ from holdfast.arrays import Ints
 from holdfast.constraints.system.rows import products
 from holdfast.disclosure import trees as pinned_trees
 from holdfast.disclosure.figures import Known
+from holdfast.domains import Hierarchy
 from holdfast.release.table.public import Texts
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def named_columns(table: Table) -> list[str]:
 
 def with_leaves(table: Table, used: set[str]) -> set[str]:
     """The columns, and the lowest level of a hierarchy with not too many leaves if they have one of its levels."""
-    tree = table.layout.tree
+    tree = table.layout.places
     if tree is None or tree.n_leaves > MOST_LEAVES or not used & set(tree.levels):
         return used
     return used | {tree.levels[-1]}
@@ -137,17 +138,17 @@ def relations(table: Table, used: set[str] | None = None) -> list[Relation]:
 
     The levels of a hierarchy are one relation, every other column is one of its own.
     """
-    tree, by = table.layout.tree, table.layout.by
+    tree = table.layout.places
     names = named_columns(table)
     parts: list[tuple[tuple[str, ...], list[Texts]]]
     if tree is None:
         parts = [((name,), [table.layout.keys[a].values[-1]]) for a, name in enumerate(table.layout.names)]
     else:
         levels = tuple(name for name in names if name in tree.levels)
-        parts = [(levels, [table.layout.columns[name][tree.leaves * by] for name in levels])]
+        parts = [(levels, [path_texts(tree, name) for name in levels])]
         parts += [
             ((name,), [key.values[-1]])
-            for name, key in zip(table.layout.asked.categories, table.layout.keys[1:], strict=True)
+            for name, key in zip(table.layout.asked.axes, table.layout.keys[1:], strict=True)
         ]
     found = []
     for columns, texts in parts:
@@ -156,6 +157,14 @@ def relations(table: Table, used: set[str] | None = None) -> list[Relation]:
             rows = zip(*(map(str, texts[k]) for k in kept), strict=True)
             found.append((tuple(columns[k] for k in kept), list(dict.fromkeys(rows))))
     return found
+
+
+def path_texts(tree: Hierarchy, level: str) -> Texts:
+    """The name of every leaf's place at a level."""
+    depth, node = tree.levels.index(level), tree.leaves
+    for _ in range(len(tree.levels)):
+        node = np.where(tree.depth[node] > depth, tree.parents[node], node)
+    return np.asarray(tree.names[node], dtype=object)
 
 
 def _implied(table: Table, values: Ints) -> tuple[Ints, Ints]:

@@ -24,14 +24,22 @@ from holdfast.release.table.wording import in_words_of_the_spec
 
 #: Simulated tables, and numbers among all of them, at most: a plan takes seconds, and means are good to 2 %.
 TABLES, NUMBERS = 2_000, 4_000_000
-#: Ways that solve a program for every table, and how many tables are simulated for them at most.
+#: Ways that solve a program for every table, or several in every area, and how many tables are simulated at most.
 SOLVED, SOLVED_TABLES = "program", 100
+IN_AREAS, AREA_TABLES = "areas", 20
+#: Of normal errors: the mean absolute one, and the width of 95 in 100, in standard errors.
+NORMAL = (math.sqrt(2 / math.pi), 2 * 1.959964)
 #: The seed of plans: the same spec gives the same plan.
 SEED = 5
 #: How the errors are known.
 LAW = "from the law of the noise, which does not depend on the data"
 GUESS = "at the public guess of the spec; the errors depend on the data"
 FAR = "for counts far from every bound; near a bound the errors depend on the data, and without a guess nobody can tell"
+
+LINEAR = (
+    "of the best linear estimate, before it is brought to whole numbers and within bounds: near a bound they depend on "
+    "the data"
+)
 
 #: Errors that are smaller than this part of the largest come from rounding: the figure is exact.
 NOTHING = 1e-9
@@ -63,8 +71,37 @@ def errors(
     more: Derived | None = None,
 ) -> Errors:
     """Measure the errors of a calibrated mechanism, per level and for groups of sums."""
-    most = SOLVED_TABLES if SOLVED in mechanism.method.split(", ") else TABLES
-    size = int(np.clip(NUMBERS // layout.query.n, 1, most))
+    in_areas = IN_AREAS in mechanism.method.split(", ") and mechanism.moves
+    if in_areas and guess is None and mechanism.linear_part is not None:
+        return _linear(layout, problem, mechanism)
+    drawn, basis = simulated_errors(layout, problem, mechanism, method, guess)
+    if drawn is None:
+        unknown = (math.inf,) * len(layout.levels)
+        besides = () if more is None else ((math.inf, math.inf),) * len(more.titles)
+        return Errors(unknown, unknown, basis, 0, besides)
+    mean, width = zip(*(_measured(drawn[:, layout.level_of == i]) for i in range(len(layout.levels))), strict=True)
+    if more is None:
+        return Errors(mean, width, basis, len(drawn))
+    sums = np.asarray((more.sums @ drawn.T).T)
+    groups = tuple(_measured(sums[:, more.group_of == i]) for i in range(len(more.titles)))
+    return Errors(mean, width, basis, len(drawn), groups)
+
+
+def simulated_errors(
+    layout: Layout,
+    problem: Problem,
+    mechanism: Mechanism,
+    method: str,
+    guess: npt.NDArray[np.int64] | None,
+    tables: int = TABLES,
+) -> tuple[npt.NDArray[Any] | None, str]:
+    """Return the errors of all figures in simulated tables, (size, n), and how they are known; None: nobody can tell.
+
+    At most `tables` tables are simulated, and the fewer the larger they are.
+    """
+    ways = mechanism.method.split(", ")
+    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if IN_AREAS in ways and mechanism.moves else TABLES
+    size = int(np.clip(NUMBERS // layout.query.n, 1, min(most, tables)))
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
     except Refused as refusal:
@@ -75,23 +112,29 @@ def errors(
         else:
             far = _far_from_bounds(problem, mechanism, method, size)
             if far is None:
-                unknown = (math.inf,) * len(layout.levels)
-                besides = () if more is None else ((math.inf, math.inf),) * len(more.titles)
-                return Errors(unknown, unknown, UNTOLD, 0, besides)
+                return None, UNTOLD
             drawn, basis = far, FAR
     drawn[np.abs(drawn) < NOTHING * np.abs(drawn).max()] = 0
-    mean, width = zip(*(_measured(drawn[:, layout.level_of == i]) for i in range(len(layout.levels))), strict=True)
-    if more is None:
-        return Errors(mean, width, basis, size)
-    sums = np.asarray((more.sums @ drawn.T).T)
-    groups = tuple(_measured(sums[:, more.group_of == i]) for i in range(len(more.titles)))
-    return Errors(mean, width, basis, size, groups)
+    return drawn, basis
 
 
 def _measured(drawn: npt.NDArray[Any]) -> tuple[float, float]:
     """The mean absolute error, and the width of 95 in 100 errors."""
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(np.abs(drawn).mean()), float(high - low)
+
+
+def _linear(layout: Layout, problem: Problem, mechanism: Mechanism) -> Errors:
+    """The errors of the best linear estimate, which whole numbers and bounds follow at a distance."""
+    linear = mechanism.linear_part
+    assert linear is not None
+    found = linear.standard_error().copy()
+    for part in () if problem.equal is None else problem.equal.parts:
+        if part.kind == "fixed" and part.rows is not None:
+            found[part.rows.A.indices] = 0.0
+    mean = [float(found[layout.level_of == level].mean()) for level in range(len(layout.levels))]
+    absolute, width = (tuple(factor * each for each in mean) for factor in NORMAL)
+    return Errors(absolute, width, LINEAR, 0)
 
 
 def _far_from_bounds(problem: Problem, mechanism: Mechanism, method: str, size: int) -> npt.NDArray[Any] | None:
@@ -168,8 +211,8 @@ def _listed(layout: Layout, file: str, files: PublicFiles) -> npt.NDArray[np.int
 
 def key_columns(layout: Layout, number: int) -> tuple[str, ...]:
     """The columns of a key under the names that public files use."""
-    if layout.tree is None:
+    if layout.places is None:
         return (layout.names[number],)
     if number > 0:
-        return (layout.asked.categories[number - 1],)
+        return (layout.asked.axes[number - 1],)
     return layout.names if layout.asked.match == "path" else layout.names[-1:]

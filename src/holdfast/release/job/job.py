@@ -17,6 +17,7 @@ from holdfast.release.job.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.job.errors import guessed
 from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import most, needed, protection_of
+from holdfast.release.job.sharing import shares_of
 from holdfast.release.job.slices import shared_noise
 from holdfast.release.job.standing import standing
 from holdfast.release.job.table import Table
@@ -156,19 +157,19 @@ def _refuse_without_records(spec: Spec, tables: tuple[Table, ...]) -> None:
 
 
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
-    spec, asked = laid.spec, laid.asked
-    shares = None
-    if asked.shares is not None:
-        at = laid.at["shares"]
-        if len(laid.levels) == 1:
-            raise at.refuse("shares divide the budget over levels or margins, and this table has only one")
-        shares = {laid.level(name, at[name]): Fraction(value) for name, value in asked.shares.items()}
-        if not any(shares.values()):
-            raise at.refuse("every share is 0, so nothing would be measured: give one level or margin more")
-    whole = asked.numbers == "whole"
-    return Problem(
-        laid.query, found.equal, found.unequal, _neighbours(spec, found, together), shares, whole, spec.privacy.scope
-    )
+    spec = laid.spec
+    neighbours, whole = _neighbours(spec, found, together), laid.asked.numbers == "whole"
+    alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
+    return alike.divided(shares_of(laid, alike, _laws(spec)[0]))
+
+
+def _laws(spec: Spec) -> list[str]:
+    """The laws of noise that come into question, for one table."""
+    if spec.privacy.noise is not None:
+        return [spec.privacy.noise]
+    if spec.privacy.rho is not None:
+        return ["gaussian"]
+    return ["laplace"] if spec.privacy.delta is None else ["gaussian", "laplace"]
 
 
 def _neighbours(spec: Spec, found: Holding, together: int) -> Neighbours:
@@ -193,13 +194,9 @@ def _target(spec: Spec) -> dict[str, Fraction]:
 
 def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
     """Choose a method for each table and calibrate it at its share of the budget."""
-    target, law = _target(spec), spec.privacy.noise
+    target, law = _target(spec), _laws(spec)[0]
     if len(choices) == 1:
-        laws = [law] if law else ["gaussian"] if "rho" in target else ["laplace"]
-        if law is None and "delta" in target:
-            laws = ["gaussian", "laplace"]
-        return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
-    law = law or ("laplace" if set(target) == {"epsilon"} else "gaussian")
+        return (_table(choices[0], *choose_among(choices[0], _laws(spec), lambda _: target)),)
     # Group privacy brings every table to the largest number of records that change together.
     first = [choose(choice, law) for choice in choices]
     records = max(counted(mechanism, spec.privacy.scope).records for mechanism in first)

@@ -51,6 +51,10 @@ class Problem:
         """The same without bounds: how it is far from them."""
         return replace(self, unequal=None)
 
+    def divided(self, shares: dict[str, Any] | None) -> Problem:
+        """The same with these shares of the noise."""
+        return replace(self, shares=shares)
+
     @property
     def is_union(self) -> bool:
         """Whether one of several sides must hold."""

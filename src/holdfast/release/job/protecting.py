@@ -29,17 +29,17 @@ def record_columns(laid: Layout) -> tuple[Column, ...]:
     """The columns by which a table addresses its records, with the value of every cell in each."""
     shape = [key.size for key in laid.keys]
     points = np.unravel_index(np.arange(int(np.prod(shape, dtype=np.int64))), shape)
-    if laid.tree is None:
+    if laid.places is None:
         return tuple(
             Column(name, point, key.values[0]) for name, key, point in zip(laid.names, laid.keys, points, strict=True)
         )
-    tree, found = laid.tree, []
+    tree, found = laid.places, []
     node = tree.leaves.copy()
     for depth in range(len(tree.levels) - 1, -1, -1):
         node = np.where(tree.depth[node] > depth, tree.parents[node], node)
         if (node != node[0]).any():
             found.append(Column(tree.levels[depth], node[points[0]], tree.names))
-    categories = zip(laid.asked.categories, laid.keys[1:], points[1:], strict=True)
+    categories = zip(laid.asked.axes, laid.keys[1:], points[1:], strict=True)
     return (*reversed(found), *(Column(name, point, key.values[0]) for name, key, point in categories))
 
 
@@ -65,7 +65,7 @@ def _joint(tables: Sequence[tuple[Layout, Holding]], kind: str) -> dict[str, int
     asked: set[frozenset[str]] = set()
     for laid, found in tables:
         system = None if found.all is None else found.all.system(laid.query.n)
-        if laid.tree is not None or (system is not None and possible_cells(laid.query, system) is not None):
+        if laid.places is not None or (system is not None and possible_cells(laid.query, system) is not None):
             return None
         cube = Cube([key.size for key in laid.keys], laid.names)
         shape |= dict(zip(cube.names, cube.shape, strict=True))

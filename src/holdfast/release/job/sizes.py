@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.randomness import seeded
-from holdfast.release.job.errors import LAW, SEED, SOLVED
+from holdfast.release.job.errors import IN_AREAS, LAW, SEED, SOLVED
 from holdfast.release.job.table import Table
 
 #: Numbers among all simulated tables, simulated tables at most, and the largest table that is simulated for a picture.
@@ -48,7 +48,8 @@ def errors_by_size(table: Table) -> Sizes | None:
     counts = spread_counts(table)
     if counts is None:
         return None
-    most = SOLVED_TABLES if SOLVED in table.mechanism.method.split(", ") else TABLES
+    slow = {SOLVED, IN_AREAS} & set(table.mechanism.method.split(", "))
+    most = SOLVED_TABLES if slow else TABLES
     tables = int(np.clip(NUMBERS // layout.query.n, 1, most))
     try:
         drawn = table.mechanism.simulate(counts, tables, seeded(SEED)) - counts

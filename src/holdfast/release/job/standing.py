@@ -53,6 +53,9 @@ def standing(layout: Layout, holding: Holding, more: Derived | None) -> Standing
     nothing = np.zeros(exact.size, dtype=bool)
     if holding.equal is None:
         return Standing(exact, nothing, nothing, nothing)
+    if layout.areas is not None and not (holding.exact or holding.account["linear"]):
+        nothing[holding.account["impossible"]] = True  # margins of margins determine nothing else
+        return Standing(exact, np.zeros_like(exact), nothing, np.zeros_like(exact))
     system = holding.equal.system(n)
     always, mandated = system.equalities.A, system.invariants.A
     single = bool((np.diff(mandated.indptr) == 1).all())
@@ -75,6 +78,11 @@ def unmoved(layout: Layout, kind: str, more: Derived | None) -> Bools:
     if layout.tree is not None:
         roots = np.flatnonzero(layout.tree.parents < 0)
         found[roots + (n if layout.by > 1 else 0)] = roots.size == 1
+        return found
+    if layout.areas is not None:
+        totals = [layout.areas.outputs(g).ravel() for g, (_, axes) in enumerate(layout.areas.groups) if axes == ()]
+        whole = [rows for rows in totals if rows.size == 1]  # a level of one place: the root
+        found[np.concatenate(whole) if whole else []] = True
         return found
     columns = sparse.csr_array(layout.query.columns)
     if more is not None:

@@ -42,7 +42,7 @@ def figures(table: TableCertificate, columns: Mapping[str, npt.NDArray[Any]]) ->
     order = np.argsort([level_of[level] for level in columns[table.columns[0]].tolist()], kind="stable")[:SHOWN]
     names = {name: _texts(columns[name][order]) for name in table.columns[1:]}
     cells = list(_cells(table, columns, order))
-    if table.kind == "hierarchy":
+    if table.kind in ("hierarchy", "areas"):
         shown = _tree(table, names, cells)
     else:
         shown = "".join(_margins(_texts(columns[table.columns[0]][order]), names, cells))
@@ -86,8 +86,9 @@ def _interval(low: float, high: float) -> str:
 
 
 def _tree(table: TableCertificate, names: Mapping[str, list[str]], cells: Sequence[Cells]) -> str:
-    levels = [name for name in names if name in table.levels]
-    categories = [name for name in names if name not in table.levels]
+    places = table.places or table.levels
+    levels = [name for name in names if name in places]
+    categories = [name for name in names if name not in places]
     top = Place("")
     kinds = list(zip(*(names[name] for name in categories), strict=True)) if categories else [()] * len(cells)
     for path, kind, cell in zip(zip(*(names[level] for level in levels), strict=True), kinds, cells, strict=True):
@@ -96,7 +97,7 @@ def _tree(table: TableCertificate, names: Mapping[str, list[str]], cells: Sequen
             if name:
                 place = place.below.setdefault(name, Place(name))
         place.own.append((kind, cell))
-    head = [table.levels[-1], *categories]
+    head = [places[-1], *categories]
     only = next(iter(top.below.values())) if len(top.below) == 1 else None
     titles = "".join(f"<span>{title}</span>" for title in ("name", "value", "interval")[: 3 if cells[0][1] else 2])
     heading = f'<div class="heading" aria-hidden="true">{titles}</div>'

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from holdfast.release.spec.spec import Spec, TableSpec
+from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.table import TableSpec
 
 #: What is published of a spec besides its tables; whatever is not listed here stays inside.
 PUBLISHED: dict[str, Any] = {

@@ -10,10 +10,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from holdfast.release.spec.scalars import (
     Cells,
     Figure,
-    Figures,
+    Held,
     Number,
     as_list,
-    name_or_names,
+    cells,
     names,
     one_of,
     shown,
@@ -38,19 +38,15 @@ class Exactly(Part):
 
 
 def _exactly(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return name_or_names(value)
-    if "of" not in value:
-        raise wrong("write a level, a node or a path, or {of: LEVEL, by: [CATEGORY]}", found=value)
-    return value
+    return value if isinstance(value, dict) and "of" in value else cells(value)
 
 
-#: What is published exactly: a figure as it is, or with some of its categories.
+#: What is published exactly: a figure as it is, with some of its categories, or a margin of a level.
 ExactFigures = Annotated[
     tuple[
         Annotated[
-            str | tuple[str, ...] | Exactly,
-            BeforeValidator(_exactly, json_schema_input_type=str | int | list[str | int] | Exactly),
+            str | tuple[str, ...] | Exactly | dict[str, tuple[str, ...]],
+            BeforeValidator(_exactly, json_schema_input_type=Cells | Exactly),
         ],
         ...,
     ],
@@ -63,7 +59,7 @@ class Between(Part):
 
     low: Number | None = None
     high: Number | None = None
-    at: Figures | None = Field(None, description="Levels, nodes or margins; everywhere when left out.")
+    at: Held | None = Field(None, description="Levels, nodes or margins; everywhere when left out.")
 
     @model_validator(mode="after")
     def _some_bound(self) -> Between:

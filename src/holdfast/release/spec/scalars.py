@@ -118,11 +118,12 @@ def names(value: Any) -> tuple[str, ...]:
         try:
             found.append(name(each))
         except PydanticCustomError as error:
-            raise _deeper(error, i if isinstance(value, list) else ()) from None
+            raise deeper(error, i if isinstance(value, list) else ()) from None
     return tuple(found)
 
 
-def _deeper(error: PydanticCustomError, step: str | int | tuple[()]) -> PydanticCustomError:
+def deeper(error: PydanticCustomError, step: str | int | tuple[()]) -> PydanticCustomError:
+    """The error of an entry, as one of the list or mapping that holds it."""
     context = error.context or {}
     at = context["at"] if step == () else (step, *context["at"])
     return wrong(context["sentence"], at, context["found"], context["allowed"])
@@ -142,7 +143,7 @@ def cells(value: Any) -> str | tuple[str, ...] | dict[str, tuple[str, ...]]:
         try:
             found[name(key)] = names(each)
         except PydanticCustomError as error:
-            raise _deeper(error, str(key)) from None
+            raise deeper(error, str(key)) from None
     return found
 
 
@@ -160,9 +161,10 @@ Names = Annotated[tuple[str, ...], BeforeValidator(names, json_schema_input_type
 Figure = Annotated[
     str | tuple[str, ...], BeforeValidator(name_or_names, json_schema_input_type=str | int | list[str | int])
 ]
-Figures = Annotated[tuple[Figure, ...], BeforeValidator(as_list, json_schema_input_type=Figure | list[Figure])]
 #: Cells: a node, a path, or values of columns.
 Cells = Annotated[
     str | tuple[str, ...] | dict[str, tuple[str, ...]],
     BeforeValidator(cells, json_schema_input_type=str | int | list[str | int] | dict[str, str | int | list[str | int]]),
 ]
+#: Levels, nodes, paths or margins; {LEVEL: MARGIN} where a hierarchy and a cube go together.
+Held = Annotated[tuple[Cells, ...], BeforeValidator(as_list, json_schema_input_type=Cells | list[Cells])]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.release.spec.spec import KINDS, Spec
+from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.table import KINDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -17,7 +18,9 @@ def spec_schema() -> dict[str, Any]:
     found["properties"]["ledger"].pop("default")
     either = [{"required": ["epsilon"]}, {"required": ["rho"]}]
     found["$defs"]["PrivacySpec"]["oneOf"] = found["$defs"]["BudgetSpec"]["oneOf"] = either
-    found["$defs"]["TableSpec"]["oneOf"] = [{"required": [kind]} for kind in KINDS]
+    found["$defs"]["TableSpec"]["oneOf"] = [
+        {"required": [kind]} | ({"not": {"required": ["hierarchy"]}} if kind == "cube" else {}) for kind in KINDS
+    ]
     found["oneOf"] = [{"required": ["table"]}, {"required": ["tables"]}]
     return {"$schema": DIALECT, "title": "holdfast spec", **found}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,105 +23,21 @@ from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
     Cells,
     Name,
-    Names,
-    NotNegative,
-    Positive,
     Text,
     as_list,
-    not_below_zero,
     one_of,
     wrong,
     yes_or_no,
 )
 from holdfast.release.spec.sections import AboutSpec, Output, Part, first_error
+from holdfast.release.spec.table import METHODS, Accepts, TableSpec
 
-METHODS = (
-    "auto",
-    "given",
-    "onto",
-    "given-then-onto",
-    "topdown",
-    "bluedown",
-    "walk",
-    "metropolis",
-    "project",
-    "extend",
-    "extend-optimal",
-    "extend-gaussian",
-    "extend-correlated",
-    "extend-laplace",
-    "extend-k-norm",
-    "noise",
-)
 ENGINES = ("local", "spark")
 LEDGER_FILE = "holdfast-ledger.sqlite"
 #: The folder of a spec that names none.
 NOWHERE = "(no folder)"
-#: What a table can be; exactly one of them is written.
-KINDS = ("hierarchy", "histogram", "cube")
-
-
-def _guess(value: Any) -> Decimal | str:
-    return value if isinstance(value, str) and value.strip() else not_below_zero(value)
-
-
-class TableSpec(Part):
-    """One table: a hierarchy, a histogram or a cube."""
-
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] = Field("table", description="Name of its files.")
-    hierarchy: Names | None = Field(None, description="Columns of the levels, the top one first.")
-    root: Name | None = Field(None, description="Name of one node above all others.")
-    match: Annotated[str, one_of("leaf", "path")] = Field(
-        "leaf", description="Records name their place by the last level alone, or by all levels."
-    )
-    categories: Names = Field((), description="Columns that divide every node of a hierarchy.")
-    histogram: Name | None = Field(None, description="The column whose values are counted.")
-    cube: Names | None = Field(None, description="Columns that are the axes of a table.")
-    margins: tuple[Names, ...] | None = Field(
-        None, description="Margins that are measured, each a list of axes; [] is the total; left out: the cells."
-    )
-    shares: dict[Name, NotNegative] | None = Field(None, description="Budget per level or margin.")
-    share: Positive | None = Field(None, description="This table's part of the budget, relative to the others.")
-    numbers: Annotated[str, one_of("whole", "real")] = Field(
-        "whole", description="Whether published values must be whole."
-    )
-    guess: Annotated[
-        Decimal | str | None, BeforeValidator(_guess, json_schema_input_type=str | Annotated[float, Field(ge=0)])
-    ] = Field(None, description="Public guess of a typical count, or a public file with a column count.")
-    hold: Holds = ()
-    method: Annotated[str, one_of(*METHODS)] = "auto"
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> TableSpec:
-        found = [kind for kind in KINDS if getattr(self, kind) is not None]
-        if len(found) != 1:
-            raise wrong(f"a table is one of {', '.join(KINDS)}, found {' and '.join(found) or 'none'}", allowed=KINDS)
-        for key in ("root", "match", "categories"):
-            if key in self.model_fields_set and found != ["hierarchy"]:
-                raise wrong(f"{key} goes with hierarchy, found {found[0]}", at=(key,))
-        if self.margins is not None and found != ["cube"]:
-            raise wrong(f"margins go with cube, found {found[0]}", at=("margins",))
-        return self
-
-    @model_validator(mode="after")
-    def _each_once(self) -> TableSpec:
-        for key in ("hierarchy", "cube", "categories"):
-            columns = getattr(self, key)
-            if key in self.model_fields_set and columns == () and key != "categories":
-                raise wrong("at least one column is needed, found none", at=(key,))
-            columns = columns or ()
-            twice = next((i for i, column in enumerate(columns) if column in columns[:i]), None)
-            if twice is not None:
-                raise wrong(f"the column {columns[twice]!r} is named twice", at=(key, twice), found=columns[twice])
-        both = next((column for column in self.categories if column in (self.hierarchy or ())), None)
-        if both is not None:
-            raise wrong(f"{both!r} is already a level of the hierarchy", at=("categories",), found=both)
-        return self
-
-    @cached_property
-    def kind(self) -> str:
-        """What the table is."""
-        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+#: What belongs to a table and stands beside it where there is only one.
+BESIDE = ("hold", "method", "accept")
 
 
 class LedgerSpec(Part):
@@ -170,6 +85,7 @@ class Spec(Part):
     several: tuple[TableSpec, ...] = Field((), alias="tables", description="Several tables that share the budget.")
     hold: Holds = Field((), description="What must hold in the one table.")
     method: Annotated[str, one_of(*METHODS)] | None = None
+    accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
     ledger: Annotated[LedgerSpec, BeforeValidator(_ledger, json_schema_input_type=str | LedgerSpec)] = LedgerSpec()
     accept_disclosure: Annotated[bool, yes_or_no] = Field(
         False, description="Release although the exact figures determine others, which are then disclosed with them."
@@ -194,11 +110,11 @@ class Spec(Part):
             found = "neither" if self.table is None else "both"
             raise wrong(f"write table for one table or tables for several, found {found}")
         if self.several:
-            for key in ("hold", "method"):
+            for key in BESIDE:
                 if key in self.model_fields_set:
                     raise wrong(f"with several tables, {key} is written inside each of them", at=(key,))
         elif self.table is not None:
-            for key in ("hold", "method"):
+            for key in BESIDE:
                 if key in self.model_fields_set and key in self.table.model_fields_set:
                     raise wrong(f"{key} is written twice: here and inside table", at=(key,))
         names = [table.name for table in self.several]
@@ -252,7 +168,7 @@ class Spec(Part):
         """All tables, with what must hold in each."""
         if self.table is None:
             return self.several
-        given = {key: getattr(self, key) for key in ("hold", "method") if key in self.model_fields_set}
+        given = {key: getattr(self, key) for key in BESIDE if key in self.model_fields_set}
         return (self.table.model_copy(update={key: value for key, value in given.items() if value is not None}),)
 
     @cached_property
@@ -265,7 +181,7 @@ class Spec(Part):
         """Where each table is written; what must hold in the one table may stand outside it."""
         if self.several:
             return tuple(self.at["tables"][number] for number in range(len(self.several)))
-        return (At(self._places, ("table",), frozenset({"hold", "method"} & self.model_fields_set)),)
+        return (At(self._places, ("table",), frozenset(BESIDE) & self.model_fields_set),)
 
     @cached_property
     def output(self) -> Path:
@@ -317,7 +233,7 @@ class Spec(Part):
     @property
     def canonical(self) -> str:
         """The spec as JSON in one fixed form: comments, order of keys and layout do not matter."""
-        one_by_one = {"table", "several", "hold", "method"}
+        one_by_one = {"table", "several", *BESIDE}
         content = self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=one_by_one)
         content["tables"] = [table.model_dump(mode="json", exclude_defaults=True) for table in self.tables]
         return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -346,6 +262,11 @@ def read_spec(spec: str | Path | Mapping[str, Any], *, folder_needed: bool = Tru
         raise Refused(f"spec must be a path, a mapping or a YAML text, found an object of type {type(spec).__name__}")
     if not folder_needed and isinstance(content, dict):
         content = {"output": NOWHERE, **content}
+    return checked(content, places)
+
+
+def checked(content: Any, places: Places) -> Spec:
+    """Check the plain values of a spec; refusals name the lines of `places`, to whose folder paths are relative."""
     try:
         found = Spec.model_validate(content)
     except ValidationError as error:

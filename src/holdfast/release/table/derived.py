@@ -11,7 +11,8 @@ from scipy import sparse
 
 from holdfast.arrays import Bools, Ints
 from holdfast.release.table.domain import BETWEEN, Layout
-from holdfast.release.table.holding import Holding, sums_of_rows
+from holdfast.release.table.exactly import sums_of_rows
+from holdfast.release.table.holding import Holding
 from holdfast.release.table.public import Texts
 
 
@@ -44,6 +45,8 @@ def derived(layout: Layout, holding: Holding) -> Derived | None:
         sums = [each for each in figures if any(len(rows) > 1 for rows in each["rows"])]
         parts = [_totals(layout, [rows for each in sums for rows in each["rows"] if len(rows) == layout.by])]
         parts += [_by_some(layout, each) for each in sums if any(len(rows) < layout.by for rows in each["rows"])]
+    elif layout.areas is not None:
+        return None
     else:
         parts = [_margin(layout, each["figure"]) for each in figures if each["figure"] not in layout.levels]
     return _joined(layout, parts) if parts else None

@@ -7,18 +7,16 @@ import re
 import numpy as np
 
 from holdfast.arrays import Ints
+from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
-from holdfast.release.table.domain import BETWEEN, Layout
-
-#: A name, a path, or values of columns, as the spec reads them.
-Item = str | tuple[str, ...] | dict[str, tuple[str, ...]]
+from holdfast.release.table.domain import BETWEEN, Item, Layout
 
 
 def figures(layout: Layout, item: Item, at: At) -> Ints:
     """Return the outputs that an item means, in their order: one, or all that have these values in these columns."""
     if isinstance(item, dict):
         return _with_values(layout, item, at)
-    if layout.tree is not None:
+    if layout.places is not None:
         return layout.outputs(item, at)
     if item == "total" and "total" in layout.levels:
         return layout.outputs(item, at)
@@ -30,7 +28,7 @@ def figures(layout: Layout, item: Item, at: At) -> Ints:
 
 def ordered_outputs(layout: Layout, items: tuple[Item, ...], at: At) -> Ints:
     """Return chains of outputs, one per row, from the smallest figure to the largest."""
-    if len(items) == 1 and isinstance(items[0], str) and items[0] in layout.names and layout.tree is None:
+    if len(items) == 1 and isinstance(items[0], str) and items[0] in layout.names and layout.places is None:
         column = items[0]
         items = tuple({column: (str(value),)} for value in layout.keys[layout.names.index(column)].values[-1])
     if len(items) < 2:
@@ -71,11 +69,26 @@ def _level(layout: Layout, columns: set[str], at: At) -> int:
     if layout.tree is not None:
         named = [d for d, level in enumerate(layout.levels) if level in columns]
         return max(named, default=len(layout.levels) - 1)
+    if layout.areas is not None:
+        return _group(layout.areas, columns, at)
     margins = [set(re.split(re.escape(BETWEEN), level)) for level in layout.levels]
     own = [m for m, axes in enumerate(margins) if axes == columns]
     holding = own or [m for m, axes in enumerate(margins) if axes >= columns]
     if len(holding) != 1:
         names = [layout.levels[m] for m in holding] or list(layout.levels)
+        sentence = f"{len(holding) or 'no'} margins have these columns: name all columns of one of {', '.join(names)}"
+        raise at.refuse(sentence)
+    return holding[0]
+
+
+def _group(query: AreaMargins, columns: set[str], at: At) -> int:
+    """The group of margins at the level at which the columns end, with these axes and no others if there is one."""
+    places, axes = query.hierarchy.levels, {a for a, name in enumerate(query.table.names) if name in columns}
+    depth = max((d for d, level in enumerate(places) if level in columns), default=len(places) - 1)
+    own = [g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and set(kept) == axes]
+    holding = own or [g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and axes <= set(kept)]
+    if len(holding) != 1:
+        names = [name for g, name in enumerate(query.levels) if g in holding or not holding]
         sentence = f"{len(holding) or 'no'} margins have these columns: name all columns of one of {', '.join(names)}"
         raise at.refuse(sentence)
     return holding[0]

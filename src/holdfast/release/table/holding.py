@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -13,29 +12,17 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Bools, Ints
-from holdfast.constraints import (
-    Constraint,
-    at_least,
-    between,
-    consistent,
-    equals,
-    exact_margins,
-    exact_nodes,
-    fixed,
-    invariant,
-    nonnegative,
-    ordered,
-)
-from holdfast.constraints.system.rows import Names
+from holdfast.arrays import Bools
+from holdfast.constraints import Constraint, at_least, between, consistent, equals, fixed, nonnegative, ordered
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly, Hold
-from holdfast.release.table.domain import Layout
+from holdfast.release.table.domain import Item, Layout
+from holdfast.release.table.exactly import MOST_LISTED, exactly, titled
 from holdfast.release.table.figures import figures, ordered_outputs
 from holdfast.release.table.wording import in_words_of_the_spec
 
-#: Tables with more rows than this are described by their names alone, not row by row.
-MOST_LISTED = 10_000
+#: Figures in areas up to which a program holds any rule.
+MOST_SOLVED = 300
 
 
 @dataclass(eq=False)
@@ -69,7 +56,7 @@ def holding(layout: Layout) -> Holding:
             "exact": [],
         }
     )
-    exact: list[tuple[str | tuple[str, ...] | Exactly, At]] = []
+    exact: list[tuple[Item | Exactly, At]] = []
     for i, rule in enumerate(layout.asked.hold):
         at = layout.at["hold"][i]
         try:
@@ -93,11 +80,28 @@ def holding(layout: Layout) -> Holding:
             raise layout.at["hold"][i]["either"].refuse(sentence)
     try:
         _empty(layout, found)
-        _exact(layout, found, exact)
+        if exact:
+            mandated, found.account["exact"] = exactly(layout, exact)
+            found.equal = _both(found.equal, mandated)
+            found.exact = tuple(figure["figure"] for figure in found.account["exact"])
+        _refuse_in_many_areas(layout, found)
         found.all = _both(found.equal, found.unequal)  # refuses what contradicts itself
     except Refused as refusal:
         raise _placed(layout, layout.at["hold"], refusal) from None
     return found
+
+
+def _refuse_in_many_areas(layout: Layout, found: Holding) -> None:
+    """Refuse rules that only a program holds, in tables of areas for which that would take hours."""
+    beside = next((rule for rule in ("exact", "bounds", "orders", "linear", "either") if found.account[rule]), None)
+    real = layout.asked.numbers == "real" and found.unequal is None
+    if layout.areas is None or beside is None or real or layout.query.n <= MOST_SOLVED:
+        return
+    raise Refused(
+        f"in areas of a hierarchy with a cube, tables of more than {MOST_SOLVED} figures hold consistent, nonnegative "
+        f"and impossible, and this one has {layout.query.n:,}: leave the other rules out, measure less, or write "
+        "numbers: real and no bounds"
+    )
 
 
 def _placed(layout: Layout, at: At, refusal: Refused) -> Refused:
@@ -140,7 +144,7 @@ def _structural(layout: Layout, found: Holding, rule: Hold, at: At, called: str)
         for chain in chains:
             names = [str(name) for name in layout.query.labels[chain]]
             steps = [f"{low!r} at most {high!r}" for low, high in itertools.pairwise(names)]
-            found.unequal = _both(found.unequal, _titled(ordered(chain), steps))
+            found.unequal = _both(found.unequal, titled(ordered(chain), steps))
         found.account["orders"] += chains.tolist()
     else:
         _linear(layout, found, rule, at[rule.rule]["sum"], called)
@@ -208,9 +212,9 @@ def _linear(layout: Layout, found: Holding, rule: Hold, at: At, called: str) -> 
     matrix = sparse.csr_array((whole, rows, [0, len(rows)]), shape=(1, layout.query.n))
     title = [f"the rule {rule.rule} of {called}"]
     if rule.rule == "equals":
-        found.equal = _both(found.equal, _titled(equals(matrix, [limit * scale]), title))
+        found.equal = _both(found.equal, titled(equals(matrix, [limit * scale]), title))
     else:
-        found.unequal = _both(found.unequal, _titled(at_least(matrix, [limit * scale]), title))
+        found.unequal = _both(found.unequal, titled(at_least(matrix, [limit * scale]), title))
     high = str(limit) if rule.rule == "equals" else None
     texts = [str(weights[row]) for row in rows]
     found.account["linear"].append({"rows": rows, "weights": texts, "low": str(limit), "high": high})
@@ -227,137 +231,3 @@ def _empty(layout: Layout, found: Holding) -> None:
     found.account["impossible"] = rows.tolist()
     if rows.size:
         found.equal = _both(found.equal, fixed(rows, np.zeros(rows.size, dtype=np.int64)))
-
-
-def _exact(layout: Layout, found: Holding, items: list[tuple[str | tuple[str, ...] | Exactly, At]]) -> None:
-    if not items:
-        return
-    if layout.tree is not None:
-        names, rows = zip(*(_exact_nodes(layout, item, at) for item, at in items), strict=True)
-        outputs = [each for part in rows for each in part]
-        if all(len(each) == 1 for each in outputs):
-            nodes = np.unique([each[0] // layout.by for each in outputs])
-            constraint = invariant(exact_nodes(layout.tree, nodes, layout.by))
-        else:
-            constraint = invariant(sums_of_rows(outputs, layout.query.n))
-    else:
-        margins = [_axes_of(layout, item, at) for item, at in items]
-        names = tuple(layout.margin_name(axes) for axes in margins)
-        repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
-        if repeated is not None:
-            raise Refused(f"the margin {repeated!r} is named twice as exact: name it once")
-        cube = layout.query.cube
-        assert cube is not None
-        sums = [_margin_rows(layout, axes, at) for axes, (_, at) in zip(margins, items, strict=True)]
-        if layout.query.identity:
-            constraint = invariant(exact_margins(cube.shape, margins))
-        else:
-            constraint = invariant(sparse.vstack(sums, format="csr"))
-        few = layout.query.n <= MOST_LISTED
-        rows = tuple([part.indices[a:b].tolist() for a, b in _spans(part)] if few else [] for part in sums)
-    found.equal = _both(found.equal, _titled_figures(constraint, layout, list(rows), list(names)))
-    found.exact = tuple(names)
-    found.account["exact"] = [{"figure": name, "rows": each} for name, each in zip(names, rows, strict=True)]
-
-
-def _axes_of(layout: Layout, item: str | tuple[str, ...] | Exactly, at: At) -> tuple[int, ...]:
-    if isinstance(item, Exactly):
-        raise at["by"].refuse("by is for hierarchies with categories: name the axes of the margin in its place")
-    return tuple(int(a) for a in layout.figure(item, at))
-
-
-def _exact_nodes(layout: Layout, item: str | tuple[str, ...] | Exactly, at: At) -> tuple[str, list[list[int]]]:
-    """The name of exact figures of a hierarchy, and the outputs that add up to each: by all categories unless said."""
-    figure, here = (item.of, at["of"]) if isinstance(item, Exactly) else (item, at)
-    name = figure if isinstance(figure, str) else " / ".join(figure)
-    outputs = layout.outputs(figure, here).reshape(-1, layout.by)
-    categories = layout.asked.categories
-    kept = item.by if isinstance(item, Exactly) else categories
-    for category in kept:
-        if category not in categories:
-            raise at["by"].refuse(f"the table has no category {category!r}", category, list(categories))
-    if set(kept) == set(categories):
-        return name, [[int(row)] for row in outputs.ravel()]
-    part = category_groups(layout, kept)
-    sums = [outputs[node, part == each].tolist() for node in range(len(outputs)) for each in range(part.max() + 1)]
-    return f"{name} by {', '.join(kept)}" if kept else f"{name}, total", sums
-
-
-def category_groups(layout: Layout, kept: Sequence[str]) -> Ints:
-    """For every combination of categories, the number of that of those that are kept, in their order in the table."""
-    sizes = [key.size for key in layout.keys[1:]]
-    points = np.unravel_index(np.arange(layout.by), sizes)
-    group = np.zeros(layout.by, dtype=np.int64)
-    for name, size, point in zip(layout.asked.categories, sizes, points, strict=True):
-        if name in kept:
-            group = group * size + point
-    return group
-
-
-def sums_of_rows(rows: list[list[int]], n: int) -> Any:
-    """A matrix of ones that adds up outputs, one row for each list."""
-    ends = np.concatenate([[0], np.cumsum([len(each) for each in rows])])
-    indices = np.concatenate([np.array(each, dtype=np.int64) for each in rows])
-    return sparse.csr_array((np.ones(indices.size, dtype=np.int64), indices, ends), shape=(len(rows), n))
-
-
-def _titled_figures(
-    constraint: Constraint, layout: Layout, rows: list[list[list[int]]], names: list[str]
-) -> Constraint:
-    """Call the exact figures by their public names, where there are few."""
-    part = constraint.parts[0]
-    assert part.rows is not None
-    if layout.tree is not None and any(len(row) > 1 for each in rows for row in each):
-        texts = [_sum_name(layout, row) for each in rows for row in each]
-    elif layout.tree is None:
-        texts = [_figure_name(layout, row, name) for each, name in zip(rows, names, strict=True) for row in each]
-    else:
-        outputs = np.unique([row[0] for each in rows for row in each])  # the order of the invariant's rows
-        texts = [str(layout.query.labels[row]) for row in outputs]
-    if len(texts) != part.rows.count:
-        return constraint  # too many to be listed
-    return _titled(constraint, texts)
-
-
-def _titled(constraint: Constraint, texts: list[str]) -> Constraint:
-    """Call the rows of a constraint by these names."""
-    part = constraint.parts[0]
-    assert part.rows is not None
-    literal = (text.replace("{", "{{").replace("}", "}}") for text in texts)
-    titles = Names(tuple((text, np.zeros((1, 0), dtype=np.int64)) for text in literal))
-    return replace(constraint, parts=(replace(part, rows=replace(part.rows, names=titles)),))
-
-
-def _sum_name(layout: Layout, outputs: list[int]) -> str:
-    """The name of a node over some of its categories: what the outputs that add up to it have in common."""
-    first = {name: texts[outputs] for name, texts in layout.columns.items() if name != "level"}
-    return " / ".join(str(texts[0]) for texts in first.values() if texts[0] is not None and (texts == texts[0]).all())
-
-
-def _figure_name(layout: Layout, outputs: list[int], name: str) -> str:
-    """The name of a cell of a margin: what the outputs that add up to it have in common."""
-    axes = [] if name == "total" else name.split(" × ")
-    return " / ".join(str(layout.columns[axis][outputs[0]]) for axis in axes) or "total"
-
-
-def _spans(rows: Any) -> list[tuple[int, int]]:
-    return list(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True))
-
-
-def _margin_rows(layout: Layout, axes: tuple[int, ...], at: At) -> Any:
-    """Return the 0/1 rows that sum outputs to a margin, from the first measured margin that holds it."""
-    cube = layout.query.cube
-    assert cube is not None
-    for m, name in enumerate(layout.levels):
-        kept = tuple(cube.names.index(part) for part in name.split(" × ")) if name != "total" else ()
-        if set(axes) <= set(kept):
-            outputs = np.flatnonzero(layout.level_of == m)
-            sub = type(cube)([cube.shape[a] for a in kept] or [1])
-            position = sub.margin_index([kept.index(a) for a in axes])
-            count = int(np.prod([cube.shape[a] for a in axes], dtype=np.int64))
-            ones = np.ones(outputs.size, dtype=np.int64)
-            return sparse.csr_array((ones, (position, outputs)), shape=(count, layout.query.n))
-    sentence = (
-        f"the margin {layout.margin_name(axes)!r} does not follow from the margins that are measured: add it to them"
-    )
-    raise at.refuse(sentence, layout.margin_name(axes), layout.levels)

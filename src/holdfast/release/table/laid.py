@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.release.spec.spec import Spec
-from holdfast.release.table.domain import Layout, layout
+from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding, holding
+from holdfast.release.table.laying import layout
 from holdfast.release.table.public import PublicFiles
 
 
@@ -57,8 +58,7 @@ def laid(spec: Spec) -> tuple[Laid, PublicFiles]:
 
 def _refuse_unused(spec: Spec) -> None:
     """Refuse another name for a column that no table has: most likely it is misspelt."""
-    listed = ((*(asked.hierarchy or asked.cube or (asked.histogram,)), *asked.categories) for asked in spec.tables)
-    used = [column for columns in listed for column in columns]
+    used = [column for asked in spec.tables for column in asked.columns]
     if spec.privacy.unit is not None:
         used.append(spec.privacy.unit.column)
     for column in spec.data.columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -27,7 +27,7 @@ data:
   outside: refuse         # records that are not in the domain: refuse, drop, or {{category: NAME}}
 
 privacy:
-  unit: record            # or {{column: person, max_records: 5}} where a person can have several records
+  unit: {unit}            # {other_unit}
   neighbours: add-remove  # or replace-one
   epsilon: {epsilon}            # with delta, or rho instead
 
@@ -51,11 +51,15 @@ GUESS = "  # guess: 100            # a public guess of a typical count, for the 
 
 @dataclass(frozen=True)
 class Suggested:
-    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts."""
+    """What a public file suggests: a kind of table with its columns (levels, the top one first), and one of counts.
+
+    `all` are the columns of the file that hold no counts.
+    """
 
     kind: str
     columns: tuple[str, ...]
     count: str | None
+    all: tuple[str, ...]
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -65,12 +69,16 @@ class Suggested:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a curator says besides: where the records are and how they call a column, and what is promised."""
+    """What a curator says besides: where the records are and how they call a column, and what is promised to whom.
+
+    `unit`: the column that names a person and how many records of each are kept; None: single records are protected.
+    """
 
     source: str = "records.parquet"
     table: str | None = None
     count: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    unit: tuple[str, int] | None = None
     epsilon: str = "1.0"
     exact: tuple[str, ...] = ()
 
@@ -81,8 +89,18 @@ def suggested(domain: Path) -> Suggested:
     levels = [name for name in names if nested[name] and distinct[name] <= rows]
     levels = sorted(levels, key=lambda name: distinct[name])
     if levels and distinct[levels[-1]] == rows and rows > 1:
-        return Suggested("hierarchy", tuple(levels), count)
-    return Suggested("histogram" if len(names) == 1 else "cube", tuple(names), count)
+        return Suggested("hierarchy", tuple(levels), count, tuple(names))
+    return Suggested("histogram" if len(names) == 1 else "cube", tuple(names), count, tuple(names))
+
+
+def levels_among(found: Suggested, names: tuple[str, ...]) -> Suggested:
+    """The same with the levels (or axes) that were named; refused where the file has no such column."""
+    missing = next((name for name in names if name not in found.all), None)
+    if missing is not None:
+        raise Refused(f"the domain file has no column {missing!r}: it has {', '.join(found.all)}")
+    if found.kind == "hierarchy" and names and names[-1] != found.columns[-1]:
+        raise Refused(f"the last level must be {found.columns[-1]!r}, which names every row of the domain file")
+    return replace(found, columns=names or found.columns)
 
 
 def starting_spec(found: Suggested, answers: Answers, domain: Path, file: str = "spec.yaml") -> str:
@@ -105,7 +123,13 @@ def starting_spec(found: Suggested, answers: Answers, domain: Path, file: str = 
     if answers.columns:
         pairs = ", ".join(f"{_plain(name)}: {_plain(called)}" for name, called in answers.columns.items())
         data.append(f"  columns: {{{pairs}}}   # how the records call these columns")
+    unit = (
+        "record" if answers.unit is None else f"{{column: {_plain(answers.unit[0])}, max_records: {answers.unit[1]}}}"
+    )
+    person = "or {column: person, max_records: 5} where a person can have several records"
     return SPEC.format(
+        unit=unit,
+        other_unit=person if answers.unit is None else "or record, where every record is somebody else's",
         file=file,
         title=_plain(domain.stem.replace("_", " ").replace("-", " ").capitalize()),
         source=_plain(answers.source),

@@ -15,28 +15,48 @@ from holdfast.arrays import compiled
 from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extended
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
-CUT_OFF = 0.9
+CUT_OFF = 0.99
 HARDLY = 1e-17
 #: No bound on a leaf.
 ENDLESS = 2**62
 
 
 @compiled(fastmath={"contract"})
-def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any, far_up: Any, far_down: Any) -> Any:
+def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any) -> Any:
     """With x = room[:size], put Σ α^j·x[i−j] over j ≥ 0 into room[size + i], Σ α^j·x[i+j] into room[2·size + i].
 
-    Given are these sums beyond the ends; `far` is the sum of the terms times j at the last place.
+    Given are these sums beyond the ends. Four places at a time: only the last one waits for the four before it.
     """
-    down = np.uint64(size)
-    for i in range(np.uint64(size)):  # unsigned: signed places are checked
-        down -= np.uint64(1)
-        far_up = alpha * (far_up + rising)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)  # unsigned: signed ones are checked
+    second, third, fourth = alpha * alpha, alpha * alpha * alpha, (alpha * alpha) * (alpha * alpha)
+    up, down, whole = np.uint64(size), np.uint64(2 * size), np.uint64(size // 4 * 4)
+    for i in range(np.uint64(0), whole, four):
+        a = room[i]
+        b = room[i + one] + alpha * a
+        c = room[i + two] + alpha * b
+        d = room[i + three] + alpha * c
+        room[up + i] = a + alpha * rising
+        room[up + i + one] = b + second * rising
+        room[up + i + two] = c + third * rising
+        rising = d + fourth * rising
+        room[up + i + three] = rising
+        j = up - four - i
+        d = room[j + three]
+        c = room[j + two] + alpha * d
+        b = room[j + one] + alpha * c
+        a = room[j] + alpha * b
+        room[down + j + three] = d + alpha * falling
+        room[down + j + two] = c + second * falling
+        room[down + j + one] = b + third * falling
+        falling = a + fourth * falling
+        room[down + j] = falling
+    for i in range(whole, up):
         rising = rising * alpha + room[i]
-        room[np.uint64(size) + i] = rising
-        far_down = alpha * (far_down + falling)
-        falling = falling * alpha + room[down]
-        room[np.uint64(2 * size) + down] = falling
-    return rising, falling, far_up, far_down
+        room[up + i] = rising
+        j = up - one - i
+        falling = falling * alpha + room[j]
+        room[down + j] = falling
+    return rising, falling
 
 
 @compiled(fastmath={"contract"})
@@ -54,12 +74,13 @@ def _add(out: Any, first: Any, last: Any, factor: Any, x: Any, start: Any) -> No
 
 
 @compiled(inline="always")
-def _recursion(far: Any, run: Any, most: Any) -> Any:
+def _recursion(run: Any, last: Any, most: Any) -> Any:
     """Roundings of the last sum of a recursion: three for each time that a term was multiplied, on average.
 
-    `most` bounds that average; it serves where doubles do not hold the last sum.
+    The sum has log-concave terms, the first of which is `last`; so that average is at most what it is for a geometric
+    series with this sum and first term. `most` bounds it too, also where doubles do not hold the sum.
     """
-    return 1.5 * (far / run if run >= SMALLEST else most) + 2.0
+    return 1.5 * (min(most, 1.01 * (run / last - 1.0)) if last >= SMALLEST else most) + 4.0
 
 
 @compiled(fastmath={"contract"})
@@ -135,15 +156,14 @@ def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: 
 
 
 @compiled
-def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, runs: Any, r_lo: Any) -> Any:
+def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo: Any) -> Any:
     """Put the sums over noise of 0 and more into `out`; return the roundings, infinite where there is no sum.
 
     `spread` is the size of the windows together, and how many places of the result begin where; `leaf` holds weights
-    and the upper bound; `runs` the sum beyond the end, the last sum, and how far its terms were multiplied.
+    and the upper bound; `tail_up` is the sum beyond the end.
     """
     size, count, shift = spread
     powers, b_hi = leaf
-    tail_up, rising, far_up = runs
     alpha, q_lo = powers[1], powers[1] * r_lo
     if b_hi == 0:
         _put(out, count, room, shift)
@@ -165,7 +185,7 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, runs: Any, r_lo: A
         out[:count] = summed[::-1]
         return above
     _put(out, count, room, size + shift)
-    above = _recursion(far_up, rising, size + q_lo / (1 - q_lo))
+    above = _recursion(room[size + top], room[top], size + q_lo / (1 - q_lo))
     if cut > HARDLY:
         factor = powers[b_hi] * alpha
         start = min(max(b_hi + 1 - shift, 0), count)
@@ -181,11 +201,10 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, runs: Any, r_lo: A
 
 
 @compiled
-def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, runs: Any, r_hi: Any) -> Any:
+def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any) -> Any:
     """Add the sums over noise below 0 to `out`, as `_noise_above` puts those above; the bound is counted downwards."""
     size, count, shift = spread
     powers, n = leaf
-    tail_down, falling, far_down = runs
     alpha, q_hi = powers[1], powers[1] * r_hi
     if n == 0:
         return 0.0
@@ -198,7 +217,7 @@ def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, runs: Any, r_hi: A
     if cut > CUT_OFF:
         return np.inf if n == ENDLESS else _window(room, shift, size, powers, n, r_hi, out, count)
     _add(out, 0, count, alpha, room, 2 * size + shift + 1)
-    below = _recursion(far_down, falling, size + q_hi / (1 - q_hi))
+    below = _recursion(room[2 * size + shift + 1], room[shift + 1], size + q_hi / (1 - q_hi))
     if cut > HARDLY:
         factor = powers[n] * alpha
         stop = min(max(size - shift - 1 - n, 0), count)
@@ -250,16 +269,14 @@ def add_leaf(
     # sums over all noise of 0 and more, and of 0 and less, beyond the ends and then at every place
     tail_up = room[0] * (r_lo / (1 - q_lo)) if q_lo < 1.0 else 0.0
     tail_down = room[size - 1] * (r_hi / (1 - q_hi)) if q_hi < 1.0 else 0.0
-    rising, falling, far_up, far_down = _runs(
-        room, size, alpha, tail_up, tail_down, tail_up * q_lo / (1 - q_lo), tail_down * q_hi / (1 - q_hi)
-    )
+    rising, falling = _runs(room, size, alpha, tail_up, tail_down)
     if not (rising < np.inf and falling < np.inf):
         return np.inf  # doubles do not hold the sums
     spread = (size, count, shift)
-    above = _noise_above(out, room, spread, (powers, b_hi), (tail_up, rising, far_up), r_lo)
+    above = _noise_above(out, room, spread, (powers, b_hi), tail_up, r_lo)
     if np.isinf(above):
         return np.inf
-    below = _noise_below(out, room, spread, (powers, -b_lo), (tail_down, falling, far_down), r_hi)
+    below = _noise_below(out, room, spread, (powers, -b_lo), tail_down, r_hi)
     # np.maximum: where one of them is not a number, neither is the error
     return ROUNDING * (10.0 + (lo - first) + (final - hi) + np.maximum(above, below)) + 1e-15
 

@@ -30,14 +30,14 @@ from holdfast.trees.messages.responses import Laws, Leaves
 from holdfast.trees.messages.steps import HIGH, LOW
 from holdfast.trees.shape.forest import Forest
 
-#: Totals are looked for where all but about e^−28 of the law lies, and inside parcels, which are quickly made again
-#: where that is not enough, all but e^−18.
-NEED = 28.0
-NEED_INSIDE = 18.0
+#: Totals are looked for where all but about e^−20 of the law lies, and inside parcels all but e^−14: what lies beyond
+#: is drawn and tested by hand, a few parcels of a nation.
+NEED = 20.0
+NEED_INSIDE = 14.0
 #: How many times wider, at most, windows are made where messages could not be.
 WIDEST = 4.0
 #: Largest share of a root's message beyond its window.
-MOST_BEYOND = 1e-9
+MOST_BEYOND = 1e-6
 #: Leaves that are pulled hard break a far bound with a probability above e^−28; they matter where tables are broken
 #: more often than seldom.
 BREAKS = 28.0
@@ -275,14 +275,19 @@ class Messages(Owner):
                 return wide
 
     @cached_property
-    def trees(self) -> tuple[Ints, Ints]:
-        """The root of every piece, and of every output; what lies below different roots is independent."""
-        return self.pieces.trees(self.forest.n)
+    def trees(self) -> Ints:
+        """The root of every piece; what lies below different roots is independent."""
+        return self.pieces.trees(self.order)
+
+    @property
+    def trees_of_outputs(self) -> Ints:
+        """The root of every output (−1 where its noise is 0)."""
+        return self.pieces.of_outputs(self.trees, self.forest.n)
 
     @cached_property
     def tests(self) -> Tests:
         """The groups of pieces that are tested together."""
-        tree = self.trees[0]
+        tree = self.trees
         pieces = np.argsort(tree, kind="stable")
         _, first = np.unique(tree[pieces], return_index=True)
         sizes = np.diff(np.append(first, pieces.size))

@@ -76,7 +76,7 @@ def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pul
         cost, slope = _cost(d, v, bend, pull)
         other_cost, other_slope = _cost(d, other_v, other_bend, other_pull)
         cost += other_cost
-        if cost >= need * (1 - 1e-3):
+        if cost >= need * (1 - 1e-2):
             break
         d += (need - cost) / (slope + other_slope)
     return d
@@ -231,7 +231,8 @@ def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any) -> Any:
     if laplace:
         centre = followed.centre[p]
         width2 = 1 / (1 / followed.before[p] + own * own / 2)
-        bend_by = own * width2 / (centre * centre + width2) ** 1.5
+        far2 = centre * centre + width2
+        bend_by = own * width2 / (far2 * np.sqrt(far2))
         for side in range(2):
             soft = _softened(own, 1.0 if side == 0 else -1.0, followed.below[p], followed.slope[p])
             own_hold[side, 2] = soft + own_hold[side, 0]

@@ -75,16 +75,21 @@ class Pieces(NamedTuple):
         levels[0] = levels[0][np.argsort(self.kind[levels[0]], kind="stable")]
         return levels
 
-    def trees(self, outputs: int) -> tuple[Ints, Ints]:
-        """The root of every piece, and of so many outputs (−1 where the noise is 0)."""
-        of_piece, of_output = np.arange(self.size), np.full(outputs, -1)
-        for level in self.by_height()[:0:-1]:
+    def trees(self, levels: list[Ints]) -> Ints:
+        """The root of every piece, for the pieces by height."""
+        of_piece = np.arange(self.size)
+        for level in levels[:0:-1]:
             for part in (self.left[level], self.right[level]):
                 of_piece[part[part >= 0]] = of_piece[level[part >= 0]]
+        return of_piece
+
+    def of_outputs(self, of_piece: Ints, outputs: int) -> Ints:
+        """What is known of pieces for so many outputs, −1 where the noise is 0."""
+        of_output = np.full(outputs, -1)
         shown = np.flatnonzero(self.output >= 0)
         of_output[self.output[shown]] = of_piece[shown]
         of_output[self.leaves] = of_piece[self.parcel_of_leaf]
-        return of_piece, of_output
+        return of_output
 
 
 def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends: tuple[Ints, Ints]) -> Pieces:

@@ -146,12 +146,16 @@ def _laplace_responses(rate: Any, low: Any, high: Any, grid: Any) -> Any:
                     total += term
                     first += j * term
                     second += j * j * term
+                    if up < 1 and j * j * term < 1e-12 * second:
+                        break
                 term = 1.0
                 for j in range(1, np.int64(min(-low[q], 4000.0)) + 1):
                     term *= down
                     total += term
                     first -= j * term
                     second += j * j * term
+                    if down < 1 and j * j * term < 1e-12 * second:
+                        break
                 m = first / total
                 mean[q, g] = m
                 variance[q, g] = max(second / total - m * m, 1e-3)
@@ -305,7 +309,8 @@ def upward(some: Any, pieces: Any, leaf: Any, weight: Any, grid: Any, unit: Any,
             mean[k, g] = m
             if laplace:
                 width2 = 1 / (1 / v + own * own / 2)
-                bend = own * width2 / (m * m + width2) ** 1.5
+                far2 = m * m + width2
+                bend = own * width2 / (far2 * np.sqrt(far2))
             else:
                 bend = 2 * own
             variance[k, g] = v / (1 + v * bend)

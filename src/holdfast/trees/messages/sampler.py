@@ -121,10 +121,12 @@ class Sampler(Owner):
         rows = max(1, CHUNK // _slots(up))
         keys = Keys.drawn_from(stream)
         for start in range(0, size, rows):
-            part = np.zeros((self.forest.n, min(rows, size - start)), dtype=np.int64)
+            shape = self.forest.n, min(rows, size - start)
+            part = noise.reshape(shape) if size == 1 else np.zeros(shape, dtype=np.int64)  # a nation's noise only once
             for row, trees in self._draw_rows(part, keys, start, 0).items():
                 self._draw_again(part[:, row], trees, keys, start + row)
-            _turn(part, noise[start : start + rows])
+            if size > 1:
+                _turn(part, noise[start : start + rows])
         return noise
 
     def _draw_again(self, noise: Ints, rejected: set[int], keys: Keys, row: int) -> None:
@@ -137,7 +139,7 @@ class Sampler(Owner):
             attempt += 1
             again = np.zeros((self.forest.n, 1), dtype=np.int64)
             once_more = self._draw_rows(again, keys, row, attempt).get(0, set()) & rejected
-            done = np.isin(self.ready.trees[1], list(rejected - once_more))
+            done = np.isin(self.ready.trees_of_outputs, list(rejected - once_more))
             noise[done] = again[done, 0]
             rejected = once_more
 
@@ -255,9 +257,9 @@ class _Drawing:
             chosen = self.noise[up.far]
             broken = (chosen < up.low[up.far, None]) | (chosen > up.high[up.far, None])
             for place, row in np.argwhere(broken).tolist():
-                rejected.setdefault(row, set()).add(int(up.trees[1][up.far[place]]))
+                rejected.setdefault(row, set()).add(int(up.trees_of_outputs[up.far[place]]))
         for row, piece, purpose, slot, nodes in self._tested():
-            tree = int(up.trees[0][piece])
+            tree = int(up.trees[piece])
             if tree not in rejected.get(row, ()):
                 try:
                     self._exact(row).accept(purpose, slot, nodes)

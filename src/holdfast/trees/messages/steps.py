@@ -20,7 +20,7 @@ ROUNDING = 2.3e-16
 #: Terms of a sum are left out where they are provably below this share of it.
 NEGLIGIBLE = 1e-13
 #: Places where more than this share may be left out are cut off a result.
-LEFT_OUT = 1e-12
+LEFT_OUT = 1e-11
 #: Values below this, relative to the largest, are cut off a message.
 FAINT = 1e-140
 #: Most places that are given up so that a tail ratio can be chosen freely.
@@ -38,63 +38,8 @@ LARGEST_FACTOR = 1e280
 #: Codes of hard ends, and of ends without room.
 LOW, HIGH = 1, 2
 
-#: Terms of one sum in a convolution.
-_BLOCK = 64
-
-
-@compiled(fastmath={"reassoc", "contract", "nsz"})
-def _four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    three, two, one = np.uint64(3), np.uint64(2), np.uint64(1)
-    for k in range(count):
-        value = x[i + k]
-        a += value * y[j + k + three]
-        b += value * y[j + k + two]
-        c += value * y[j + k + one]
-        d += value * y[j + k]
-    return a, b, c, d
-
-
-@compiled
-def four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
-    """Σ x[i+k]·y[j+k+3−d] over k < count, for d = 0, 1, 2, 3, in sums of 64 terms whose order is free.
-
-    Places instead of slices, and unsigned: slices are counted, and signed places checked, each time.
-    """
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for start in range(0, count, _BLOCK):
-        more_a, more_b, more_c, more_d = _four_dots(
-            x, np.uint64(i + start), y, np.uint64(j + start), np.uint64(min(_BLOCK, count - start))
-        )
-        a += more_a
-        b += more_b
-        c += more_c
-        d += more_d
-    return a, b, c, d
-
-
-@compiled(inline="always")
-def one_more(term: Any, y: Any, m: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """The four sums of `four_dots` with one term more; m is the place of its factor in the first sum."""
-    return a + term * y[m], b + term * y[m - 1], c + term * y[m - 2], d + term * y[m - 3]
-
-
-@compiled(inline="always")
-def last_of(count: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """The last of the first 1, 2, 3 or 4 of four numbers."""
-    return a if count == 1 else (b if count == 2 else (c if count == 3 else d))
-
-
-@compiled(inline="always")
-def put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
-    """Put the first 1, 2, 3 or 4 of four numbers into `out`, from place i on."""
-    out[i] = a
-    if count > 1:
-        out[i + 1] = b
-    if count > 2:
-        out[i + 2] = c
-    if count > 3:
-        out[i + 3] = d
+#: Places of a sum that have one range of terms, and zeros beside a message that these need.
+_GROUP, _BESIDE = 8, 16
 
 
 @compiled(inline="always")
@@ -135,12 +80,19 @@ def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
     above = extra if r_hi > 0.0 else 0
     result = np.empty(hi - lo + 1 + below + above)
     result[below : below + hi - lo + 1] = f[: hi - lo + 1]
-    end = below + hi - lo
-    for d in range(1, below + 1):  # a power at every 16th place keeps errors small
-        result[below - d] = result[below - d + 1] * r_lo if d & 15 else f[0] * r_lo ** np.float64(d)
-    for d in range(1, above + 1):
-        result[end + d] = result[end + d - 1] * r_hi if d & 15 else f[hi - lo] * r_hi ** np.float64(d)
+    _tail(result, below - 1, -1, f[0], r_lo, below)
+    _tail(result, below + hi - lo + 1, 1, f[hi - lo], r_hi, above)
     return result, lo - below, hi + above
+
+
+@compiled
+def _tail(result: Any, start: Any, side: Any, end: Any, r: Any, count: Any) -> None:
+    """Put end·r, end·r², … from a place on, to one side; a power of r at every 16th place keeps errors small."""
+    for d in range(0, count, 16):
+        value = end * r ** np.float64(d)
+        for i in range(d, min(d + 16, count)):
+            value *= r
+            result[start + side * i] = value
 
 
 @compiled
@@ -150,48 +102,115 @@ def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
     They leave out what is below `first` at s and above `last` at t, and where g's own ends are reached, also below at t
     and above at s. `sums` are those at s and at t.
     """
-    f, f_lo, f_hi, f_hard = one
-    mirrored, g_lo, g_hi, g_hard = other
+    f_lo, f_hi, f_hard = one[1:]
+    g_lo, g_hi, g_hard = other[1:]
     s, t = group
     first, last = terms
     a, top = sums
     left_out = 0.0
     if not ((first == f_lo and f_hard & LOW) or (first == s - g_hi and g_hard & HIGH)):
-        end = max(first, s - g_hi)
-        before = f[end + 1 - f_lo] * mirrored[3 + g_hi - s + end + 1] if end < last else 0.0
-        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+        left_out += _beyond(one, other, s, max(first, s - g_hi), 1, last) / a
     if not ((last == f_hi and f_hard & HIGH) or (last == t - g_lo and g_hard & LOW)):
-        end = min(last, t - g_lo)
-        before = f[end - 1 - f_lo] * mirrored[3 + g_hi - t + end - 1] if first < end else 0.0
-        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
-    end = t - g_hi
-    if first < end <= last and not g_hard & HIGH:
-        before = f[end + 1 - f_lo] * mirrored[3 + g_hi - t + end + 1] if end < last else 0.0
-        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - t + end], before) / top
-    end = s - g_lo
-    if first <= end < last and not g_hard & LOW:
-        before = f[end - 1 - f_lo] * mirrored[3 + g_hi - s + end - 1] if first < end else 0.0
-        left_out += beyond(f[end - f_lo] * mirrored[3 + g_hi - s + end], before) / a
+        left_out += _beyond(one, other, t, min(last, t - g_lo), -1, first) / top
+    if first < t - g_hi <= last and not g_hard & HIGH:
+        left_out += _beyond(one, other, t, t - g_hi, 1, last) / top
+    if first <= s - g_lo < last and not g_hard & LOW:
+        left_out += _beyond(one, other, s, s - g_lo, -1, first) / a
     return left_out
 
 
+@compiled(inline="always")
+def _term(one: Any, other: Any, s: Any, a: Any) -> Any:
+    """The term f(a)·g(s−a), 0 beyond what is written out of g."""
+    b = s - a
+    return one[0][a - one[1]] * other[0][b - other[1] + _BESIDE]
+
+
 @compiled
-def _counting(f: Any, f_lo: Any, mirrored: Any, shift: Any, first: Any, last: Any, top: Any) -> Any:
-    """The range of terms without those at its ends that hardly count beside their sum."""
-    limit, least = 0.05 * LEFT_OUT * top, 0.1 * NEGLIGIBLE * top
-    edge = f[last - f_lo] * mirrored[shift + last]
-    while last > first:
-        inner = f[last - 1 - f_lo] * mirrored[shift + last - 1]
-        if edge > least or 2 * edge * inner > limit * (inner - edge):
-            break
-        last, edge = last - 1, inner
-    edge = f[first - f_lo] * mirrored[shift + first]
-    while first < last:
-        inner = f[first + 1 - f_lo] * mirrored[shift + first + 1]
-        if edge > least or 2 * edge * inner > limit * (inner - edge):
-            break
-        first, edge = first + 1, inner
-    return first, last
+def _beyond(one: Any, other: Any, s: Any, end: Any, inwards: Any, stop: Any) -> Any:
+    """Bound the terms at s beyond an end of their range, whose other end is `stop`."""
+    before = _term(one, other, s, end + inwards) if end != stop else 0.0
+    return beyond(_term(one, other, s, end), before)
+
+
+@compiled
+def _ranges(one: Any, other: Any, lo: Any, hi: Any, first: Any, last: Any) -> None:
+    """For each group of places, the first and the last term that may count; they go up with the places.
+
+    The largest term is followed; a range ends where what lies beyond is a small share of it.
+    """
+    f_lo, f_hi = one[1], one[2]
+    g_lo, g_hi = other[1], other[2]
+    mode, low, high = f_lo, f_lo, f_lo
+    for i in range(first.size):
+        s = lo + i * _GROUP
+        t = min(s + _GROUP - 1, hi)
+        start, stop = max(f_lo, s - g_hi), min(f_hi, t - g_lo)
+        if start > stop:
+            first[i], last[i] = 1, 0
+            continue
+        mode = min(max(mode, start), stop)
+        peak = _term(one, other, s, mode)
+        while mode < stop:
+            following = _term(one, other, s, mode + 1)
+            if following < peak:
+                break
+            mode, peak = mode + 1, following
+        limit = 0.1 * LEFT_OUT * peak
+        low = min(max(low, start), stop)
+        while low + 2 < mode:
+            edge, inner = _term(one, other, s, low + 1), _term(one, other, s, low + 2)
+            if 2 * edge * edge > limit * (inner - edge):
+                break
+            low += 1
+        # the largest term at t is no smaller than the one at this place
+        high = min(max(high, mode), stop)
+        limit = 0.1 * LEFT_OUT * _term(one, other, t, mode)
+        edge = _term(one, other, t, high)
+        while high < stop:
+            inner, edge = edge, _term(one, other, t, high + 1)
+            high += 1
+            if edge < inner and 2 * edge * edge <= limit * (inner - edge):
+                break
+        first[i], last[i] = low, high
+
+
+@compiled(fastmath={"contract"})
+def _add_four(out: Any, o: Any, y: Any, j: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    """out[o + i] += a·y[j + i] + b·y[j + i − 1] + c·y[j + i − 2] + d·y[j + i − 3] for i < count."""
+    # unsigned: signed places are checked each time
+    o, j0, j1, j2, j3 = np.uint64(o), np.uint64(j), np.uint64(j - 1), np.uint64(j - 2), np.uint64(j - 3)
+    for i in range(np.uint64(count)):
+        out[o + i] += a * y[j0 + i] + b * y[j1 + i] + c * y[j2 + i] + d * y[j3 + i]
+
+
+@compiled
+def _summed(one: Any, other: Any, out: Any, lo: Any, hi: Any, first: Any, last: Any) -> None:
+    """Sum the terms of all groups: four of f at a time, over all places whose range holds one of them."""
+    f, f_lo, f_hi = one[:3]
+    out[: hi - lo + 1] = 0.0
+    begin = end = 0
+    while begin < first.size and first[begin] > last[begin]:
+        begin += 1
+    if begin == first.size:
+        return
+    stop = begin
+    while stop < first.size and first[stop] <= last[stop]:
+        stop += 1
+    for a in range(first[begin], last[stop - 1] + 1, 4):
+        while end < stop and first[end] <= a + 3:
+            end += 1
+        while begin < end and last[begin] < a:
+            begin += 1
+        if begin == end:
+            continue
+        s = lo + begin * _GROUP
+        count = min(end * _GROUP, hi - lo + 1) - begin * _GROUP
+        i = a - f_lo
+        _add_four(
+            out, s - lo, other[0], s - a - other[1] + _BESIDE, count, f[i], f[i + 1] if a < f_hi else 0.0,
+            f[i + 2] if a + 1 < f_hi else 0.0, f[i + 3] if a + 2 < f_hi else 0.0,
+        )  # fmt: skip
 
 
 @compiled
@@ -200,57 +219,41 @@ def add_piece(
 ) -> Any:
     """out(s) = Σ_a f(a)·g(s−a) for messages with their tails written out; return where this is right, and the error.
 
-    Four places at a time. The law of a given s moves up with s, so the range of terms that count is followed from one
-    group of places to the next; what lies below it counts most at the first place, what lies above at the last.
+    The law of a given s moves up with s, so the range of terms that count does too; it is chosen for groups of places.
+    What lies below it counts most at a group's first place, what lies above at its last.
     """
-    size = g_hi - g_lo + 1
-    mirrored = np.zeros(size + 6)  # g(g_hi), …, g(g_lo) between three zeros on either side
-    for i in range(size):
-        mirrored[3 + i] = g[size - 1 - i]
-    worst = 0.0
-    longest, single = 0, 0
-    first = f_lo
-    last = f_hi
+    padded = np.zeros(g_hi - g_lo + 1 + 2 * _BESIDE)
+    padded[_BESIDE : _BESIDE + g_hi - g_lo + 1] = g[: g_hi - g_lo + 1]
+    one, other = (f, f_lo, f_hi, f_hard), (padded, g_lo, g_hi, g_hard)
+    groups = (hi - lo) // _GROUP + 1
+    firsts, lasts = np.empty(groups, np.int64), np.empty(groups, np.int64)
+    _ranges(one, other, lo, hi, firsts, lasts)
+    _summed(one, other, out, lo, hi, firsts, lasts)
+    worst, previous = 0.0, 0.0
+    longest = 0
     good_lo, good_hi = hi + 1, lo - 1
-    previous = 0.0
-    for s in range(lo, hi + 1, 4):
-        t = min(s + 3, hi)
-        start, stop = max(f_lo, s - g_hi), min(f_hi, t - g_lo)
-        if start > stop:
+    for i in range(groups):
+        s = lo + i * _GROUP
+        t = min(s + _GROUP - 1, hi)
+        if firsts[i] > lasts[i]:
             if good_lo <= good_hi:
                 break
             continue
-        first = min(max(first, start), stop)
-        last = max(min(last + 4, stop), first)
-        # the place of g(s − first) in the mirrored array; that of g(s + d − first) is d before it
-        j = 3 + g_hi - s + first
-        a, b, c, d = four_dots(f, first - f_lo, mirrored, j - 3, last - first + 1)
-        top = last_of(t - s + 1, a, b, c, d)
-        summed = last
-        edge = f[last - f_lo] * mirrored[3 + g_hi - t + last]
-        inner = f[last - 1 - f_lo] * mirrored[3 + g_hi - t + last - 1] if first < last else edge
-        while last < stop and (edge > NEGLIGIBLE * top or 2 * edge * edge > 0.25 * LEFT_OUT * top * (inner - edge)):
-            last += 1
-            inner, edge = edge, f[last - f_lo] * mirrored[3 + g_hi - t + last]
-            term, m = f[last - f_lo], 3 + g_hi - s + last
-            a, b, c, d = one_more(term, mirrored, m, a, b, c, d)
-            top = last_of(t - s + 1, a, b, c, d)
-        put_four(out, s - lo, t - s + 1, a, b, c, d)
-        left_out = _left_out((f, f_lo, f_hi, f_hard), (mirrored, g_lo, g_hi, g_hard), (s, t), (first, last), (a, top))
-        if a > 1e-250 and top > 1e-250 and left_out < LEFT_OUT:
+        a, top = out[s - lo], out[t - lo]
+        longest = max(longest, lasts[i] - firsts[i] + 1)
+        left_out = np.inf
+        if a > 1e-250 and top > 1e-250:
+            left_out = _left_out(one, other, (s, t), (firsts[i], lasts[i]), (a, top))
+        if left_out < LEFT_OUT:
             good_lo, good_hi = min(good_lo, s), t
             worst = max(worst, left_out)
-            longest = max(longest, last - first + 1)
-            single = max(single, last - summed)
         elif a < previous:
             if good_lo <= good_hi:
                 break
         else:  # below the mode, where more is left out again: begin anew
             good_lo, good_hi = hi + 1, lo - 1
         previous = top
-        # leave out what will not count in the next group either
-        first, last = _counting(f, f_lo, mirrored, 3 + g_hi - t, first, last, top)
-    return good_lo, good_hi, worst + ROUNDING / 2 * (_BLOCK + longest // _BLOCK + single + 56)
+    return good_lo, good_hi, worst + ROUNDING / 2 * (longest // 4 + 64)
 
 
 @compiled

@@ -29,9 +29,15 @@ def least_error(query: AreaMargins, wanted: Mapping[tuple[int, ...], Floats], re
     tree, shape = query.hierarchy, query.table.shape
     classes = Classes.of(tree.parents, tree.depth)
     total = 0.0
+    known: dict[tuple[bytes, bool], float] = {}  # sets that are wanted alike but for a factor have one trace
     for axes, by_depth in wanted.items():
-        count = math.prod(shape[a] - 1 for a in axes)
-        total += count * _trace_of_root(classes, by_depth, constant=relation.adds or bool(axes))
+        count, constant, most = math.prod(shape[a] - 1 for a in axes), relation.adds or bool(axes), by_depth.max()
+        if most == 0:
+            continue
+        key = (np.round(by_depth / most, 15).tobytes(), constant)
+        if key not in known:
+            known[key] = _trace_of_root(classes, by_depth / most, constant=constant)
+        total += count * math.sqrt(most) * known[key]
     cells = tree.n_leaves * query.table.cells
     return (relation.records * total) ** 2 * (1 / cells if relation.adds else 2 / max(cells - 1, 1))
 

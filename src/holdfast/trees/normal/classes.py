@@ -158,11 +158,10 @@ class Classes:
 
 def _shapes(parents: Ints, kind: Ints) -> Ints:
     """Return a number for the shape of the subtree below each node: equal exactly where shapes and kinds are."""
-    start, children, order, _, _ = breadth_first(parents)
-    shape = np.zeros(parents.size, np.int64)
-    seen: dict[bytes, int] = {}
-    for node in order[::-1].tolist():
-        below = np.sort(shape[children[start[node] : start[node + 1]]])
-        key = np.append(below, kind[node]).tobytes()
+    start, children, order = (each.tolist() for each in breadth_first(parents)[:3])
+    kinds, shape = kind.tolist(), [0] * parents.size
+    seen: dict[tuple[int, ...], int] = {}
+    for node in reversed(order):
+        key = (kinds[node], *sorted(shape[child] for child in children[start[node] : start[node + 1]]))
         shape[node] = seen.setdefault(key, len(seen))
-    return shape
+    return np.array(shape, dtype=np.int64)

@@ -75,14 +75,21 @@ class Residuals:
     def of_system(cls, system: System, variances: Floats) -> Residuals | None:
         """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
 
-        Everything may have to be non-negative besides.
+        Everything may have to be non-negative besides, and some outputs 0 then.
 
         variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
         """
-        rows = [part for part in system.parts if part.kind != "nonnegative"]
+        beside = ("nonnegative", "fixed") if system.has_bounds else ()
+        rows = [part for part in system.parts if part.kind not in beside]
+        known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
+        if any(np.any(part.b != 0) for part in known):
+            return None
         if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
             return None
-        if system.has_bounds and not bool((system.lower == 0).all()):
+        bounded = system.lower == 0
+        for part in known:  # what is 0 needs no bound
+            bounded[part.A.indices] = True
+        if system.has_bounds and not bool(bounded.all()):
             return None
         query = rows[0].source
         first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
@@ -139,7 +146,7 @@ class Residuals:
             each.passes.noise(values)
             found.append(each.at_nodes(values))
             used += size
-        return self._outputs(found)
+        return self._outputs(found)[0]
 
     @cached_property
     def normals_needed(self) -> int:
@@ -147,17 +154,18 @@ class Residuals:
         return sum(each.count * each.deviations_kept() for each in self.coordinates)
 
     def estimated(self, measured: Floats) -> Floats:
-        """Return the best linear estimate of all outputs from their measured values, (n,)."""
-        return self._outputs(self._estimates(measured))
+        """Return the best linear estimate of all outputs from their measured values, (n,) or one row for each table."""
+        rows = np.atleast_2d(measured)
+        return self._outputs(self._estimates(rows), len(rows)).reshape(measured.shape)
 
     def _estimates(self, measured: Floats) -> list[Floats]:
-        tree = self.query.hierarchy
-        sums = [np.zeros((tree.n, each.count)) for each in self.coordinates]
+        tree, tables = self.query.hierarchy, len(measured)
+        sums = [np.zeros((tree.n, tables * each.count)) for each in self.coordinates]
         for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
             if p > 0:
                 nodes = self.query.places[g][0]
-                block = measured[self.query.outputs(g)].reshape(nodes.size, *self.query.table.margin_shape(kept))
-                coordinates = turned(block)
+                block = measured[:, self.query.outputs(g)].transpose(1, 0, 2)
+                coordinates = turned(block.reshape(nodes.size * tables, *self.query.table.margin_shape(kept)))
                 for each, total in zip(self.coordinates, sums, strict=True):
                     if set(each.axes) <= set(kept):
                         share = p * math.sqrt(self._summed(kept)) / each.precision[depth]
@@ -169,21 +177,22 @@ class Residuals:
             found.append(each.at_nodes(values))
         return found
 
-    def _outputs(self, by_coordinate: list[Floats]) -> Floats:
-        """Return the outputs from the coordinates at every node that knows them."""
+    def _outputs(self, by_coordinate: list[Floats], tables: int = 1) -> Floats:
+        """Return the outputs, (tables, n), from the coordinates at every node that knows them."""
         tree, query = self.query.hierarchy, self.query
         place = np.empty((len(self.coordinates), tree.n), np.int64)
         for s, each in enumerate(self.coordinates):
             place[s, each.nodes] = np.arange(each.nodes.size)
-        result = np.empty(query.n)
+        result = np.empty((tables, query.n))
         for g, (_, kept) in enumerate(query.groups):
             nodes = query.places[g][0]
-            block = np.zeros((nodes.size, *query.table.margin_shape(kept)))
+            block = np.zeros((nodes.size * tables, *query.table.margin_shape(kept)))
             for s, each in enumerate(self.coordinates):
                 if set(each.axes) <= set(kept):
                     where = _block(kept, each.axes)
                     block[where] = by_coordinate[s][place[s, nodes]].reshape(block[where].shape)
-            result[query.outputs(g)] = turned_back(block).reshape(nodes.size, -1) * math.sqrt(self._summed(kept))
+            values = turned_back(block).reshape(nodes.size, tables, -1) * math.sqrt(self._summed(kept))
+            result[:, query.outputs(g)] = values.transpose(1, 0, 2)
         return result
 
     def variance_of(self, weights: Floats) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize as _optimize
 
-from holdfast.arguments import Refused, rational, shown
+from holdfast.arguments import Refused, one_of, rational, shown
 from holdfast.arrays import Floats, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Neighbours, Query
@@ -32,10 +32,14 @@ from holdfast.trees.normal.classes import Classes
 from holdfast.trees.normal.residuals import scalar_forest
 
 minimize: Any = _optimize.minimize
+#: What shares can make least.
+SQUARES, MEAN, WORST = MINIMISE = ("sum of squares", "mean relative error", "worst relative error")
 #: The gap that is reached, as a part of the error.
 GAP = 5e-7
 #: Small steps after the large ones until then.
 ROUNDS = 500
+#: Mixtures of groups that are tried for the worst of them, and the part of its error at which that is enough.
+WORST_ROUNDS, WORST_GAP = 60, 1e-4
 #: Mixtures of kinds of pairs that are tried where several may be dearest.
 MIXTURES = 20
 #: The least part of the budget that a group gets: what is not worth measuring is measured with next to nothing.
@@ -59,7 +63,8 @@ class Split:
 
     Args:
         shares: the part of every level (or margin of a level).
-        squared_error: the weighted sum of squared errors at μ = 1 after best linear estimation.
+        squared_error: the weighted sum of squared errors at μ = 1 after best linear estimation; where relative errors
+            are made least, their mean or largest, for one record in all.
         gap: how much less any other shares could have at most.
         lower_bound: what no Gaussian mechanism at all goes below.
 
@@ -76,7 +81,9 @@ class Split:
     lower_bound: float
 
 
-def best_shares(query: Query, weights: Mapping[Any, Any] | None = None, neighbours: Any = "add-remove") -> Split:
+def best_shares(
+    query: Query, weights: Mapping[Any, Any] | None = None, neighbours: Any = "add-remove", *, minimise: str = SQUARES
+) -> Split:
     """Divide a Gaussian budget over the levels and margins of a query so that the weighted squared error is least.
 
     Args:
@@ -84,6 +91,8 @@ def best_shares(query: Query, weights: Mapping[Any, Any] | None = None, neighbou
         weights: {level or (level, margin): weight of the squared error of each of its outputs}, 0 where none is given;
             None: all outputs alike.
         neighbours: what a release protects; with "replace-one" the total of all is free.
+        minimise: "sum of squares"; or, squared errors relative to the square of the mean figure of a level and margin,
+            their weighted "mean relative error" over levels and margins, or the "worst relative error" among them.
 
     Guarantee:
         `squared_error` is attained by the shares, and no Gaussian mechanism goes below `lower_bound` (THEORY H7).
@@ -97,12 +106,20 @@ def best_shares(query: Query, weights: Mapping[Any, Any] | None = None, neighbou
     """
     asked = _in_areas(query)
     relation = Neighbours.of(neighbours)
+    one_of("minimise", minimise, MINIMISE)
     wanted = np.ones(len(asked.groups))
     if weights is not None:
         wanted = _read(query, weights, wanted.size)
+    if minimise != SQUARES:
+        # All figures of a group sum up to the same total T, so their mean is T over their number.
+        wanted = wanted * asked.sizes * [nodes.size for nodes, _ in asked.places]
+    if minimise == MEAN:
+        wanted = wanted / (wanted > 0).sum()
     problem = Problem(asked, wanted)
     costs = _costs(asked, relation)
-    precision, error, gap = _cheapest(problem, costs)
+    precision, error, gap, problem = (
+        _worst(problem, costs) if minimise == WORST else (*_cheapest(problem, costs), problem)
+    )
     cost = costs.max(axis=0)
     keys = list(query.levels or {"all": 0})
     if isinstance(query, AreaMargins):
@@ -175,6 +192,18 @@ class Problem:
             value += float(self._count[rows] @ part)
             slopes[rows] = self._count[rows][:, None] * by_depth
         return value, (self._holds * (slopes @ self._depth.T)).sum(axis=0)
+
+    def parts(self, precision: Floats) -> Floats:
+        """Return what the error of each group adds to the weighted squared error."""
+        measured, found = self.by_depth(precision), np.zeros(self.wanted.size)
+        for group in np.flatnonzero(self.wanted):
+            one = np.zeros(self.wanted.size)
+            one[group] = self.wanted[group]
+            asked = self.by_depth(one)
+            for rows, classes in self._forests:
+                mine = rows[asked[rows].any(axis=1)]
+                found[group] += float(self._count[mine] @ classes.error(measured[mine], asked[mine])[0])
+        return found
 
     def solved(self, cost: Floats) -> tuple[Floats, float, float]:
         """Return precisions that cost 1 in all, their error, and how much less there could be at most."""
@@ -270,6 +299,36 @@ def _cheapest(problem: Problem, costs: Floats) -> tuple[Floats, float, float]:
         mixture = mixture / mixture.sum()
     assert best is not None
     return best, error, max(error - least, 0.0)
+
+
+def _worst(problem: Problem, costs: Floats) -> tuple[Floats, float, float, Problem]:
+    """Return precisions whose largest part of the error is least, that part, how much less it could be at most, and
+    the problem of a mixture of the parts that shows it.
+
+    No division has a largest part below the least error of a mixture of the parts. What is above the mean gets more
+    weight, what is below less.
+    """
+    mixture = (problem.wanted > 0) / (problem.wanted > 0).sum()
+    best, error, least, shown = None, math.inf, -math.inf, problem
+    power = 1.0
+    for _ in range(WORST_ROUNDS):
+        mixed = replace(problem, wanted=problem.wanted * mixture)
+        found, value, gap = _cheapest(mixed, costs)
+        scale = value / max(mixed.error(found)[0], 1e-300)  # to a true cost of 1
+        parts = problem.parts(found) * scale
+        if value - gap > least:
+            least, shown = value - gap, mixed
+        worst = float(parts.max())
+        if worst < error:
+            best, error = found, worst
+        else:
+            power /= 2
+        if error - least <= WORST_GAP * error or power < 1e-3:
+            break
+        mixture = mixture * (np.maximum(parts, 1e-9 * worst) / worst) ** power
+        mixture = mixture / mixture.sum()
+    assert best is not None
+    return best, error, max(error - least, 0.0), shown
 
 
 def _costs(asked: AreaMargins, relation: Neighbours) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.trees.messages.parcels import prefixes
-from holdfast.trees.messages.steps import HIGH, LOW, four_dots, last_of, one_more, put_four, retilted, weigh
+from holdfast.trees.messages.steps import HIGH, LOW, retilted, weigh
 from holdfast.trees.plain.marginals import TIE
 
 #: Terms of a sum, and ends of a law, are left out below these shares of the sum and of the largest probability.
@@ -22,6 +22,8 @@ NEGLIGIBLE = 1e-16
 FAINT = 1e-18
 #: Leaves are first looked for where their own weight is above e^−44.
 REACH = 44.0
+#: Terms of one sum in a convolution.
+_BLOCK = 64
 
 
 class Ways(NamedTuple):
@@ -53,6 +55,61 @@ class Found(NamedTuple):
     window: Ints
 
 
+@compiled(fastmath={"reassoc", "contract", "nsz"})
+def _four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    three, two, one = np.uint64(3), np.uint64(2), np.uint64(1)
+    for k in range(count):
+        value = x[i + k]
+        a += value * y[j + k + three]
+        b += value * y[j + k + two]
+        c += value * y[j + k + one]
+        d += value * y[j + k]
+    return a, b, c, d
+
+
+@compiled
+def four_dots(x: Any, i: Any, y: Any, j: Any, count: Any) -> Any:
+    """Σ x[i+k]·y[j+k+3−d] over k < count, for d = 0, 1, 2, 3, in sums of 64 terms whose order is free.
+
+    Places instead of slices, and unsigned: slices are counted, and signed places checked, each time.
+    """
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for start in range(0, count, _BLOCK):
+        more_a, more_b, more_c, more_d = _four_dots(
+            x, np.uint64(i + start), y, np.uint64(j + start), np.uint64(min(_BLOCK, count - start))
+        )
+        a += more_a
+        b += more_b
+        c += more_c
+        d += more_d
+    return a, b, c, d
+
+
+@compiled(inline="always")
+def _one_more(term: Any, y: Any, m: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The four sums of `four_dots` with one term more; m is the place of its factor in the first sum."""
+    return a + term * y[m], b + term * y[m - 1], c + term * y[m - 2], d + term * y[m - 3]
+
+
+@compiled(inline="always")
+def _last_of(count: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The last of the first 1, 2, 3 or 4 of four numbers."""
+    return a if count == 1 else (b if count == 2 else (c if count == 3 else d))
+
+
+@compiled(inline="always")
+def _put_four(out: Any, i: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    """Put the first 1, 2, 3 or 4 of four numbers into `out`, from place i on."""
+    out[i] = a
+    if count > 1:
+        out[i + 1] = b
+    if count > 2:
+        out[i + 2] = c
+    if count > 3:
+        out[i + 3] = d
+
+
 @compiled
 def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
     """out(u) = Σ_r g(r)·f(u+r) for log-concave f and g.
@@ -73,13 +130,13 @@ def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
         last = max(min(last + 4, stop), first)
         j = 3 + first - u - g_lo  # the place of g(first − u); that of g(first − u − d) is d before it
         a, b, c, d = four_dots(f, first - f_lo, padded, j - 3, last - first + 1)
-        top = last_of(t - u + 1, a, b, c, d)
+        top = _last_of(t - u + 1, a, b, c, d)
         while last < stop and f[last - f_lo] * padded[3 + last - t - g_lo] > NEGLIGIBLE * top:
             last += 1
             term, m = f[last - f_lo], 3 + last - u - g_lo
-            a, b, c, d = one_more(term, padded, m, a, b, c, d)
-            top = last_of(t - u + 1, a, b, c, d)
-        put_four(out, u - lo, t - u + 1, a, b, c, d)
+            a, b, c, d = _one_more(term, padded, m, a, b, c, d)
+            top = _last_of(t - u + 1, a, b, c, d)
+        _put_four(out, u - lo, t - u + 1, a, b, c, d)
         # leave out what will not count in the next group either
         limit = 0.1 * NEGLIGIBLE * top
         while last > first and f[last - f_lo] * padded[3 + last - t - g_lo] < limit:

@@ -1,0 +1,141 @@
+"""How a table's budget is divided over its levels and margins: as the spec says, or as the least error asks.
+
+Gaussian noise: the error after best linear estimation is convex in the shares, and its least value is found with a gap
+(THEORY H7). Laplace noise on a hierarchy, and exact figures: the errors of the conditional law are computed exactly
+from its messages for every division of a grid, and from the best of these and of H7's a search goes on; it never ends
+above the grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import optimize as _optimize
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Floats
+from holdfast.release.job.methods import Problem, calibrated, made
+from holdfast.release.spec.dividing import MEAN, SQUARES
+from holdfast.release.table.domain import Layout
+from holdfast.trees.normal.residuals import Residuals
+from holdfast.trees.normal.split import FREE, best_shares
+
+minimize: Any = _optimize.minimize
+#: Shares are fractions of this many parts, and at least one: nothing that is asked for stays unmeasured.
+PARTS = 10**6
+#: Divisions of the grid at most, and steps of the search behind it.
+GRID, STEPS = 30, 60
+#: The least share of a level that is tried: what is measured next to nothing has messages without end.
+LEAST = 0.01
+
+
+def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] | None:
+    """Return the share of every level or margin by its name; None: all outputs alike. `problem` has no shares yet."""
+    asked, at = laid.asked, laid.at["shares"]
+    if asked.shares is None:
+        return None
+    if len(laid.levels) == 1:
+        raise at.refuse("shares divide the budget over levels or margins, and this table has only one")
+    if isinstance(asked.shares, str):
+        return _best(laid, problem, law)
+    shares = laid.by_level(asked.shares, at, divide=True)
+    if not any(shares.values()):
+        raise at.refuse("every share is 0, so nothing would be measured: give one level or margin more")
+    if laid.areas is not None:
+        untold = Residuals(laid.areas, tuple(float(shares.get(level, 0)) for level in laid.levels)).untold
+        if untold is not None:
+            raise at.refuse(f"nothing that is measured tells {untold}: give it, or what determines it, a share")
+    return shares
+
+
+def _best(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction]:
+    weights = None
+    if laid.asked.weights is not None:
+        weights = laid.by_level(laid.asked.weights, laid.at["weights"])
+        if not any(weights.values()):
+            raise laid.at["weights"].refuse("every weight is 0: give one level or margin more")
+    try:
+        split = best_shares(laid.query, weights, problem.neighbours, minimise=laid.asked.minimise)
+    except Refused as refusal:
+        raise laid.at["shares"].refuse(str(refusal)) from None
+    linear = np.array([float(value) for value in split.shares.values()])
+    exact = problem.equal is not None and problem.equal.has_invariants
+    if law == "gaussian" and not (exact and laid.tree is not None):
+        return _named(laid, linear)
+    if laid.tree is None:
+        sentence = "the best shares are known for hierarchies, and for other tables with gaussian noise: ask for rho"
+        raise laid.at["shares"].refuse(sentence)
+    given = {} if weights is None else {level: float(weight) for level, weight in weights.items()}
+    wanted = np.array([given.get(level, 0.0 if given else 1.0) for level in laid.levels])
+    found, _ = searched(lambda shares: _error(laid, problem, law, wanted, shares), np.minimum(linear, 1.0))
+    return _named(laid, found)
+
+
+def _named(laid: Layout, shares: Floats) -> dict[str, Fraction]:
+    """Shares by the names of the levels; what costs nothing is measured as well as can be."""
+    paid = shares < FREE
+    whole = np.maximum(np.rint(PARTS * shares / shares[paid].sum()), 1).astype(np.int64)
+    return {
+        level: Fraction(int(part), PARTS) if costs else Fraction(FREE)
+        for level, part, costs in zip(laid.levels, whole, paid, strict=True)
+    }
+
+
+def _error(laid: Layout, problem: Problem, law: str, wanted: Floats, shares: Floats) -> float:
+    """What is made least, at a total of 1, far from every bound; infinite where it has no law."""
+    divided = problem.divided(_named(laid, shares)).free
+    for method in ("given", "onto"):
+        try:
+            whole = made(method, divided.noise(law, method), divided)
+            fitted = calibrated(whole, divided.scope, {"epsilon": 1} if law == "laplace" else {"rho": 1})
+            squares = np.bincount(laid.level_of, fitted.standard_error() ** 2, minlength=len(laid.levels))
+        except Refused:
+            continue
+        count = np.bincount(laid.level_of, minlength=len(laid.levels))
+        if laid.asked.minimise == SQUARES:
+            return float(wanted @ squares)
+        relative = wanted * squares * count
+        return float(relative.sum() if laid.asked.minimise == MEAN else relative.max())
+    return math.inf
+
+
+def searched(error: Callable[[Floats], float], start: Floats) -> tuple[Floats, float]:
+    """Return shares with the least error that is found: never more than that of `start` and of every one of a grid."""
+    tried = [_not_too_small(start), *grid(start.size)]
+    errors = [error(shares) for shares in tried]
+    best, least = tried[int(np.argmin(errors))], min(errors)
+    if not math.isfinite(least):
+        raise Refused("no division of the budget has errors that are known before data is read: write shares")
+
+    def of_logarithms(point: Floats) -> float:
+        nonlocal best, least
+        shares = _not_too_small(np.exp(np.append(point, 0.0) - np.append(point, 0.0).max()))
+        found = error(shares)
+        if found < least:
+            best, least = shares, found
+        return found
+
+    logarithms = np.log(best)
+    options = {"maxfev": STEPS, "xatol": 1e-3, "fatol": 1e-6 * least}
+    minimize(of_logarithms, logarithms[:-1] - logarithms[-1], method="Nelder-Mead", options=options)
+    return best, least
+
+
+def _not_too_small(shares: Floats) -> Floats:
+    """Shares of 1 in all, LEAST or more (but for the common factor)."""
+    floored = np.maximum(shares / shares.sum(), LEAST)
+    return np.asarray(floored / floored.sum())
+
+
+def grid(count: int) -> list[Floats]:
+    """All divisions into equal parts among `count` levels, each with at least one; as many parts as GRID allows."""
+    parts = count
+    while math.comb(parts, count - 1) <= GRID:
+        parts += 1
+    cuts = combinations(range(1, parts), count - 1)
+    return [np.diff([0, *each, parts]) / parts for each in cuts]

@@ -1,0 +1,166 @@
+"""One table of a spec: its shape, what must hold in it, how it is computed and how wrong it may be."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from holdfast.release.spec.dividing import BEST, MINIMISE, SQUARES, Measure, Shares, Weights
+from holdfast.release.spec.rules import Holds
+from holdfast.release.spec.scalars import (
+    Name,
+    Names,
+    Positive,
+    Probability,
+    not_below_zero,
+    one_of,
+    wrong,
+)
+from holdfast.release.spec.sections import Part
+
+METHODS = (
+    "auto",
+    "given",
+    "onto",
+    "given-then-onto",
+    "topdown",
+    "bluedown",
+    "walk",
+    "metropolis",
+    "project",
+    "extend",
+    "extend-optimal",
+    "extend-gaussian",
+    "extend-correlated",
+    "extend-laplace",
+    "extend-k-norm",
+    "noise",
+)
+#: What a table can be; exactly one of them is written, or a hierarchy and a cube: the cube in every area.
+KINDS = ("hierarchy", "histogram", "cube")
+AREAS = "areas"
+
+
+def _guess(value: Any) -> Decimal | str:
+    return value if isinstance(value, str) and value.strip() else not_below_zero(value)
+
+
+class AcceptSpec(Part):
+    """An error that a level or margin may have: of this part of its figures, or the mean."""
+
+    error: Positive = Field(description="The largest absolute error.")
+    confidence: Probability | None = Field(None, description="Of which part of the figures; left out: of their mean.")
+
+
+Accepts = dict[Name, AcceptSpec]
+
+
+class TableSpec(Part):
+    """One table: a hierarchy, a histogram, a cube, or margins of a cube in every area of a hierarchy."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] = Field("table", description="Name of its files.")
+    hierarchy: Names | None = Field(None, description="Columns of the levels, the top one first.")
+    root: Name | None = Field(None, description="Name of one node above all others.")
+    match: Annotated[str, one_of("leaf", "path")] = Field(
+        "leaf", description="Records name their place by the last level alone, or by all levels."
+    )
+    categories: Names = Field((), description="Columns that divide every node of a hierarchy.")
+    histogram: Name | None = Field(None, description="The column whose values are counted.")
+    cube: Names | None = Field(None, description="Columns that are the axes of a table.")
+    margins: tuple[Names, ...] | None = Field(
+        None, description="Margins that are measured, each a list of axes; [] is the total; left out: the cells."
+    )
+    measure: Measure | None = Field(
+        None,
+        description="With hierarchy and cube: the margins measured at each level, {county: [[sex, age], race], state: "
+        "all}.",
+    )
+    shares: Shares | None = Field(
+        None, description="Budget per level or margin, {tract: 2, block: {race: 1}}; best: those with the least error."
+    )
+    weights: Weights | None = Field(
+        None, description="With shares: best, how much the errors of each level or margin count."
+    )
+    minimise: Annotated[str, one_of(*MINIMISE)] = Field(
+        SQUARES, description="With shares: best, what is made as small as it can be."
+    )
+    share: Positive | None = Field(None, description="This table's part of the budget, relative to the others.")
+    numbers: Annotated[str, one_of("whole", "real")] = Field(
+        "whole", description="Whether published values must be whole."
+    )
+    guess: Annotated[
+        Decimal | str | None, BeforeValidator(_guess, json_schema_input_type=str | Annotated[float, Field(ge=0)])
+    ] = Field(None, description="Public guess of a typical count, or a public file with a column count.")
+    hold: Holds = ()
+    method: Annotated[str, one_of(*METHODS)] = "auto"
+    accept: Accepts = Field({}, description="Errors that a release may have at most, by level or margin.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> TableSpec:
+        found = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(found) != 1 and found != ["hierarchy", "cube"]:
+            raise wrong(
+                f"a table is one of {', '.join(KINDS)}, or hierarchy and cube, found {' and '.join(found) or 'none'}",
+                allowed=KINDS,
+            )
+        for key in ("root", "match", "categories"):
+            if key in self.model_fields_set and found[0] != "hierarchy":
+                raise wrong(f"{key} goes with hierarchy, found {found[0]}", at=(key,))
+        if self.margins is not None and found != ["cube"]:
+            remedy = ": write measure" if len(found) == 2 else ""
+            raise wrong(f"margins go with cube alone, found {' and '.join(found)}{remedy}", at=("margins",))
+        return self
+
+    @model_validator(mode="after")
+    def _divided(self) -> TableSpec:
+        areas = self.hierarchy is not None and self.cube is not None
+        if self.measure is not None and not areas:
+            raise wrong("measure goes with hierarchy and cube together", at=("measure",))
+        if areas and self.categories:
+            raise wrong("the axes of the cube divide every place already: leave categories out", at=("categories",))
+        if areas and self.measure is None:
+            listed = ", ".join(self.cube or ())
+            raise wrong(
+                "a cube in every area of a hierarchy needs measure, the margins of each level; for its cells at every "
+                f"level write categories: [{listed}] instead of cube",
+                at=("cube",),
+            )
+        for key in ("weights", "minimise"):
+            if key in self.model_fields_set and self.shares != BEST:
+                raise wrong(f"{key} goes with shares: best", at=(key,))
+        return self
+
+    @model_validator(mode="after")
+    def _each_once(self) -> TableSpec:
+        for key in ("hierarchy", "cube", "categories"):
+            columns = getattr(self, key)
+            if key in self.model_fields_set and columns == () and key != "categories":
+                raise wrong("at least one column is needed, found none", at=(key,))
+            columns = columns or ()
+            twice = next((i for i, column in enumerate(columns) if column in columns[:i]), None)
+            if twice is not None:
+                raise wrong(f"the column {columns[twice]!r} is named twice", at=(key, twice), found=columns[twice])
+        both = next((column for column in self.axes if column in (self.hierarchy or ())), None)
+        if both is not None:
+            where = "categories" if self.categories else "cube"
+            raise wrong(f"{both!r} is already a level of the hierarchy", at=(where,), found=both)
+        return self
+
+    @cached_property
+    def kind(self) -> str:
+        """What the table is."""
+        found = [kind for kind in KINDS if getattr(self, kind) is not None]
+        return found[0] if len(found) == 1 else AREAS
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The columns that divide every place of a hierarchy; none without one."""
+        return () if self.hierarchy is None else (self.categories or self.cube or ())
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the records that the table uses."""
+        return (*(self.hierarchy or self.cube or (str(self.histogram),)), *self.axes)

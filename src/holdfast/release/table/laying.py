@@ -1,0 +1,246 @@
+"""Laying a table out: from the spec and its public files to keys, outputs and their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.domains import Cube, Hierarchy
+from holdfast.queries import Query, counts, margins
+from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.release.spec.places import At
+from holdfast.release.spec.sections import Handling
+from holdfast.release.spec.spec import Spec
+from holdfast.release.spec.table import AREAS, TableSpec
+from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
+from holdfast.release.table.public import PublicFiles, Texts
+
+#: Outputs that get a name in one piece, for messages and statements.
+MOST_NAMED = 1_000_000
+#: Figures of the largest table of margins in areas that is written, with the names of each.
+MOST_FIGURES = 20_000_000
+
+
+def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
+    """Read a table's public domain and lay its outputs out."""
+    taken = dict.fromkeys(RESERVED, "which the released files use")
+    if asked.kind != "hierarchy":
+        taken |= dict.fromkeys(SUMS, "which means a sum of cells")
+    if asked.kind == AREAS:
+        taken |= dict.fromkeys(ALL_CELLS, "which means the cells")
+    for key in ("root", "hierarchy", "categories", "histogram", "cube"):
+        listed = getattr(asked, key) or ()
+        for column in (listed,) if isinstance(listed, str) else listed:
+            reason = taken.get(column.lower())
+            if reason is None and BETWEEN in column and asked.kind in ("cube", AREAS):
+                reason = f"since {BETWEEN.strip()} stands between the axes of a margin"
+            if reason is None and INSIDE in column and asked.kind == AREAS:
+                reason = f"since {INSIDE.strip()} stands between a level and its margin"
+            if reason is not None:
+                what = "the root" if key == "root" else "a column"
+                sentence = f"{what} must not be called {column!r}, {reason}: rename it"
+                raise at[key].refuse(sentence, found=column)
+            taken[column.lower()] = "which is taken already, in whatever case"
+    if asked.hierarchy is None:
+        return _cube(spec, asked, at, files)
+    return (_hierarchy if asked.kind == "hierarchy" else _areas)(spec, asked, at, files)
+
+
+def _places(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> tuple[Hierarchy, list[Key]]:
+    """Read the hierarchy of a table, and the keys of a place and of what divides it."""
+    levels, here, domain = asked.hierarchy or (), at["hierarchy"], spec.at["data"]["domain"]
+    if spec.data.domain is None:
+        raise here.refuse("a hierarchy needs data.domain, a public file with one row per lowest place")
+    rows = {level: files.column(spec.data.domain, level, domain, here) for level in levels}
+    if rows[levels[0]].size == 0:
+        raise domain.refuse(f"the file {spec.data.domain!r} has no rows")
+    for level, texts in rows.items():
+        empty = np.flatnonzero(texts == None)  # noqa: E711
+        if empty.size:
+            sentence = f"row {empty[0] + 1} of {spec.data.domain!r} has no {level!r}: every row names every level"
+            raise domain.refuse(sentence)
+    _refuse_repeated(spec, asked, rows)
+    tree = Hierarchy.from_frame({level: texts.tolist() for level, texts in rows.items()}, levels, asked.root)
+    used = levels if asked.match == "path" else levels[-1:]
+    keys = [_key(spec, used, tuple(rows[level] for level in used))]
+    keys += [_key(spec, (column,), (files.values(column, here),)) for column in asked.axes]
+    return tree, keys
+
+
+def _hierarchy(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
+    tree, keys = _places(spec, asked, at, files)
+    by = int(np.prod([key.size for key in keys[1:]], dtype=np.int64))
+    columns = {"level": np.array(tree.levels, dtype=object)[tree.depth]} | _ancestors(tree)
+    columns = {name: np.repeat(texts, by) for name, texts in columns.items()}
+    points = np.unravel_index(np.tile(np.arange(by), tree.n), [key.size for key in keys[1:]] or [1])
+    for column, key, point in zip(asked.categories, keys[1:], points, strict=False):
+        columns[column] = key.values[0][point]
+    query = _named(counts(tree, by), columns) if by > 1 else counts(tree)
+    names = asked.hierarchy or ()
+    return Layout(spec, asked, at, query, tuple(keys), names, columns, tree.levels, np.repeat(tree.depth, by))
+
+
+def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
+    """Lay out margins of a cube in every area of a hierarchy."""
+    tree, keys = _places(spec, asked, at, files)
+    cube = Cube([key.size for key in keys[1:]], asked.cube)
+    kept: dict[str, list[tuple[int, ...]]] = {}
+    for level, listed in (asked.measure or {}).items():
+        here = at["measure"][level]
+        if level not in tree.levels:
+            raise here.refuse(f"there is no level {level!r}", level, tree.levels)
+        kept[level] = []
+        for i, item in enumerate(listed):
+            there = here if listed == (ALL_CELLS[0],) else here[i]
+            axes = axes_of(item, cube.names, there)
+            if axes in kept[level]:
+                raise there.refuse("this margin is listed twice", found=cube.margin_name(axes))
+            kept[level].append(axes)
+    try:
+        query = counts(tree, cube, kept)
+    except Refused as refusal:
+        raise at["measure"].refuse(str(refusal)) from None
+    assert isinstance(query, AreaMargins)
+    if query.n > MOST_FIGURES:
+        sentence = (
+            f"{query.n:,} figures are more than are written with their names ({MOST_FIGURES:,}): measure fewer margins "
+            "at the lowest level, make one release for each place of an upper level, or use hf.counts from Python"
+        )
+        raise at["measure"].refuse(sentence)
+    columns = _columns_of_areas(query, keys[1:])
+    names = asked.hierarchy or ()
+    laid = _named_in_areas(query, columns, tree.levels)
+    return Layout(spec, asked, at, laid, tuple(keys), names, columns, tuple(query.levels), query.level_of)
+
+
+def _columns_of_areas(query: AreaMargins, keys: list[Key]) -> dict[str, Texts]:
+    """The names of every output: its level and margin, its place and the places above, and its values."""
+    above = _ancestors(query.hierarchy)
+    columns: dict[str, Texts] = {
+        name: np.full(query.n, None, dtype=object) for name in ("level", *above, *query.table.names)
+    }
+    for group, (name, (_, axes)) in enumerate(zip(query.levels, query.groups, strict=True)):
+        outputs, nodes = query.outputs(group), query.places[group][0]
+        columns["level"][outputs] = name
+        for level, texts in above.items():
+            columns[level][outputs] = texts[nodes][:, None]
+        points = np.unravel_index(np.arange(outputs.shape[1]), query.table.margin_shape(axes)) if axes else ()
+        for axis, point in zip(axes, points, strict=True):
+            columns[query.table.names[axis]][outputs] = keys[axis].values[0][point]
+    return columns
+
+
+def _named_in_areas(query: AreaMargins, columns: dict[str, Texts], levels: tuple[str, ...]) -> Query:
+    """Name an output by its path and, for the values of the cube, by column and value."""
+    if query.n > MOST_NAMED:
+        return query
+    paths = zip(*(columns[level].tolist() for level in levels), strict=True)
+    labels = [" / ".join(text for text in path if text is not None) for path in paths]
+    inside = zip(*(columns[axis].tolist() for axis in query.table.names), strict=True)
+    named = (
+        ", ".join(f"{axis} {text}" for axis, text in zip(query.table.names, texts, strict=True) if text is not None)
+        for texts in inside
+    )
+    texts = [f"{label} ({words})" if words else label for label, words in zip(labels, named, strict=True)]
+    return query.named(np.array(texts, dtype=object))
+
+
+def _named(query: Query, columns: dict[str, Texts]) -> Query:
+    """Give the outputs their public names; very large tables keep their numbers."""
+    if query.n > MOST_NAMED:
+        return query
+    rows = zip(*(texts.tolist() for name, texts in columns.items() if name != "level"), strict=True)
+    labels = [" / ".join(text for text in row if text is not None) or "total" for row in rows]
+    return query.named(np.array(labels, dtype=object))
+
+
+def _refuse_repeated(spec: Spec, asked: TableSpec, rows: dict[str, Texts]) -> None:
+    """Refuse a place that is listed twice, and a lowest place that lies in two others."""
+    leaf = list(rows)[-1]
+    first: dict[Any, int] = {}
+    paths = list(zip(*(texts.tolist() for texts in rows.values()), strict=True))
+    for i, path in enumerate(paths):
+        before = first.setdefault(path if asked.match == "path" else path[-1], i)
+        if before == i:
+            continue
+        if paths[before] == path:
+            sentence = (
+                f"rows {before + 1} and {i + 1} of {spec.data.domain!r} both name {' / '.join(path)!r}: leave one out "
+                f"if they are the same place, or else name a column that tells them apart, such as a code, "
+                f"after {leaf!r} in hierarchy"
+            )
+            raise spec.at["data"]["domain"].refuse(sentence, found=" / ".join(path))
+        sentence = (
+            f"{leaf} {path[-1]!r} lies in both {' / '.join(paths[before][:-1])!r} and {' / '.join(path[:-1])!r}, so it "
+            "does not say where a record belongs: correct the file, or write match: path if records name every level"
+        )
+        raise spec.at["data"]["domain"].refuse(sentence, found=path[-1])
+
+
+def _ancestors(tree: Hierarchy) -> dict[str, Texts]:
+    """Each node's ancestor at every level (itself at its own), None below it."""
+    above: dict[str, Texts] = {}
+    for d, level in enumerate(tree.levels):
+        node = np.where(tree.depth == d, np.arange(tree.n), -1)
+        for deeper in range(d + 1, len(tree.levels)):
+            nodes = tree.order[tree.level_start[deeper] : tree.level_start[deeper + 1]]
+            node[nodes] = node[tree.parents[nodes]]
+        above[level] = tree.names[node]
+        above[level][node < 0] = None
+    return above
+
+
+def _cube(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
+    here = at[asked.kind]
+    names = asked.cube or (str(asked.histogram),)
+    keys = tuple(_key(spec, (column,), (files.values(column, here),)) for column in names)
+    kept = None if asked.margins is None else _margins(asked.margins, at["margins"], names)
+    try:
+        cube = Cube([key.size for key in keys], names)
+        query = margins(cube, kept)
+    except Refused as refusal:
+        raise here.refuse(str(refusal)) from None
+    listed = kept or [tuple(range(len(names)))]
+    columns: dict[str, list[Any]] = {name: [] for name in ("level", *names)}
+    for axes in listed:
+        points = np.indices([keys[a].size for a in axes]).reshape(len(axes), -1) if axes else np.zeros((0, 1), int)
+        columns["level"].append(np.full(points.shape[1], cube.margin_name(axes), dtype=object))
+        for a, name in enumerate(names):
+            texts = keys[a].values[0][points[axes.index(a)]] if a in axes else np.full(points.shape[1], None)
+            columns[name].append(texts)
+    levels = tuple(cube.margin_name(axes) for axes in listed)
+    sizes = [texts.size for texts in columns["level"]]
+    joined = {name: np.concatenate(parts).astype(object) for name, parts in columns.items()}
+    level_of = np.repeat(np.arange(len(levels)), sizes)
+    return Layout(spec, asked, at, _named(query, joined), keys, names, joined, levels, level_of)
+
+
+def _margins(asked: tuple[tuple[str, ...], ...], at: At, names: tuple[str, ...]) -> list[tuple[int, ...]]:
+    kept: list[tuple[int, ...]] = []
+    for i, margin in enumerate(asked):
+        axes = axes_of(margin, names, at[i])
+        if axes in kept:
+            raise at[i].refuse("this margin is listed twice", found=" × ".join(margin))
+        kept.append(axes)
+    if not kept:
+        raise at.refuse("at least one margin is needed; leave margins out for the cells")
+    return kept
+
+
+def _key(spec: Spec, columns: tuple[str, ...], values: tuple[Texts, ...]) -> Key:
+    """Make a key; the category of missing or foreign values must be one of its values."""
+
+    def position(rule: Handling, key: str) -> int | None:
+        if rule.category is None:
+            return None
+        found = np.flatnonzero(values[-1] == rule.category)
+        if found.size != 1:
+            sentence = f"{columns[-1]!r} has no value {rule.category!r}: add it to the public values"
+            raise spec.at["data"][key].refuse(sentence, rule.category, values[-1].tolist())
+        return int(found[0])
+
+    names = tuple(spec.data.columns.get(column, column) for column in columns)
+    data = spec.data
+    return Key(names, values, position(data.nulls, "nulls"), position(data.outside, "outside"))
