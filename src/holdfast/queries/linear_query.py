@@ -225,10 +225,7 @@ class Query(ABC):
         """Check and return the cells that can hold records; None stands for all of them."""
         if allowed is None:
             return None
-        try:
-            result = np.asarray(allowed)
-        except ValueError:
-            raise Refused(f"allowed must be {self.cells} values of True or False") from None
+        result = np.asarray(allowed)
         if result.dtype != np.bool_ or result.shape != (self.cells,):
             raise Refused(
                 f"allowed must be {self.cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"
