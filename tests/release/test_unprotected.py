@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import holdfast as hf
 from holdfast.release.certificate.load import load
 from holdfast.release.explain import explain
 from holdfast.release.job.caveats import SHORTENED
@@ -152,3 +153,21 @@ def test_one_total_or_one_per_category_is_exact_as_asked(tmp_path, exact, publis
     assert (loaded.interval()[known] == loaded.values[known, None]).all()
     assert loaded.estimate(where={"city": "city"}).value == 60
     assert loaded.certificate.noise_by_level[-1].in_words.startswith("none" if "sex" in exact else "that of")
+
+
+def test_under_replacements_every_node_that_holds_all_records_is_named(tmp_path):
+    text = tree(privacy="epsilon: 1, neighbours: replace-one", rest="hold: [consistent]")
+    made = job(tmp_path, text, zones_csv="borough,zone\nB,b1\nB,b2\nB,b3\n")
+    (found,) = [[each.level for each in table.unprotected if each.why == UNMOVED] for table in made.tables]
+    assert "borough" in found
+
+
+@pytest.mark.parametrize("exact", ["sex", "age"])
+def test_impossible_cells_that_tie_margins_together_are_refused_beside_exact_ones(tmp_path, exact):
+    cells = "{impossible: [{sex: F, age: child}, {sex: F, age: old}, {sex: M, age: adult}]}"
+    text = cube(table="margins: [[sex], [age]]", rest=f"hold: [{{exact: [{exact}]}}, {cells}]\nmethod: given")
+    with pytest.raises(hf.Refused, match="measure the cells too"):
+        job(tmp_path, text)
+    job(tmp_path, text.replace(f"{{exact: [{exact}]}}, ", ""))  # all figures have noise
+    if exact == "sex":  # children and old men can still take each other's places
+        job(tmp_path, text.replace("margins: [[sex], [age]]", "margins: [[sex, age]]"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -247,19 +249,27 @@ def accounts(rows: list[dict[str, Any]]) -> None:
         shown.add_column(name)
     for row in rows:
         spent = row["trouble"] or ("nothing" if row["spent"] is None else amount(row["spent"]))
-        budget, left = (_numbers(row[key]) for key in ("budget", "remaining"))
+        budget, left = (_numbers(row[key], _down) for key in ("budget", "remaining"))
         shown.add_row(escape(row["dataset"]), escape(row["unit"]), escape(spent), budget or "none set", left or "-")
     console = _console()
     console.print(shown)
     for row in rows:
-        for words in row["beside"]:
+        for words in [*(row["spent"] or {}).get("caveats", ()), *row["beside"]]:
             console.print(f"{escape(row['dataset'])}: {escape(words)}.")
 
 
 def amount(statement: dict[str, Any]) -> str:
     """Write how much a statement allows."""
-    return _numbers({name: statement[name] for name in ("epsilon", "delta", "rho") if statement[name]}) or "nothing"
+    from holdfast.privacy.words import figure
+
+    spent = {name: statement[name] for name in ("epsilon", "delta", "rho") if statement[name]}
+    return _numbers(spent, lambda value: figure(float(value))) or "nothing"
 
 
-def _numbers(found: dict[str, Any] | None) -> str:
-    return ", ".join(f"{name} {value:.6g}" for name, value in (found or {}).items())
+def _numbers(found: dict[str, Any] | None, written: Callable[[Any], str]) -> str:
+    return ", ".join(f"{name} {written(value)}" for name, value in (found or {}).items())
+
+
+def _down(value: Any) -> str:
+    """Write what is left with six digits, never more than there is."""
+    return f"{Context(prec=6, rounding=ROUND_FLOOR).create_decimal(Decimal(str(value))).normalize():f}"

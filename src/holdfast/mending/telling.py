@@ -70,7 +70,7 @@ def _filled(mended: Mended) -> str:
     sure = "they are marked" if mended.filled.size > 1 else "it is marked"
     return (
         f"{mended.filled.size:,} {verb} missing in the table and filled by what the others imply; {sure}, with the "
-        f"range that the others leave ({one:,} of them have only one value)."
+        f"range that the mended figures leave ({one:,} of them with one value only)."
     )
 
 
@@ -144,7 +144,9 @@ def page(mended: Mended) -> str:
             (mended.figures.name(i), number(float(mended.values[i])), _range(mended, int(low[i]), int(high[i])))
             for i in mended.filled[:SHOWN].tolist()
         ]
-        parts.append(f"<h2>What was filled</h2>{table_of(('figure', 'filled with', 'the others allow'), holes)}")
+        parts.append(
+            f"<h2>What was filled</h2>{table_of(('figure', 'filled with', 'the mended figures allow'), holes)}"
+        )
     return "".join(parts) + "</body></html>\n"
 
 

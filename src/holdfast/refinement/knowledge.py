@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, stats
 
 from holdfast.arguments import Refused, whole
-from holdfast.arrays import Bools, Floats
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.beliefs import belief
 from holdfast.constraints import Constraint
 from holdfast.mechanism import Mechanism
@@ -26,6 +26,8 @@ from holdfast.randomness import Stream, seeded
 SIZE, FEWEST = 20_000, 200
 #: Classes of releases that an adversary tells apart who does not know their law.
 CLASSES = 24
+#: How often the limits of what classes tell may fail.
+SURE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,21 @@ def _by_classes(score: Floats, secret: Bools, share: Floats, before: float) -> G
     hits = (guess[place] == secret)[~learns]
     right = float(weight @ hits)
     error = math.sqrt(max(right * (1 - right), 0.0) * float((weight**2).sum()))
-    inside = np.clip(posterior, 1e-12, 1 - 1e-12)
     change = float(mass @ np.abs(posterior - before))
-    return Gain(before, max(before, 1 - before), right, _shift(inside, before), change, "at least", error)
+    shift = _surely_shifted(place[~learns], secret[~learns], share[~learns], edges.size + 1)
+    return Gain(before, max(before, 1 - before), right, shift, change, "at least", error)
+
+
+def _surely_shifted(place: Ints, secret: Bools, share: Floats, classes: int) -> float:
+    """How far the odds change at least in some class: by limits of how often either side falls into it (SURE)."""
+    limits = []
+    for side in (secret, ~secret):
+        weights = share * side / max(float(share[side].sum()), np.finfo(float).tiny)
+        size = 1 / max(float((weights**2).sum()), np.finfo(float).tiny)
+        seen = np.bincount(place, weights, classes).clip(0.0, 1.0) * size
+        low = np.where(seen > 0, stats.beta.ppf(SURE / classes, np.maximum(seen, 1e-9), size - seen + 1), 0.0)
+        high = np.where(seen < size, stats.beta.ppf(1 - SURE / classes, seen + 1, np.maximum(size - seen, 1e-9)), 1.0)
+        limits.append((low, high))
+    (low, high), (other_low, other_high) = limits
+    with np.errstate(divide="ignore"):
+        return max(0.0, float(np.log(np.maximum(low / other_high, other_low / high)).max()))

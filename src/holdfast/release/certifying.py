@@ -231,9 +231,9 @@ def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:
     """Say what synthetic records are and what they carry."""
     counted = {table.name: f"the table {table.name}" if len(tables) > 1 else "the table" for table in tables}
     return [
-        f"{table.records} holds synthetic records, one row for every one that {counted[table.name]} counts; no row is "
-        f"a person's: together they carry the counts by {', '.join(table.record_columns)}, noise included, and nothing "
-        "else"
+        f"the file {table.records} holds synthetic records, one row for every one that {counted[table.name]} counts; "
+        f"no row is a person's: together they carry the counts by {', '.join(table.record_columns)}, noise included, "
+        "and nothing else"
         for table in tables
         if table.records is not None
     ]

@@ -109,17 +109,37 @@ def extended(space: NullSpace, geometry: Geometry, neighbours: Neighbours, plain
 
 
 def by_basis(space: NullSpace, geometry: Geometry, neighbours: Neighbours, basis: Floats) -> FrameLaplace:
-    """SDP Cor 18 with a chosen basis of N, one scale for all its vectors."""
+    """SDP Cor 18 with a chosen basis of N, one scale for all its vectors.
+
+    The basis is projected first: noise on a plane beside N, however near, would leave a figure without noise.
+    """
     if basis.shape[1] != space.dimension or np.linalg.matrix_rank(basis) != space.dimension:
         raise Refused(f"basis must hold {space.dimension} independent vectors, one for every dimension of N")
-    longest = float(np.abs(basis).max())
-    if np.abs(basis - space.project(basis)).max() > MISSED * longest:
+    frame = space.project(space.project(basis))
+    if np.abs(basis - frame).max() > MISSED * float(np.abs(basis).max()):
         raise Refused("basis must lie in N: every vector must leave all exact figures as they are")
     image = geometry.basis @ geometry.points
-    coefficients = np.linalg.lstsq(basis, image)[0].astype(np.float64)
-    if np.abs(basis @ coefficients - image).max(initial=0.0) > MISSED * np.abs(image).max():
-        raise Refused("basis differs too much in length from the answers for doubles: use an orthonormal one")
-    return _made("basis of your own", basis, coefficients, np.ones(basis.shape[1]), geometry, neighbours)
+    coefficients = np.linalg.lstsq(frame, image)[0].astype(np.float64)
+    found = _made("basis of your own", frame, coefficients, np.ones(frame.shape[1]), geometry, neighbours)
+    missed = _missed(frame, coefficients, image) * geometry.records
+    if missed > MISSED * found.largest:
+        raise Refused("basis is too far from an orthonormal one for doubles: use another basis of the same space")
+    return replace(found, largest=found.largest + missed)
+
+
+def _missed(frame: Floats, coefficients: Floats, image: Floats) -> Fraction:
+    """A bound on ‖L d − computed‖₁ for the coefficients of a difference: F times the error over F's least stretch.
+
+    What a frame misses of the image is computed with rounding errors of its own, which are bounded by their sizes.
+    """
+    width = frame.shape[1]
+    sizes = np.abs(frame) @ np.abs(coefficients) + np.abs(image)
+    apart = np.abs(frame @ coefficients - image) + 8 * (width + 4) * np.finfo(float).eps * sizes
+    least = float(np.linalg.svd(frame, compute_uv=False)[-1])
+    stretch = least - 100 * width * np.finfo(float).eps * float(np.linalg.norm(frame))
+    if stretch <= 0:
+        raise Refused("basis is too far from an orthonormal one for doubles: use another basis of the same space")
+    return Fraction(4 * math.sqrt(width) * float(np.linalg.norm(apart, axis=0).max()) / stretch)
 
 
 def _made(

@@ -294,7 +294,7 @@ def determined_sums(space: NullSpace, sums: sparse.csr_array) -> Bools:
         return np.zeros(sums.shape[0], dtype=np.bool_)
     basis = sparse.csr_array(space._basis)
     # Entries of a basis are bounded by their sums in doubles: where these could overflow, nothing is said to be known.
-    if float((sums.astype(np.float64) @ abs(basis).astype(np.float64)).max()) >= LARGEST:
+    if basis.nnz and float((sums.astype(np.float64) @ abs(basis).astype(np.float64)).max()) >= LARGEST:
         return np.zeros(sums.shape[0], dtype=np.bool_)
     left = sparse.csr_array(sums @ basis)
     left.eliminate_zeros()

@@ -342,12 +342,12 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
             named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
             raise Refused(
                 f"the exact figures determine {count} of the table {each.table.name!r}{named}, whatever epsilon says: "
-                f"{REMEDY}; nothing was charged or drawn"
+                f"{REMEDY}"
             )
         if each.open.size:
             raise Refused(
                 f"whether the exact figures determine {each.open.size} other figures of the table {each.table.name!r} "
-                f"could not be told within the limits of the search: {REMEDY}; nothing was charged or drawn"
+                f"could not be told within the limits of the search: {REMEDY}"
             )
 
 

@@ -121,7 +121,7 @@ def _table(choice: Choice, comparison: tuple[Compared, ...], mechanism: Mechanis
         first,
         stands,
         more,
-        unprotected(laid, mechanism, stands, more),
+        unprotected(laid, held, mechanism, stands, more),
         protection_of(mechanism, choice.together, 1 if unit is None else unit.max_records),
     )
 

@@ -69,27 +69,15 @@ def standing(layout: Layout, holding: Holding, more: Derived | None) -> Standing
     return Standing(exact, without_noise & ~exact & ~defined, defined, known & ~without_noise & ~exact)
 
 
-def unmoved(layout: Layout, kind: str, more: Derived | None) -> Bools:
-    """The rows that no replacement of records alters: those to which every record adds the same."""
-    n = layout.query.n
-    found = np.zeros(n + (0 if more is None else more.exact.size), dtype=bool)
-    if kind == ADD_REMOVE:
-        return found
-    if layout.tree is not None:
-        roots = np.flatnonzero(layout.tree.parents < 0)
-        found[roots + (n if layout.by > 1 else 0)] = roots.size == 1
-        return found
-    if layout.areas is not None:
-        totals = [layout.areas.outputs(g).ravel() for g, (_, axes) in enumerate(layout.areas.groups) if axes == ()]
-        whole = [rows for rows in totals if rows.size == 1]  # a level of one place: the root
-        found[np.concatenate(whole) if whole else []] = True
-        return found
-    columns = sparse.csr_array(layout.query.columns)
+def unmoved(layout: Layout, kind: str, more: Derived | None, impossible: Bools | None) -> Bools:
+    """The rows that no replacement of records alters: those to which every possible record adds one."""
+    cells = layout.query.cells
+    assert cells is not None
+    possible = np.ones(cells, dtype=np.int64) if impossible is None else (~impossible).astype(np.int64)
+    counted = layout.query.answer(possible)
     if more is not None:
-        columns = sparse.csr_array(sparse.vstack([columns, more.sums @ columns], format="csr"))
-    full = np.flatnonzero(np.diff(columns.indptr) == columns.shape[1])
-    found[full] = [bool((columns.data[columns.indptr[i] : columns.indptr[i + 1]] == 1).all()) for i in full]
-    return found
+        counted = np.concatenate([counted, np.asarray(more.sums @ counted)])
+    return np.asarray((counted == possible.sum()) & (kind != ADD_REMOVE), dtype=bool)
 
 
 def _pinned(sums: Any, *rows: Any) -> Bools:

@@ -20,6 +20,7 @@ from holdfast.privacy.invariants import moves_within, never_altered, open_frozen
 from holdfast.release.job.standing import Standing, unmoved
 from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
+from holdfast.release.table.holding import Holding
 from holdfast.release.table.wording import FOLLOWS, PUBLISHED
 
 IDLE = "follows from exact figures, so that the noise on it protects nothing"
@@ -69,14 +70,14 @@ class Unprotected:
 
 
 def unprotected(
-    layout: Layout, mechanism: Mechanism, stands: Standing, more: Derived | None
+    layout: Layout, holding: Holding, mechanism: Mechanism, stands: Standing, more: Derived | None
 ) -> tuple[Unprotected, ...]:
     """Return everything in a table that no statement protects, in the order of its levels; `more` are its sums."""
     found: list[Unprotected] = []
     for rows, why in ((stands.exact, PUBLISHED), (stands.follows, FOLLOWS), (stands.idle, IDLE)):
         found += _by_level(layout, rows, why, None, more)
     seen = stands.as_in_the_data | stands.idle
-    still = unmoved(layout, mechanism.base.neighbours.kind, more) & ~seen
+    still = unmoved(layout, mechanism.base.neighbours.kind, more, holding.impossible) & ~seen
     found += _by_level(layout, still, UNMOVED, None, more)
     seen |= still
     for records, frozen in _frozen(mechanism).items():

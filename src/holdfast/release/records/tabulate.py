@@ -190,7 +190,8 @@ def _no_column(at: At, column: str, kinds: Mapping[str, str]) -> Refused:
         available = difflib.get_close_matches(column, available, n=1)
     near = nearest(column, list(kinds))
     if near is None:
-        return at.refuse(sentence, column, available)
+        remedy = f"write columns: {{{column}: NAME}} under data if it has another name there"
+        return at.refuse(f"{sentence}; {remedy}", column, available)
     remedy = f"write columns: {{{column}: {near[0]}}} under data if it has that name there"
     return at.refuse(f"{sentence}; {remedy}", column, [near[0]])
 

@@ -23,6 +23,8 @@ from holdfast.release.table.wording import in_words_of_the_spec
 
 #: Figures in areas up to which a program holds any rule.
 MOST_SOLVED = 300
+#: Entries of the largest table of margins in which impossible cells beside exact figures are followed.
+MOST_COMPARED = 2_000_000
 
 
 @dataclass(eq=False)
@@ -84,11 +86,34 @@ def holding(layout: Layout) -> Holding:
             mandated, found.account["exact"] = exactly(layout, exact)
             found.equal = _both(found.equal, mandated)
             found.exact = tuple(figure["figure"] for figure in found.account["exact"])
+            _refuse_implied(layout, found)
         _refuse_in_many_areas(layout, found)
         found.all = _both(found.equal, found.unequal)  # refuses what contradicts itself
     except Refused as refusal:
         raise _placed(layout, layout.at["hold"], refusal) from None
     return found
+
+
+def _refuse_implied(layout: Layout, found: Holding) -> None:
+    """Refuse exact figures beside impossible cells that tie margins together in ways which no rule of the table has.
+
+    Rows A with A·W = 0 on the possible cells hold for all data. Cells and hierarchies have them all: sums, and outputs
+    that are always 0. Margins may have more, and exact figures would determine others unseen.
+    """
+    query = layout.query
+    if found.impossible is None or query.identity or layout.tree is not None:
+        return
+    possible = np.flatnonzero(~found.impossible.ravel())
+    sums, empty = query.consistency().toarray(), np.array(found.account["impossible"], dtype=np.int64)
+    known = np.vstack([sums, np.eye(query.n)[empty]])
+    if query.n * possible.size <= MOST_COMPARED:
+        reached = sparse.csr_array(query.columns)[:, possible].toarray()
+        if query.n - np.linalg.matrix_rank(reached) <= np.linalg.matrix_rank(known):
+            return
+    raise Refused(
+        "impossible cells beside exact figures can determine other figures where only margins are measured: measure "
+        "the cells too, or leave out what is exact or impossible"
+    )
 
 
 def _refuse_in_many_areas(layout: Layout, found: Holding) -> None:
