@@ -108,7 +108,7 @@ def test_records_count_to_the_table(village):
     must = hf.consistent(query) & hf.nonnegative()
     release = hf.gaussian(query, rho=1).onto(must, integer=True).release(truth, rng=hf.seeded(4))
     frame = release.records("polars")
-    assert frame.columns == ["level 0", "level 1", "level 2", "axis 0", "axis 1", "axis 2"]
+    assert frame.columns == ["level 1", "level 2", "axis 0", "axis 1", "axis 2"]
     cells = np.zeros((20, 2, 3, 4), np.int64)
     leaf = frame["level 2"].cast(int).to_numpy() - 5
     np.add.at(cells, (leaf, *(frame[f"axis {a}"].to_numpy() for a in range(3))), 1)

@@ -163,7 +163,7 @@ def test_totals_over_categories_stand_beside_their_place():
     names = {"city": ["C", "C", "C", "C"], "zone": ["", "", "Z", "Z"], "sex": ["", "F", "", "F"]}
     cells = [("9", "8 to 10"), ("5", "4 to 6"), ("3", "2 to 4"), ("1", "0 to 2")]
     parsed = Outline()
-    parsed.feed(figures._tree(SimpleNamespace(levels=["city", "zone"]), names, cells))
+    parsed.feed(figures._tree(SimpleNamespace(levels=["city", "zone"], places=()), names, cells))
     assert parsed.open == []
     assert [rows[1:] for rows in parsed.tables] == [
         [["C", "F", "5", "4 to 6"]],

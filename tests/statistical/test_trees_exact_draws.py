@@ -88,7 +88,7 @@ def test_only_rejected_trees_are_drawn_again(monkeypatch):
         attempts.append(self.place[-1])
         assert attempts[-1] < 40
         for leaf, row in np.argwhere(self.noise[3::6] % 2 == 1).tolist():
-            rejected.setdefault(row, set()).add(int(self.up.trees[1][3 + 6 * leaf]))
+            rejected.setdefault(row, set()).add(int(self.up.trees_of_outputs[3 + 6 * leaf]))
         return rejected
 
     monkeypatch.setattr(_Drawing, "finished", rejecting)

@@ -184,7 +184,9 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
         ]
     statements = []
     rows = system.invariants.A
-    alone = rows.indices[rows.indptr[:-1][np.diff(rows.indptr) == 1]]  # outputs that `figures` name already
+    alone = rows.indices[rows.indptr[:-1][np.diff(rows.indptr) == 1]]
+    if rows.shape[0] <= NAMED and not set(map(str, base.query.labels[alone])) <= set(system.invariants.names[:NAMED]):
+        alone = alone[:0]  # `figures` do not say which outputs these are
     for moves, frozen, never in stages(base, system):
         if moves.everything:
             return [state(base.everything(), scope="all", unprotected=figures)]
