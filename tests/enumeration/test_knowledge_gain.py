@@ -80,6 +80,16 @@ def test_knowledge_restricts_the_prior():
     assert np.isfinite(ranged.as_mapping()["right_after"])
 
 
+@pytest.mark.parametrize("apart", [4, 8, 12])
+def test_what_is_learned_at_least_is_never_more_than_is_promised(apart):
+    """Classes in which all draws agree say only so much: at ε = 1 the odds of data so far apart change by that."""
+    made = hf.laplace(hf.histogram(2), epsilon=1).onto(hf.nonnegative())
+    prior = {(20, 5): F(1, 2), (20 + apart, 5): F(1, 2)}
+    gain = hf.knowledge_gain(made, prior, {(20, 5)})
+    assert gain.status == "at least"
+    assert 1 < gain.log_odds <= apart
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

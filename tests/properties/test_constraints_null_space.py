@@ -15,6 +15,7 @@ from scipy import sparse
 
 from holdfast.arguments import Refused
 from holdfast.constraints import NullSpace, consistent, equals, exact_margins, exact_nodes, fixed, invariant
+from holdfast.constraints.system.null_space import determined_sums
 from holdfast.domains import Hierarchy
 from holdfast.exact.elimination import eliminate, peels
 from holdfast.exact.lattice import lattice_basis, path_basis
@@ -300,3 +301,8 @@ def test_a_margin_is_the_same_whichever_way_its_axes_are_named():
     assert (one.invariants.A != other.invariants.A).nnz == 0
     assert (one.null_space().lattice_basis() != other.null_space().lattice_basis()).nnz == 0
     assert str(invariant(exact_margins((2, 3), [(1, 0)]))) == str(invariant(exact_margins((2, 3), [(0, 1)])))
+
+
+def test_sums_of_a_table_that_is_known_altogether_are_known():
+    space = NullSpace.of(sparse.csr_array(np.eye(3, dtype=np.int64)))
+    assert determined_sums(space, sparse.csr_array(np.array([[1, 1, 0], [0, 1, 1]]))).all()

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from holdfast.cli import showing
 from holdfast.cli.command import app
 from holdfast.release import run
 from jobs import ZONES
@@ -308,3 +309,9 @@ def test_a_title_is_one_line(folder):
     lines = [line for line in path.read_text().splitlines() if not line.startswith("title")]
     path.write_text("\n".join(['title: "a\\e[31m"', *lines]))
     assert "control characters" in called("plan", "spec.yaml").stderr
+
+
+def test_amounts_are_written_rounded_up_and_what_is_left_down():
+    spent = {"epsilon": 2.0, "delta": 0.0, "rho": 0.92423431}
+    assert showing.amount(spent) == "epsilon 2, rho 0.924235"
+    assert showing._numbers({"rho": 0.92423481}, showing._down) == "rho 0.924234"

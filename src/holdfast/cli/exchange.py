@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.arguments import Refused, one_of
+from holdfast.arguments import one_of
 from holdfast.cli import showing
-from holdfast.cli.verbs import ledger_of
+from holdfast.cli.verbs import ledger_of, write_new
 
 FORMATS = ("sdmx", "croissant", "registry")
 
@@ -51,11 +51,5 @@ def charge_events(file: str, events_file: Path, dataset: str, unit: str, title: 
 def _written(text: str, output: Path | None) -> None:
     if output is None:
         print(text, end="")
-        return
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise Refused(f"{str(output)!r} exists already: name another file with --output") from None
-    except OSError as error:
-        raise Refused(f"{str(output)!r} cannot be written: {error.strerror}") from None
+    else:
+        write_new(output, text, "--output")

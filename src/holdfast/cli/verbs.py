@@ -219,17 +219,22 @@ def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
     if asking:
         found, answers = showing.answers(found, source)
     text = starting_spec(found, answers, public, spec.name)
-    try:
-        with spec.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise Refused(f"{str(spec)!r} exists already: name another file with --spec") from None
-    except OSError as error:
-        raise Refused(f"{str(spec)!r} cannot be written: {error.strerror}") from None
+    write_new(spec, text, "--spec")
     if asking:
         showing.sentence(f"\n{text}")
     if not quiet:
         showing.sentence(f"wrote {spec}; next: holdfast plan {spec}, or move it: holdfast page {spec}")
+
+
+def write_new(path: Path, text: str, option: str) -> None:
+    """Write a file that is not there yet; `option` names another one."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Refused(f"{str(path)!r} exists already: name another file with {option}") from None
+    except OSError as error:
+        raise Refused(f"{str(path)!r} cannot be written: {error.strerror}") from None
 
 
 def ledger_verify(file: str, witness: str | None, json: bool, quiet: bool) -> None:

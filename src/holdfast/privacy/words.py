@@ -48,8 +48,6 @@ class Statement(Protocol):
 
 #: Figures shown are rounded up to this many digits, so that words never promise more than numbers.
 DIGITS = 6
-#: Factors of probabilities are for people: so many digits, rounded up too.
-ODDS_DIGITS = 3
 
 CHANGES = {
     "add-remove": ("one record is added or removed", "up to {k} records are added or removed"),
