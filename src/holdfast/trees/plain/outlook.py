@@ -21,6 +21,8 @@ FLAT, LEAST = 1e9, 1e-4
 GENTLER, NEAR = 0.97, 30.0
 #: Points at which a density is read on either side of its mode, down to e^−DROP of it.
 POINTS, DROP = 48, 25.0
+#: Outputs whose densities are read together.
+TOGETHER = 1 << 15
 
 
 class Weights(NamedTuple):
@@ -49,8 +51,38 @@ def levels(parents: Ints) -> list[Ints]:
     return [np.flatnonzero(depth == d) for d in range(int(depth.max(initial=-1)) + 1)]
 
 
-def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
-    """Guess where the noise of all outputs lies, given that parents equal the sum of their children."""
+def outlook(parents: Ints, exact: Bools, weights: Weights, rounds: int = ROUNDS) -> Outlook:
+    """Guess where the noise of all outputs lies, given that parents equal the sum of their children.
+
+    Leaves that are alike in all but their place are guessed once.
+    """
+    kept, alike, count = _alike(parents, exact, weights)
+    place = np.full(parents.size + 1, -1)
+    place[kept] = np.arange(kept.size)
+    fewer = Weights(weights.rate[kept], weights.square, weights.low[kept], weights.high[kept])
+    found = _outlook(place[parents[kept]], exact[kept], fewer, count, rounds)
+    return Outlook(*(each[alike] for each in found))
+
+
+def _alike(parents: Ints, exact: Bools, weights: Weights) -> tuple[Ints, Ints, Floats]:
+    """One of all outputs that are alike, the place of every output among these, and how many each stands for."""
+    inner = np.zeros(parents.size, dtype=bool)
+    inner[parents[parents >= 0]] = True
+    own = np.where(inner, np.arange(parents.size), -1)
+    columns = own, exact, weights.high, weights.low, weights.rate, parents
+    order = np.lexsort(columns)
+    new = np.ones(order.size, dtype=bool)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    first = order[new]  # lexsort is stable: the first of those that are alike
+    kept = np.sort(first)
+    alike = np.empty(parents.size, dtype=np.int64)
+    alike[order] = np.searchsorted(kept, first)[np.cumsum(new) - 1]
+    return kept, alike, np.bincount(alike).astype(np.float64)
+
+
+def _outlook(parents: Ints, exact: Bools, weights: Weights, count: Floats, rounds: int) -> Outlook:
     order = levels(parents)
     inner = np.zeros(parents.size, dtype=bool)
     inner[parents[parents >= 0]] = True
@@ -60,13 +92,15 @@ def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
     flat = FLAT * max(1.0, float(usual.max(initial=1.0)))
     precision = np.where(usual > 0, 1 / np.maximum(usual, LEAST), 1 / flat)
     shift = np.zeros(parents.size)
-    for round_ in range(ROUNDS + 1):
-        below, below_variance, above, above_variance = _passes(parents, exact, inner, order, precision, shift, flat)
+    for round_ in range(rounds + 1):
+        below, below_variance, above, above_variance = _passes(
+            parents, exact, inner, order, precision, shift, flat, count
+        )
         cavity = 1 / (1 / below_variance + 1 / above_variance)
         centre = cavity * (below / below_variance + above / above_variance)
         mean, variance = _moments(centre, cavity, weights)
         mean, variance = np.where(told, mean, centre), np.where(told, variance, cavity)
-        if round_ == ROUNDS:
+        if round_ == rounds:
             break
         step = 1.0 if round_ == 0 else STEP
         fresh = np.maximum(1 / variance - 1 / cavity, 1 / flat)
@@ -99,8 +133,9 @@ def _steepest(parents: Ints, inner: Bools, order: list[Ints], weights: Weights, 
 
 
 def _passes(
-    parents: Ints, exact: Bools, inner: Bools, order: list[Ints], precision: Floats, shift: Floats, flat: float
-) -> tuple[Floats, Floats, Floats, Floats]:
+    parents: Ints, exact: Bools, inner: Bools, order: list[Ints], precision: Floats, shift: Floats, flat: float,
+    count: Floats,
+) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
     """For every output the mean and variance that what is below it tells, and what all the rest tells."""
     below, below_variance = np.zeros(parents.size), np.where(inner, 0.0, flat)
     sent, sent_variance = np.zeros(parents.size), np.zeros(parents.size)
@@ -109,8 +144,8 @@ def _passes(
         sent_variance[some] = np.where(exact[some], 0.0, 1 / (1 / below_variance[some] + precision[some]))
         sent[some] = sent_variance[some] * (below[some] / below_variance[some] + shift[some])
         inside = some[parents[some] >= 0]
-        np.add.at(below, parents[inside], sent[inside])
-        np.add.at(below_variance, parents[inside], sent_variance[inside])
+        np.add.at(below, parents[inside], count[inside] * sent[inside])
+        np.add.at(below_variance, parents[inside], count[inside] * sent_variance[inside])
     above, above_variance = np.zeros(parents.size), np.full(parents.size, flat)
     for some in order[1:]:
         p = parents[some]
@@ -123,6 +158,11 @@ def _passes(
 
 def _moments(centre: Floats, variance: Floats, weights: Weights) -> tuple[Floats, Floats]:
     """Mean and variance of whole numbers under normal densities times the weights, within the bounds."""
+    if centre.size > TOGETHER:  # a nation's are too many for memory
+        parts = [slice(i, i + TOGETHER) for i in range(0, centre.size, TOGETHER)]
+        rate, square, low, high = weights
+        found = [_moments(centre[p], variance[p], Weights(rate[p], square, low[p], high[p])) for p in parts]
+        return np.concatenate([mean for mean, _ in found]), np.concatenate([spread for _, spread in found])
     rate, low, high = weights.rate, weights.low.astype(float), weights.high.astype(float)
     if weights.square:
         mode = centre / (1 + 2 * rate * variance)
