@@ -44,12 +44,13 @@ class Law(Protocol):
 
 
 class Guess(NamedTuple):
-    """Mean and variance of a total, and how far one noise in it may reach alone, down and up."""
+    """Mean and variance of a total, how far one noise in it may reach alone, down and up, and where messages put it."""
 
     mean: float
     variance: float
     left: float
     right: float
+    own: float
 
     def with_(self, other: Guess) -> Guess:
         """The sum of two totals."""
@@ -58,18 +59,21 @@ class Guess(NamedTuple):
             self.variance + other.variance,
             max(self.left, other.left),
             max(self.right, other.right),
+            self.own + other.own,
         )
 
 
 class Windows(NamedTuple):
     """How messages are made: how much of a guess windows hold, the guess, and how much of its pull is used.
 
-    Any pull gives the exact law; one that is too strong leaves no tails.
+    Any pull gives the exact law; one that is too strong leaves no tails. Windows may hold both what is guessed and what
+    messages say of themselves.
     """
 
     need: float
     guess: Outlook
     pull: float
+    both: bool = False
 
     @property
     def tilt(self) -> Floats:
@@ -79,7 +83,11 @@ class Windows(NamedTuple):
     def around(self, i: Guess) -> tuple[int, int]:
         """Where a sum lies: as a normal one would, and one of its parts may be far off alone."""
         wide = (2 * self.need * i.variance) ** 0.5 + ROOM * self.need / NEED
-        return math.floor(i.mean - wide - i.left), math.ceil(i.mean + wide + i.right)
+        return math.floor(min(i.mean, i.own) - wide - i.left), math.ceil(max(i.mean, i.own) + wide + i.right)
+
+    def own(self, message: Message, mean: float) -> float:
+        """Where a message puts its total."""
+        return message.mean if self.both else mean
 
 
 class Making:
@@ -90,12 +98,14 @@ class Making:
         self.pieces: list[Piece] = []
         self.guesses: list[Guess] = []
         self.known: dict[object, Message] = {}
+        self.leaves: dict[int, tuple[Message, Guess]] = {}
         self.number = {id(NOTHING): 0}  # of every message, in the order in which they are made
         self.exact: list[bool] = law.forest.exact.tolist()
 
     def clear(self) -> None:
         """Begin anew, with nothing that was made."""
-        self.pieces, self.guesses, self.known, self.number = [], [], {}, {id(NOTHING): 0}
+        self.pieces, self.guesses, self.known, self.leaves = [], [], {}, {}
+        self.number = {id(NOTHING): 0}
 
     def weight(self, v: int, inner: bool) -> Weight:
         """The weight of an output, with its tilt."""
@@ -117,11 +127,15 @@ class Making:
 
     def nothing(self) -> int:
         """What an exact output is to those above it."""
-        return self.add(NOTHING, -1, None, Guess(0.0, 0.0, 0.0, 0.0))
+        return self.add(NOTHING, -1, None, Guess(0.0, 0.0, 0.0, 0.0, 0.0))
 
     def leaf(self, v: int) -> int:
         """The noise of a leaf."""
-        weight, (need, guess, _) = self.weight(v, False), self.windows
+        need, guess = self.windows[:2]
+        alike = int(guess.alike[v])
+        if alike in self.leaves:
+            return self.add(self.leaves[alike][0], v, None, self.leaves[alike][1])
+        weight = self.weight(v, False)
         mean, variance = float(guess.mean[v]), float(guess.variance[v])
         farthest = max(FARTHEST * need / NEED * variance**0.5, SHORT)
         left, right = 0.0, 0.0
@@ -130,11 +144,13 @@ class Making:
                 max(side * mean, 0.0) + min(farthest, need / max(float(weight.rate) + side * weight.tilt, 1e-300))
                 for side in (1, -1)
             )
-        lo, hi = self.windows.around(Guess(mean, 0.0 if left else variance, left, right))
+        lo, hi = self.windows.around(Guess(mean, 0.0 if left else variance, left, right, mean))
         key = (weight, lo, hi)
         if key not in self.known:
             self._keep(key, leaf(weight, lo, hi))
-        return self.add(self.known[key], v, None, Guess(mean, variance, left, right))
+        own = self.windows.own(self.known[key], mean)
+        self.leaves[alike] = self.known[key], Guess(mean, variance, left, right, own)
+        return self.leaf(v)
 
     def joined(self, v: int, kids: list[int]) -> int:
         """Join totals two by two, narrow ones first, and give the last one the weight of the output."""
@@ -150,8 +166,11 @@ class Making:
         if self.exact[v]:
             return self._pair(i, j, ANY, both, -1)
         guess = self.windows.guess
-        both = Guess(float(guess.mean[v]), float(guess.variance[v]), both.left, both.right)
-        return self._pair(i, j, self.weight(v, True), both, v)
+        mean = float(guess.mean[v])
+        both = Guess(mean, float(guess.variance[v]), both.left, both.right, mean)
+        result = self._pair(i, j, self.weight(v, True), both, v)
+        self.guesses[result] = both._replace(own=self.windows.own(self.pieces[result].message, mean))
+        return result
 
     def _pair(self, i: int, j: int, weight: Weight, guess: Guess, output: int) -> int:
         a, b = self.pieces[i].message, self.pieces[j].message

@@ -108,6 +108,11 @@ class Message:
         """The last place of the window."""
         return self.lo + self.values.size - 1
 
+    @property
+    def mean(self) -> float:
+        """The mean of a total that has the message for its law."""
+        return self.lo + float(self.values @ np.arange(self.values.size)) / float(self.values.sum())
+
     def alone(self) -> Message:
         """The same function, without what it stands for."""
         return replace(self, parts=None, whole=None)
@@ -194,7 +199,7 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool
     inside = sums[lo - base : hi - base + 1]
     logs = np.log(np.maximum(inside, 1e-300)) + weight.log(places)
     top = int(np.argmax(logs))
-    poor = np.flatnonzero((inside < LEAST_SUM) | (logs < logs[top] - DEEPEST))
+    poor = np.flatnonzero((inside < max(LEAST_SUM, 8 * blur)) | (logs < logs[top] - DEEPEST))
     i = int(np.searchsorted(poor, top))
     first, last = (int(poor[i - 1]) + 1 if i else 0), (int(poor[i]) if i < poor.size else inside.size)
     if first >= last:
@@ -289,9 +294,9 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
 
 
 def _far_end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: int, side: int) -> End:
-    """As `_end`, where sums beyond the window are not known: (a * b)(t) ≤ e^{−rate·t}·Σ a(x)·e^{rate·x}·Σ b(y)·e^{rate·y}.
+    """As `_end`, where sums beyond the window are not known.
 
-    That holds for every rate; the one at the end of the window is near the best.
+    (a * b)(t) ≤ e^{−rate·t}·Σ a(x)·e^{rate·x}·Σ b(y)·e^{rate·y} for every rate; that at the end of the window is good.
     """
     if end == (weight.high if side > 0 else weight.low):
         return HARD

@@ -18,7 +18,7 @@ ROUNDS, STEP = 14, 0.7
 #: A variance that stands for "nothing is known", in units of the largest one; and the least variance.
 FLAT, LEAST = 1e9, 1e-4
 #: A tilt takes at most this share of what noise resists; bounds that are nearer, in scales, are reached by windows.
-GENTLER, NEAR = 0.97, 30.0
+GENTLER, FALLS, NEAR = 0.97, 3.0, 30.0
 #: Points at which a density is read on either side of its mode, down to e^−DROP of it.
 POINTS, DROP = 48, 25.0
 #: Outputs whose densities are read together.
@@ -40,6 +40,7 @@ class Outlook(NamedTuple):
     mean: Floats
     variance: Floats
     tilt: Floats
+    alike: Ints  # a number for every output, the same for leaves that are alike
 
 
 def levels(parents: Ints) -> list[Ints]:
@@ -61,7 +62,7 @@ def outlook(parents: Ints, exact: Bools, weights: Weights, rounds: int = ROUNDS)
     place[kept] = np.arange(kept.size)
     fewer = Weights(weights.rate[kept], weights.square, weights.low[kept], weights.high[kept])
     found = _outlook(place[parents[kept]], exact[kept], fewer, count, rounds)
-    return Outlook(*(each[alike] for each in found))
+    return Outlook(*(each[alike] for each in found), alike)
 
 
 def _alike(parents: Ints, exact: Bools, weights: Weights) -> tuple[Ints, Ints, Floats]:
@@ -82,7 +83,7 @@ def _alike(parents: Ints, exact: Bools, weights: Weights) -> tuple[Ints, Ints, F
     return kept, alike, np.bincount(alike).astype(np.float64)
 
 
-def _outlook(parents: Ints, exact: Bools, weights: Weights, count: Floats, rounds: int) -> Outlook:
+def _outlook(parents: Ints, exact: Bools, weights: Weights, count: Floats, rounds: int) -> tuple[Floats, ...]:
     order = levels(parents)
     inner = np.zeros(parents.size, dtype=bool)
     inner[parents[parents >= 0]] = True
@@ -107,7 +108,7 @@ def _outlook(parents: Ints, exact: Bools, weights: Weights, count: Floats, round
         precision = np.where(told, (1 - step) * precision + step * fresh, 1 / flat)
         shift = np.where(told, (1 - step) * shift + step * (mean / variance - centre / cavity), 0.0)
     mean, variance = np.where(exact, 0.0, mean), np.where(exact, 0.0, variance)
-    down, up = (_steepest(parents, inner, order, weights, bound) for bound in (weights.low, weights.high))
+    down, up = (_steepest(parents, inner, order, weights, bound, variance) for bound in (weights.low, weights.high))
     # A guess that has closed in on one value may ask for any tilt: twice what some noise resists is enough.
     slope = (
         2 * weights.rate * (abs(mean) + 10 / np.sqrt(np.maximum(weights.rate, LEAST)))
@@ -116,11 +117,17 @@ def _outlook(parents: Ints, exact: Bools, weights: Weights, count: Floats, round
     )
     most = 2 * float(slope.max(initial=0.0))
     tilt = np.clip((mean - below) / below_variance, -np.minimum(down, most), np.minimum(up, most))
-    return Outlook(mean, variance, np.where(inner, tilt, 0.0))
+    return mean, variance, np.where(inner, tilt, 0.0)
 
 
-def _steepest(parents: Ints, inner: Bools, order: list[Ints], weights: Weights, bound: Ints) -> Floats:
-    """The steepest tilt under which what is below an output still falls off towards a bound that is far away."""
+def _steepest(
+    parents: Ints, inner: Bools, order: list[Ints], weights: Weights, bound: Ints, variance: Floats
+) -> Floats:
+    """The steepest tilt under which what is below an output still falls off towards a bound that is far away.
+
+    It falls off by GENTLER of what it resists, or by e^−FALLS over the spread of the output where that is less: one
+    large leaf among many empty ones may have any part of what they have.
+    """
     rate, below = weights.rate, np.full(parents.size, np.inf)
     if weights.square:
         return below
@@ -129,7 +136,8 @@ def _steepest(parents: Ints, inner: Bools, order: list[Ints], weights: Weights, 
         own = np.where(abs(bound[some]) * rate[some] < NEAR, np.inf, own)
         inside = parents[some] >= 0
         np.minimum.at(below, parents[some][inside], own[inside])
-    return GENTLER * below
+    spread = np.sqrt(np.maximum(variance, LEAST))
+    return below - np.where(np.isfinite(below), np.minimum((1 - GENTLER) * below, FALLS / spread), 0.0)
 
 
 def _passes(

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Ints
+from holdfast.arrays import Ints, Owner, kept
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.randomness import Keys, Stream
 from holdfast.trees.plain.making import NEED, Branches, Windows, made
@@ -29,9 +29,9 @@ from holdfast.trees.shape.forest import Forest
 WIDER = 1.5
 #: Tables that are rejected one after another before windows are made wider; large tables, fewer.
 PATIENCE, ALL_PATIENCE = 40, 120_000
-#: Windows that are tried until all messages have tails, how many of them before messages are pulled less, and rounds of
-#: the guess after the first.
-ATTEMPTS, FIRM, MORE_ROUNDS = 40, 3, 60
+#: Windows that are tried until all messages have tails, how many of them before messages are pulled less, and how many
+#: rounds their guess has.
+ATTEMPTS, FIRM, ROUNDS_OF = 40, 3, (ROUNDS, 60, 240)
 NO_WINDOWS = "no windows were found for this hierarchy: use other scales or fewer bounds, or onto(...)"
 #: Outputs of a hierarchy that is drawn here; draws of outputs, a table counting as some more; and products of the
 #: values of messages, whose windows are about so many standard deviations wide.
@@ -76,7 +76,7 @@ def reaches(forest: Forest, law: Independent) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class PlainSampler:
+class PlainSampler(Owner):
     """The conditional law of integer noise on a forest; bounds are on the noise of each output.
 
     Law: independent integer noise given that parents equal the sum of their children, exact outputs have none, and
@@ -148,7 +148,7 @@ class PlainSampler:
         need, pull = self.need * WIDER**wider, 1.0
         for attempt in range(ATTEMPTS):
             try:
-                return make(Windows(need, self.better_guess if attempt else self.guess, pull))
+                return make(Windows(need, self._guess(ROUNDS_OF[min(attempt, 2)]), pull, attempt > 0))
             except TooNarrow:
                 need *= WIDER
                 if attempt >= FIRM:
@@ -162,20 +162,12 @@ class PlainSampler:
         which = self.law.which
         return rates * self.forest.n if which is None else [rates[k] for k in which.tolist()]
 
-    def _guessed(self, rounds: int) -> Outlook:
+    @kept
+    def _guess(self, rounds: int) -> Outlook:
+        """Where totals will probably lie."""
         rate = np.array([float(each) for each in self.rates])
         weights = Weights(rate, self.square, self.low, self.high)
         return outlook(self.forest.parents, self.forest.exact, weights, rounds)
-
-    @cached_property
-    def guess(self) -> Outlook:
-        """Where totals will probably lie."""
-        return self._guessed(ROUNDS)
-
-    @cached_property
-    def better_guess(self) -> Outlook:
-        """The same where the guess is slow to close in."""
-        return self._guessed(MORE_ROUNDS)
 
     @property
     def square(self) -> bool:
