@@ -33,8 +33,8 @@ GENTLER = 0.99
 #: Sums of messages that are both wider come from a transform; its relative error in the mean square is at most this
 #: many units for each doubling of its length.
 WIDE, TRANSFORM = 4096, 32.0
-#: Series fall no faster than e^−STEEPEST, and windows end at e^−DEEPEST of the largest value.
-STEEPEST, DEEPEST = 600.0, 400.0
+#: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL; windows end at e^−DEEPEST of the largest value.
+STEEPEST, LEAST_FALL, DEEPEST = 600.0, 1e-11, 400.0
 
 
 class TooNarrow(Exception):
@@ -255,8 +255,9 @@ def _followed(end: End, values: Floats) -> Floats:
 
 
 def _slope(values: Floats) -> float:
-    """How fast the logarithm falls at the last places."""
-    some = np.log(np.maximum(values[-9:], 1e-300))
+    """How fast the logarithm falls at the last places, as far as it does."""
+    some = values[-9:]
+    some = np.log(np.maximum(some[int(np.argmax(some)) :], 1e-300))
     return float(some[0] - some[-1]) / max(some.size - 1, 1)
 
 
@@ -276,19 +277,22 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
     gentler = [steepest / slower for slower in (1, 2, 4, 8, 16, 32)]
-    for rate in {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else gentler:
+    near = {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else set()
+    for rate in [*near, *gentler]:
+        if best is not None and rate not in near:
+            break
         logs = [float((rest + rate * np.arange(1, rest.size + 1)).max())] if rest.size else []
         for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
             if tail.height > 0:
                 logs.append(math.log(tail.height) + side * rate * (edge + other.lo - end) + other.sum(side * rate))
         falls = weight.slope(end, side) - rate
-        if not falls < 0 or not max(logs) < 600:
+        if not falls < -LEAST_FALL or not max(logs) < 600:
             continue
         height = own + max(logs) + math.log(len(logs)) + LIFT
         mass = height + falls - math.log(-math.expm1(falls))
         if height < 600 and (best is None or mass < best[0]):
             best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
-    if best is None or best[1].ratio >= 1:
+    if best is None:
         raise TooNarrow
     return best[1]
 
@@ -311,12 +315,12 @@ def _far_end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, sca
         rate = local * share
         falls = weight.slope(end, side) - rate
         height = own + a.sum(side * rate) + b.sum(side * rate) - side * rate * place + LIFT
-        if not falls < 0 or not height < 600:
+        if not falls < -LEAST_FALL or not height < 600:
             continue
         mass = height + falls - math.log(-math.expm1(falls))
         if best is None or mass < best[0]:
             best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
-    if best is None or best[1].ratio >= 1:
+    if best is None:
         raise TooNarrow
     return best[1]
 
