@@ -33,8 +33,10 @@ GENTLER = 0.99
 #: Sums of messages that are both wider come from a transform; its relative error in the mean square is at most this
 #: many units for each doubling of its length.
 WIDE, TRANSFORM = 4096, 32.0
-#: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL; windows end at e^−DEEPEST of the largest value.
-STEEPEST, LEAST_FALL, DEEPEST = 600.0, 1e-11, 400.0
+#: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL.
+STEEPEST, LEAST_FALL = 600.0, 1e-11
+#: Windows end at e^−DEEPEST of the largest value.
+DEEPEST = 400.0
 
 
 class TooNarrow(Exception):
@@ -59,9 +61,12 @@ class Weight(NamedTuple):
         return np.asarray(4 * UNIT * (1 + abs(self.tilt * t) + float(self.rate) * (t * t if self.square else abs(t))))
 
     def slope(self, end: int, side: int) -> float:
-        """A slope that the logarithm does not exceed beyond an end, going up (side 1) or down (side −1)."""
-        steep = -float(self.rate) * (2 * abs(end) if self.square else 1.0)
-        return side * self.tilt + (steep if side * end >= 0 else -steep)
+        """A slope that the logarithm does not exceed beyond an end, going up (side 1) or down (side −1).
+
+        It is concave, so that of the first step: (|end| ± 1)² − end² is 1 ± 2·|end|.
+        """
+        away = 1 if side * end >= 0 else -1
+        return side * self.tilt - float(self.rate) * (2 * abs(end) * away + 1 if self.square else away)
 
     def ball(self, t: int) -> arb:
         """The exact value at a total, in a ball."""
@@ -181,7 +186,7 @@ def leaf(weight: Weight, lo: int, hi: int) -> Message:
     values = np.exp(logs - scale * LN2) * (1 + 2 * error)
     ends = []
     for end, side, bound in ((lo, -1, weight.low), (hi, 1, weight.high)):
-        ratio = math.exp(min(weight.slope(end, side), 0.0)) * (1 + 1e-12)
+        ratio = math.exp(max(min(weight.slope(end, side), 0.0), -STEEPEST)) * (1 + 1e-12)
         if end != bound and not ratio < 1:
             raise TooNarrow
         ends.append(HARD if end == bound else End(float(values[0] if side < 0 else values[-1]) * (1 + LIFT), ratio))
@@ -285,7 +290,7 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
         for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
             if tail.height > 0:
                 logs.append(math.log(tail.height) + side * rate * (edge + other.lo - end) + other.sum(side * rate))
-        falls = weight.slope(end, side) - rate
+        falls = max(weight.slope(end, side) - rate, -STEEPEST)
         if not falls < -LEAST_FALL or not max(logs) < 600:
             continue
         height = own + max(logs) + math.log(len(logs)) + LIFT
@@ -313,7 +318,7 @@ def _far_end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, sca
     best: tuple[float, End] | None = None
     for share in (0.5, 0.8, 1.0, 1.2, 2.0):
         rate = local * share
-        falls = weight.slope(end, side) - rate
+        falls = max(weight.slope(end, side) - rate, -STEEPEST)
         height = own + a.sum(side * rate) + b.sum(side * rate) - side * rate * place + LIFT
         if not falls < -LEAST_FALL or not height < 600:
             continue
