@@ -19,6 +19,7 @@ from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.possible.neighbours import MOST_CHANGES, none_possible
 from holdfast.constraints.system.enclosed import Enclosed
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
@@ -26,6 +27,7 @@ from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query, shared_moves
+from holdfast.queries.areas.area_margins import same_answers
 from holdfast.queries.moves.signatures import Signatures, independent, signatures
 from holdfast.queries.moves.sumsets import few_differences
 
@@ -111,6 +113,9 @@ def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any
 
     None when no such difference of a few records was found: then nothing can be said.
     """
+    if isinstance(system.equalities, OwnSums) and same_answers(system.equalities.query, base.query):
+        # All data keep them. Whatever else must hold only leaves some changes out: the statement is about all.
+        return AllDifferences(base.query, base.neighbours), {}
     space = system.null_space(invariants=False)
     if space.rank == 0 or base.query.cells is None or _adds_up(base.query, space):
         return None if _no_room(base, system, base.neighbours) else (AllDifferences(base.query, base.neighbours), {})

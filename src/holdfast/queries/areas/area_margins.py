@@ -27,6 +27,11 @@ from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
 
 
+#: Outputs up to which the equalities between margins in areas are written out as rows.
+MOST_WRITTEN = 200_000
+NO_CELLS = "records need a table that counts every cell: a hierarchy, a histogram, a cube, or margins with all axes"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AreaMargins(Query):
     """At every node of depth d the margins ``keep[d]``: nodes in order, inside a node margin after margin in C order.
@@ -143,6 +148,33 @@ class AreaMargins(Query):
         """Return rows that make margins agree inside every node and add up along the hierarchy."""
         return area_equalities(self.hierarchy, self.table, self.keep, self.starts)
 
+    @cached_property
+    def many_sums(self) -> int | None:
+        """How many equalities the answers obey, where they are too many to be written out and the cells tell them."""
+        deep = np.unique(self.hierarchy.depth[self.hierarchy.leaves]).tolist()
+        if self.n <= MOST_WRITTEN or not all((depth, self.every_axis) in self.groups for depth in deep):
+            return None
+        return self.n - self.cells
+
+    @property
+    def every_axis(self) -> Axes:
+        """The margin that keeps all axes: the cells."""
+        return tuple(range(len(self.table.shape)))
+
+    @cached_property
+    def cell_outputs(self) -> Ints:
+        """The outputs that are the cells of the leaves, in their order; refused where a leaf does not ask them."""
+        tree = self.hierarchy
+        found = np.empty((tree.n_leaves, self.table.cells), np.int64)
+        for depth in np.unique(tree.depth[tree.leaves]).tolist():
+            if (depth, self.every_axis) not in self.groups:
+                raise Refused(NO_CELLS)
+            group = self.groups.index((depth, self.every_axis))
+            at = tree.depth[tree.leaves] == depth
+            begin = self.starts[tree.leaves[at]] + self.places[group][1]
+            found[at] = begin[:, None] + np.arange(self.table.cells)
+        return found.ravel()
+
     def paths(self) -> list[Ints]:
         """Return for each depth the ancestor of every leaf at it, −1 where the leaf lies higher."""
         tree = self.hierarchy
@@ -249,6 +281,14 @@ class AreaMargins(Query):
     def _widest(self, relation: Neighbours) -> Fraction:
         one = any(self._pairs()) if not relation.adds else bool(self.groups)
         return Fraction(int(one))
+
+
+def same_answers(one: Any, other: Query) -> bool:
+    """Whether two queries in areas ask the same, whatever they call it."""
+    if not (isinstance(one, AreaMargins) and isinstance(other, AreaMargins)):
+        return False
+    same_places = one.hierarchy is other.hierarchy or np.array_equal(one.hierarchy.parents, other.hierarchy.parents)
+    return same_places and one.table.shape == other.table.shape and one.keep == other.keep
 
 
 def margins_by_depth(tree: Hierarchy, table: Cube, keep: Any) -> Keep:
