@@ -1,11 +1,11 @@
 """A census in one query: blocks × cells × levels, measured, estimated, whole, non-negative, consistent and written.
 
 Run: .venv/bin/python benchmarks/census.py [--blocks N] [--data FOLDER] [--method areas|topdown|bluedown] [--exact]
-With the blocks of Rhode Island (blocks_2010_RI_HI.parquet in FOLDER) and cells by the frequencies of adult_train.parquet
-there or, without these files, a generated state of the same shape with made-up frequencies; 8 kinds of work × 2 ages × 2
-origins × 63 of race and occupation. Everything goes through the public names. Printed: the seconds of each step, as
-ratios to numpy's time to draw the measurements too; most memory; errors by level and margin, as measured, after best
-linear estimation, and of the whole table. --exact: the total of every county is published exactly.
+With the blocks of Rhode Island (blocks_2010_RI_HI.parquet in FOLDER) and cells by the frequencies of the Adult table
+(adult_train.parquet there) or, without these files, a generated state of the same shape with made-up frequencies: 8
+kinds of work × 2 ages × 2 origins × 63 of race and occupation. Everything goes through the public names. Printed: the
+seconds of each step; most memory; errors by level and margin, as measured, after best linear estimation, and of the
+whole table. --exact: the total of every county is published exactly.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 import holdfast as hf
 
@@ -27,7 +28,7 @@ MARGINS = [(), (0,), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (0, 1, 2), (1, 2,
 LEVELS = ("nation", "state", "county", "tract", "block group", "block")
 #: Parts of the budget of each level in the redistricting data of 2020.
 PUBLISHED = (104, 1440, 447, 687, 1256, 165)
-RHO = 2.56
+RHO, NUMPY = 2.56, "numpy's measurements"
 
 
 def areas(data: Path | None, blocks: int, rng: np.random.Generator) -> tuple[hf.Hierarchy, np.ndarray]:
@@ -80,7 +81,9 @@ def main() -> None:
     query = hf.counts(tree, by=hf.Cube(SHAPE, NAMES), keep=MARGINS)
     cells = rng.multinomial(persons, frequencies(arguments.data, rng))
     truth = query.answer(cells)
-    print(f"{tree.n_leaves:,} blocks, {tree.n:,} areas, {query.n:,} figures, {int(persons.sum()):,} persons", flush=True)
+    print(
+        f"{tree.n_leaves:,} blocks, {tree.n:,} areas, {query.n:,} figures, {int(persons.sum()):,} persons", flush=True
+    )
     seconds: dict[str, float] = {}
 
     def timed(name, work):
@@ -95,16 +98,22 @@ def main() -> None:
     if arguments.shares == "best":
         split = timed("split", lambda: hf.best_shares(query))
         shares = split.shares
-        print(f"gap {split.gap / split.squared_error:.1e} of the error, bound {split.lower_bound / split.squared_error:.3f}")
+        print(
+            f"gap {split.gap / split.squared_error:.1e} of the error, "
+            f"bound {split.lower_bound / split.squared_error:.3f}"
+        )
     else:
         shares = {(level, axes): part for level, part in zip(LEVELS, PUBLISHED, strict=True) for axes in MARGINS}
     must = hf.consistent(query) & hf.nonnegative()
     if arguments.exact:
-        must = must & hf.invariant(query.rows_of(("county", ())))
+        totals = query.outputs(list(query.groups).index((LEVELS.index("county"), ()))).ravel()
+        ones = np.ones(totals.size, np.int64)
+        shape = (totals.size, query.n)
+        must = must & hf.invariant(sparse.csr_array((ones, totals, np.arange(totals.size + 1)), shape=shape))
     base = hf.gaussian(query, rho=RHO, shares=shares)
     made = timed("mechanism", lambda: base.onto(must, integer=True, method=arguments.method))
     print(timed("guarantee", lambda: made.guarantee))
-    timed("numpy's measurements", lambda: rng.normal(size=query.n))
+    timed(NUMPY, lambda: rng.normal(size=query.n))
     release = timed("release", lambda: made.release(truth, rng=hf.seeded(1)))
     print(release.evidence)
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +122,7 @@ def main() -> None:
         print(f"{len(records):,} records, {(Path(folder) / 'records.parquet').stat().st_size / 2**20:.1f} MiB")
     measured, values = release.measurements, release.values
     estimate = timed("estimate", lambda: base.onto(hf.consistent(query), integer=False).image(measured))
-    print(f"estimate: {seconds['estimate'] / seconds["numpy's measurements"]:.1f} × numpy's measurements")
+    print(f"estimate: {seconds['estimate'] / seconds[NUMPY]:.1f} × {NUMPY}")
     print(f"{'mean absolute error':44} {'measured':>9} {'estimate':>9} {'whole':>9}")
     for group, name in enumerate(query.levels):
         chosen = query.outputs(group).ravel()

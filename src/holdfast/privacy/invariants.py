@@ -152,7 +152,7 @@ def _larger_are_sums(space: NullSpace, query: Query, neighbours: Neighbours) -> 
     change the records of one signature cancel, so it consists of single records of signature 0 and of pairs of one
     signature. Pairs fill up groups of an even number of records (docs/theory/composition.md).
     """
-    found = signatures(space.rows, query.columns, None)
+    found = query.signatures(space.rows, None)
     pairs = neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
     return independent(found.distinct()) and not (pairs and neighbours.records % 2)
 
@@ -206,7 +206,7 @@ def never_altered(base: Additive, space: NullSpace, moves: Moves) -> Bools:
     Where the distinct signatures are linearly independent, larger changes are sums of single records and of pairs, so
     what the smallest moves leave frozen stays so (docs/theory/what-can-change.md, Proposition 2).
     """
-    found = signatures(space.rows, base.query.columns, None)
+    found = base.query.signatures(space.rows, None)
     pairs = not moves.neighbours.adds or moves.records > 1 or not _has_pairs(found)
     if pairs and independent(found.distinct()):
         frozen = np.zeros(base.query.n, dtype=bool)

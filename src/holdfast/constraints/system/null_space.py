@@ -315,7 +315,8 @@ class BesideSums(NullSpace):
         raise Refused(TOO_MANY_SUMS)
 
     def _columns(self, columns: Any) -> Floats:
-        raise Refused(TOO_MANY_SUMS)  # nothing can be projected
+        del columns  # nothing can be projected
+        raise Refused(TOO_MANY_SUMS)
 
     def orthonormal(self) -> Floats:
         """Refused: all rows would be needed."""
@@ -323,6 +324,7 @@ class BesideSums(NullSpace):
 
     def alike(self, *values: Floats) -> tuple[Ints, Ints]:
         """Refused: all rows would be needed."""
+        del values
         raise Refused(TOO_MANY_SUMS)
 
     @cached_property
@@ -332,6 +334,7 @@ class BesideSums(NullSpace):
 
     def contains(self, columns: Any, size: Any = None) -> Any:
         """Refused: all rows would be needed."""
+        del columns, size
         raise Refused(TOO_MANY_SUMS)
 
     def pinned_coordinates(self) -> Bools:

@@ -232,11 +232,12 @@ class System(Owner):
         if flat.ndim != 1:
             raise Refused(f"values must have shape ({self.n},), found shape {flat.shape}")
         column = flat[:, None]
-        for rows, equality in ((self.equalities, True), (self.inequalities, False)):
-            if isinstance(rows, OwnSums):
-                if rows.missed(column)[0]:
-                    return rows.names[0]
-                rows = rows.others
+        equal = self.equalities
+        if isinstance(equal, OwnSums):
+            if equal.missed(column)[0]:
+                return equal.names[0]
+            equal = equal.others
+        for rows, equality in ((equal, True), (self.inequalities, False)):
             missed = _missed(rows, column, equality, step)[:, 0]
             if missed.any():
                 return rows.names[int(np.flatnonzero(missed)[0])]

@@ -17,15 +17,16 @@ from scipy.sparse import csc_array, csr_array
 from holdfast.arguments import Refused, one_of
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
+from holdfast.queries.areas.area_classes import Spans, area_signatures
 from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
+from holdfast.queries.moves.signatures import Signatures
 from holdfast.queries.moves.tree_pairs import meeting_paths
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
-
 
 #: Outputs up to which the equalities between margins in areas are written out as rows.
 MOST_WRITTEN = 200_000
@@ -219,6 +220,10 @@ class AreaMargins(Query):
     def pair(self, weights: Weights, p: int, classes: Ints | None) -> Bound:
         """Return the heaviest pair of paths whose cells differ on every axis."""
         group = self._group(weights.which)
+        if group is not None and classes is not None and self.many_sums is not None:
+            within = Spans(self, classes).patterns()
+            sums = (sum((n * weights.values[group[g]] for g, n in pair.items()), Fraction(0)) for pair in within)
+            return Bound(max(sums, default=Fraction(0)), False)
         if group is None or classes is not None:
             return super().pair(weights, p, classes)
         changed = (
@@ -238,15 +243,45 @@ class AreaMargins(Query):
     def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
         """Return the maximal kinds of pairs, where the groups follow those of this query."""
         group = self._group(which)
-        if group is None or classes is not None:
+        many = self.many_sums is not None
+        if group is None or (classes is not None and not many):
             return super().pair_kinds(which, classes)
         found = []
-        for pair in self._pairs():
+        for pair in self._pairs() if classes is None else Spans(self, classes).patterns():
             times: Counter[tuple[int, int]] = Counter()
             for g, count in pair.items():
                 times[1, group[g]] += count
             found.append(frozenset(times.items()))
         return maximal(found)
+
+    # Where there are many areas, columns are not written out --------------------------------------------------
+
+    def outputs_of(self, cells: Ints) -> tuple[Ints, Ints]:
+        """Return the outputs to which some cells add, and the number of the cell behind each."""
+        leaf, cell = np.divmod(cells, self.table.cells)
+        above = self.paths()
+        outputs, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for g, (depth, axes) in enumerate(self.groups):
+            on = np.flatnonzero(above[depth][leaf] >= 0)
+            first = self.starts[above[depth][leaf[on]]] + self.places[g][1]
+            outputs.append(first + self.table.margin_index(axes)[cell[on]])
+            owners.append(on)
+        return np.concatenate(outputs), np.concatenate(owners)
+
+    def signatures(self, rows: Any, mask: Bools | None) -> Signatures:
+        """Return what each allowed cell adds to rows on the outputs, and the cells that add the same."""
+        found = area_signatures(self, rows, mask) if self.many_sums is not None else None
+        return super().signatures(rows, mask) if found is None else found
+
+    def touched_by_one(self, chosen: Bools) -> Bools:
+        """Return which outputs some chosen cell adds to."""
+        if self.many_sums is None:
+            return super().touched_by_one(chosen)
+        return np.asarray(self.totals(chosen.astype(np.int64)) > 0)
+
+    def touched_by_pairs(self, classes: Ints) -> Bools:
+        """Return which outputs some pair of cells of one class changes."""
+        return super().touched_by_pairs(classes) if self.many_sums is None else Spans(self, classes).touched()
 
     def _pairs(self) -> Iterator[Counter[int]]:
         """Yield how many entries of each group two cells change that differ on every axis, for all kinds of paths.

@@ -72,24 +72,27 @@ class Residuals:
     precisions: tuple[float, ...]
 
     @classmethod
-    def of_system(cls, system: System, variances: Floats) -> Residuals | None:
+    def of_system(cls, system: System, variances: Floats, *, ruled: bool = False) -> Residuals | None:
         """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
 
-        Everything may have to be non-negative besides, and some outputs 0 then.
+        Everything may have to be non-negative besides, and some outputs 0 then. ruled: whatever else must hold is left
+        to whoever asks.
 
         variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
         """
-        beside = ("nonnegative", "fixed") if system.has_bounds else ()
+        beside: tuple[str, ...] = ("nonnegative", "fixed") if system.has_bounds else ()
+        if ruled:
+            beside = tuple({part.kind for part in system.parts} - {"consistent"})
         rows = [part for part in system.parts if part.kind not in beside]
         known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
-        if any(np.any(part.b != 0) for part in known):
+        if not ruled and any(np.any(part.b != 0) for part in known):
             return None
         if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
             return None
         bounded = system.lower == 0
         for part in known:  # what is 0 needs no bound
             bounded[part.A.indices] = True
-        if system.has_bounds and not bool(bounded.all()):
+        if system.has_bounds and not ruled and not bool(bounded.all()):
             return None
         query = rows[0].source
         first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
