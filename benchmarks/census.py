@@ -81,6 +81,7 @@ def main() -> None:
     query = hf.counts(tree, by=hf.Cube(SHAPE, NAMES), keep=MARGINS)
     cells = rng.multinomial(persons, frequencies(arguments.data, rng))
     truth = query.answer(cells)
+    del cells
     print(
         f"{tree.n_leaves:,} blocks, {tree.n:,} areas, {query.n:,} figures, {int(persons.sum()):,} persons", flush=True
     )

@@ -24,6 +24,10 @@ from holdfast.exact.lattice import lattice_basis
 from holdfast.exact.rationals import ExactVector, compact
 
 
+#: Values up to which bounds that are alike everywhere are written out for each.
+FEW = 1_000_000
+
+
 def part_bounds(part: Part, n: int) -> tuple[ExactVector, ExactVector] | None:
     """Return the bounds a part puts on n coordinates: its own, or those of its rows with one coordinate."""
     if part.bounds is not None:
@@ -48,12 +52,15 @@ def part_bounds(part: Part, n: int) -> tuple[ExactVector, ExactVector] | None:
 
 def merged_bounds(parts: Iterable[Part], n: int) -> tuple[ExactVector, ExactVector]:
     """Return the tightest bounds that the parts put on each of n coordinates; ∓2**62 where there is none."""
-    low: ExactVector = np.full(n, -LARGEST, dtype=np.int64)
-    high: ExactVector = np.full(n, LARGEST, dtype=np.int64)
+    parts = list(parts)
+    low: ExactVector = np.full(1, -LARGEST, dtype=np.int64)
+    high: ExactVector = np.full(1, LARGEST, dtype=np.int64)
     for part in parts:
-        found = part_bounds(part, n)
+        alike = part.bounds is not None and part.bounds.at is None and part.bounds.low.size == 1
+        found = (part.bounds.low, part.bounds.high) if alike and part.bounds is not None else part_bounds(part, n)
         if found is not None:
             low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
+    low, high = (np.array(np.broadcast_to(side, n)) if n <= FEW else np.broadcast_to(side, n) for side in (low, high))
     if low.dtype == object:
         low = compact((Fraction(value) for value in low), n)
     if high.dtype == object:
@@ -340,7 +347,7 @@ def _missed(rows: Rows, columns: Array, equality: bool, step: Fraction) -> Bools
 
 def _whole_bounds(bounds: ExactVector, step: Fraction, none: int, rounded: Any) -> Ints:
     if bounds.dtype != object and step == 1:
-        return bounds.astype(np.int64, copy=False)
+        return bounds.astype(np.int64)
     if bounds.dtype != object and step.numerator == 1:
         open_end = bounds == none
         largest = np.abs(bounds, where=~open_end, out=np.zeros_like(bounds)).max(initial=0)

@@ -107,10 +107,31 @@ class AreaMargins(Query):
     @cached_property
     def level_of(self) -> Ints:
         """The group of each output."""
-        result = np.empty(self.n, np.int64)
+        result = np.empty(self.n, np.int32)
         for g in range(len(self.groups)):
-            result[self.outputs(g)] = g
+            self.set(result, g, g)
         return result
+
+    def taken(self, values: Array, group: int) -> Array:
+        """Return the values of a group, (nodes of its depth, entries of its margin): a view where it can be one."""
+        found = self._view(values, group)
+        return values[self.outputs(group)] if found is None else found
+
+    def set(self, values: Array, group: int, given: Any) -> None:
+        """Put values of a group in their places."""
+        found = self._view(values, group)
+        if found is None:
+            values[self.outputs(group)] = given
+        else:
+            found[:] = given
+
+    def _view(self, values: Array, group: int) -> Array | None:
+        nodes, begin = self.places[group]
+        first, last = int(nodes[0]), int(nodes[-1]) + 1
+        if last - first != nodes.size:
+            return None
+        block = values[self.starts[first] : self.starts[last]].reshape(nodes.size, -1)
+        return block[:, begin : begin + int(self.sizes[group])]
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
@@ -199,7 +220,7 @@ class AreaMargins(Query):
             summed = self.hierarchy.sum_up(by_leaf.sum(axis=others).reshape(self.hierarchy.n_leaves, -1))
             for g, (_, wanted) in enumerate(self.groups):
                 if wanted == axes:
-                    result[self.outputs(g)] = summed[self.places[g][0]]
+                    self.set(result, g, summed[self.places[g][0]])
         return result
 
     def _cell_shapes(self) -> list[tuple[int, ...]]:

@@ -167,15 +167,16 @@ class Residuals:
         for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
             if p > 0:
                 nodes = self.query.places[g][0]
-                block = measured[:, self.query.outputs(g)].transpose(1, 0, 2)
+                block = np.stack([self.query.taken(row, g) for row in measured], axis=1)
                 coordinates = turned(block.reshape(nodes.size * tables, *self.query.table.margin_shape(kept)))
+                del block
                 for each, total in zip(self.coordinates, sums, strict=True):
                     if set(each.axes) <= set(kept):
                         share = p * math.sqrt(self._summed(kept)) / each.precision[depth]
                         total[nodes] += share * coordinates[_block(kept, each.axes)].reshape(nodes.size, -1)
         found = []
-        for each, total in zip(self.coordinates, sums, strict=True):
-            values = each.in_order(total[each.nodes])
+        for each in self.coordinates:
+            values = each.in_order(sums.pop(0)[each.nodes])
             each.passes.estimated(values)
             found.append(each.at_nodes(values))
         return found
@@ -194,8 +195,10 @@ class Residuals:
                 if set(each.axes) <= set(kept):
                     where = _block(kept, each.axes)
                     block[where] = by_coordinate[s][place[s, nodes]].reshape(block[where].shape)
-            values = turned_back(block).reshape(nodes.size, tables, -1) * math.sqrt(self._summed(kept))
-            result[:, query.outputs(g)] = values.transpose(1, 0, 2)
+            values = turned_back(block).reshape(nodes.size, tables, -1)
+            values *= math.sqrt(self._summed(kept))
+            for table in range(tables):
+                query.set(result[table], g, values[:, table])
         return result
 
     def variance_of(self, weights: Floats) -> float:
