@@ -23,7 +23,6 @@ from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import lattice_basis
 from holdfast.exact.rationals import ExactVector, compact
 
-
 #: Values up to which bounds that are alike everywhere are written out for each.
 FEW = 1_000_000
 

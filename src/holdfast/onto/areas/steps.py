@@ -26,12 +26,16 @@ from holdfast.onto.areas.shared_out import Sharing
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.trees.normal.residuals import Residuals
 
+#: What areas are told by: all measurements, those in them and in their parts (BlueDown), or their own (TopDown).
+EVERYTHING, BELOW, OWN = "everything", "below", "own"
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:
     """A query with Gaussian measurements, ready to share out cells; `whole`: whole numbers, `signed`: of any sign.
 
     `empty`: cells of the leaves, (leaves, cells), that are 0. `rules`: what is known or bounded in areas besides.
+    `source`: what areas are told by.
     """
 
     residuals: Residuals
@@ -39,6 +43,13 @@ class Steps:
     signed: bool = False
     empty: Bools | None = None
     rules: Rules | None = None
+    source: str = EVERYTHING
+
+    def estimated(self, noisy: Floats) -> Floats:
+        """Return what is told about all outputs: estimates from all measurements, from those below, or these."""
+        if self.source == OWN:
+            return noisy
+        return self.residuals.estimated(noisy, below=self.source == BELOW)
 
     @cached_property
     def _empty(self) -> Bools | None:
@@ -57,6 +68,8 @@ class Steps:
     def told(self) -> AreaMargins:
         """The query with what lower levels tell about each area: margins that they ask and the area does not."""
         query, tree = self.residuals.query, self.residuals.query.hierarchy
+        if self.source == OWN:
+            return query
         shallowest = int(tree.depth[tree.leaves].min())
         keep = []
         for depth, kept in enumerate(query.keep):
@@ -96,7 +109,10 @@ class Steps:
         """What is told about the areas of each depth, margins weighted by their precision after estimation."""
         measured = dict(zip(self.residuals.query.groups, self.residuals.precisions, strict=True))
         known = Residuals(self.told, tuple(measured.get(group, 0.0) for group in self.told.groups))
-        by_group = [1 / max(float(at_nodes.mean()), 1e-12) for at_nodes in known.variances_by_group()]
+        by_group = list(self.residuals.precisions)
+        if self.source != OWN:
+            spreads = known.variances_by_group(below=self.source == BELOW)
+            by_group = [1 / max(float(at_nodes.mean()), 1e-12) for at_nodes in spreads]
         found = []
         for depth, kept in enumerate(self.told.keep):
             mine = [by_group[g] for g, (at, _) in enumerate(self.told.groups) if at == depth]

@@ -20,7 +20,7 @@ from holdfast.evidence import Evidence
 from holdfast.noise import Independent, IntegerGaussian
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
 from holdfast.onto.areas.asked import Asked, asked_of, exact_figures
-from holdfast.onto.areas.steps import Steps, empty_cells
+from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.normal.residuals import Residuals
@@ -51,6 +51,11 @@ def accepts(problem: Problem) -> bool:
     return problem.n > MOST_EXACT and _steps(problem).equivariant
 
 
+def goes_down(problem: Problem) -> bool:
+    """Whether whole or non-negative values can be moved from the roots down, whatever areas are told by."""
+    return problem.norm == "l2" and problem.depends_on_data and _residuals(problem) is not None
+
+
 def _formula(problem: Problem) -> bool:
     return not (problem.integer or problem.depends_on_data)
 
@@ -78,15 +83,15 @@ def _residuals(problem: Problem) -> Residuals | None:
 
 
 @kept
-def _steps(problem: Problem) -> Steps:
+def _steps(problem: Problem, source: str = EVERYTHING) -> Steps:
     residuals = _residuals(problem)
     assert residuals is not None
     if _asked(problem) is not None:
-        return Steps(residuals, True)
+        return Steps(residuals, True, source=source)
     fixed = [part.rows.A.indices for part in problem.system.parts if part.kind == "fixed" and part.rows is not None]
     outputs = np.concatenate([np.zeros(0, np.int64), *fixed])
     empty = empty_cells(residuals.query, outputs)
-    return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty)
+    return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty, source=source)
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
@@ -104,13 +109,21 @@ def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> An
     """Move one table, (n,), with its evidence."""
     residuals = _residuals(problem)
     assert residuals is not None
-    estimate = residuals.estimated(noisy.astype(np.float64))
     if _formula(problem):
-        return Answer(estimate, Evidence(gap=0.0))
-    steps, asked = _steps(problem), _asked(problem)
+        return Answer(residuals.estimated(noisy.astype(np.float64)), Evidence(gap=0.0))
+    return moved_down(problem, noisy, right, coin, EVERYTHING)
+
+
+def moved_down(problem: Problem, noisy: Array, right: Array, coin: int, source: str) -> Answer:
+    """Move one table, (n,), from the roots down, with its evidence."""
+    residuals = _residuals(problem)
+    assert residuals is not None
+    steps, asked = _steps(problem, source), _asked(problem)
+    estimate = residuals.estimated(noisy.astype(np.float64))
     if asked is not None:
         steps = replace(steps, rules=asked.rules(exact_figures(problem, right)))
-    cells, gaps = steps.shared_out(estimate, coin)
+    told = estimate if source == EVERYTHING else steps.estimated(noisy.astype(np.float64))
+    cells, gaps = steps.shared_out(told, coin)
     values = residuals.query.totals(cells)
     reached, least = (_distance(found, noisy, problem.spreads) for found in (values, estimate))
     gap = max(reached - least, 0.0)

@@ -113,25 +113,26 @@ class AreaMargins(Query):
         return result
 
     def taken(self, values: Array, group: int) -> Array:
-        """Return the values of a group, (nodes of its depth, entries of its margin): a view where it can be one."""
+        """Return the values of a group, (…, nodes of its depth, entries of its margin): a view where it can be one."""
         found = self._view(values, group)
-        return values[self.outputs(group)] if found is None else found
+        return values[..., self.outputs(group)] if found is None else found
 
     def set(self, values: Array, group: int, given: Any) -> None:
         """Put values of a group in their places."""
         found = self._view(values, group)
         if found is None:
-            values[self.outputs(group)] = given
+            values[..., self.outputs(group)] = given
         else:
-            found[:] = given
+            found[...] = given
 
     def _view(self, values: Array, group: int) -> Array | None:
         nodes, begin = self.places[group]
         first, last = int(nodes[0]), int(nodes[-1]) + 1
         if last - first != nodes.size:
             return None
-        block = values[self.starts[first] : self.starts[last]].reshape(nodes.size, -1)
-        return block[:, begin : begin + int(self.sizes[group])]
+        block = values[..., self.starts[first] : self.starts[last]]
+        by_node = block.reshape(*values.shape[:-1], nodes.size, block.shape[-1] // nodes.size)
+        return by_node[..., begin : begin + int(self.sizes[group])]
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:

@@ -156,18 +156,21 @@ class Residuals:
         """How many standard normal numbers one draw takes."""
         return sum(each.count * each.deviations_kept() for each in self.coordinates)
 
-    def estimated(self, measured: Floats) -> Floats:
-        """Return the best linear estimate of all outputs from their measured values, (n,) or one row for each table."""
-        rows = np.atleast_2d(measured)
-        return self._outputs(self._estimates(rows), len(rows)).reshape(measured.shape)
+    def estimated(self, measured: Floats, *, below: bool = False) -> Floats:
+        """Return the best linear estimate of all outputs from their measured values, (n,) or one row for each table.
 
-    def _estimates(self, measured: Floats) -> list[Floats]:
+        below: of each area from what is measured in it and in its parts alone.
+        """
+        rows = np.atleast_2d(measured)
+        return self._outputs(self._estimates(rows, below), len(rows)).reshape(measured.shape)
+
+    def _estimates(self, measured: Floats, below: bool) -> list[Floats]:
         tree, tables = self.query.hierarchy, len(measured)
         sums = [np.zeros((tree.n, tables * each.count)) for each in self.coordinates]
         for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
             if p > 0:
                 nodes = self.query.places[g][0]
-                block = np.stack([self.query.taken(row, g) for row in measured], axis=1)
+                block = np.moveaxis(self.query.taken(measured, g), 0, 1)
                 coordinates = turned(block.reshape(nodes.size * tables, *self.query.table.margin_shape(kept)))
                 del block
                 for each, total in zip(self.coordinates, sums, strict=True):
@@ -177,7 +180,7 @@ class Residuals:
         found = []
         for each in self.coordinates:
             values = each.in_order(sums.pop(0)[each.nodes])
-            each.passes.estimated(values)
+            (each.passes.from_below if below else each.passes.estimated)(values)
             found.append(each.at_nodes(values))
         return found
 
@@ -197,8 +200,7 @@ class Residuals:
                     block[where] = by_coordinate[s][place[s, nodes]].reshape(block[where].shape)
             values = turned_back(block).reshape(nodes.size, tables, -1)
             values *= math.sqrt(self._summed(kept))
-            for table in range(tables):
-                query.set(result[table], g, values[:, table])
+            query.set(result, g, np.moveaxis(values, 1, 0))
         return result
 
     def variance_of(self, weights: Floats) -> float:
@@ -224,13 +226,16 @@ class Residuals:
             result[self.query.outputs(g)] = at_nodes[:, None]
         return result
 
-    def variances_by_group(self) -> list[Floats]:
-        """Return for each group the variance of its entries at each of its nodes: all entries of a node are alike."""
+    def variances_by_group(self, *, below: bool = False) -> list[Floats]:
+        """Return for each group the variance of its entries at each of its nodes: all entries of a node are alike.
+
+        below: of the estimates from what is measured in the area and in its parts alone.
+        """
         tree, query = self.query.hierarchy, self.query
         found = [np.zeros(nodes.size) for nodes, _ in query.places]
         for each in self.coordinates:
             at = np.empty(tree.n)
-            at[each.nodes] = each.variances
+            at[each.nodes] = each.at_nodes(each.passes.upward[None])[:, 0] if below else each.variances
             for g, (_, kept) in enumerate(query.groups):
                 if set(each.axes) <= set(kept):
                     found[g] += (
