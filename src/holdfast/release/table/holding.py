@@ -129,10 +129,10 @@ def _refuse_in_many_areas(layout: Layout, found: Holding) -> None:
         ]
     if asked:
         raise Refused(
-            f"in areas of a hierarchy with a cube, tables of more than {MOST_SOLVED} figures hold exact figures, bounds "
-            f"and sums of figures of one margin of one area, in whole numbers, beside consistent and nonnegative, and "
-            f"this one has {layout.query.n:,}: leave the other rules out, measure less, or write numbers: real and no "
-            "bounds"
+            f"in areas of a hierarchy with a cube, tables of more than {MOST_SOLVED} figures hold exact figures, "
+            "bounds and sums of figures of one margin of one area, in whole numbers, beside consistent and "
+            f"nonnegative, and this one has {layout.query.n:,}: leave the other rules out, measure less, or write "
+            "numbers: real and no bounds"
         )
 
 
