@@ -72,7 +72,7 @@ class Budget:
             return False
         stated = [plain] if plain.epsilon is not None and plain.delta <= self.delta else []
         if plain.rho is not None or plain.mu is not None:
-            stated.append(plain.at_delta(self.delta))
+            stated.append(replace(plain, losses=()).at_delta(self.delta))
         return any(self.admits(each) for each in stated)
 
     def amount(self, total: Guarantee) -> Fraction:
