@@ -66,9 +66,9 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
     """Return what several releases promise together.
 
     With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε;
-    with neither, the plain sums. Statements of different `records` are brought to the largest by group
-    privacy where that is proved; different kinds of neighbours are refused. The scope is the narrowest of
-    the parts: an "all" statement is a subspace statement for every subspace (SDP Cor 8), a pair of subspace
+    with neither, the plain sums. A `Counter` of statements says how often each is made. Statements of
+    different `records` are brought to the largest by group privacy where that is proved; different kinds of
+    neighbours are refused. The scope is the narrowest of the parts: an "all" statement is a subspace statement for every subspace (SDP Cor 8), a pair of subspace
     statements is one for the product of the null spaces (SDP Props 7 and 9), and with an invariant-sharing
     part only neighbours that share *all* exact figures are covered (THEORY §3).
     """
@@ -99,19 +99,18 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
 def _checked(guarantees: Iterable[Guarantee]) -> Counted:
     """Return the different statements for one number of records, each with how often it is there."""
     # Most parts of a long list are one and the same value: these are counted without looking at what they say.
-    times: Counter[int] = Counter()
-    listed: dict[int, Guarantee] = {}
-    for part in guarantees:
-        if id(part) not in listed:
-            if not isinstance(part, Guarantee):
-                raise Refused(f"guarantees must hold Guarantee values, found {type(part).__name__}")
-            listed[id(part)] = part
-        times[id(part)] += 1
+    listed: dict[int, tuple[Any, int]] = {}
+    often = guarantees.items() if isinstance(guarantees, Counter) else ((part, 1) for part in guarantees)
+    for part, number in often:
+        before = listed.get(id(part))
+        listed[id(part)] = (part, number if before is None else before[1] + number)
     if not listed:
         raise Refused("guarantees must hold at least one statement, found none")
     counted: Counter[Guarantee] = Counter()
-    for name, part in listed.items():
-        counted[part] += times[name]
+    for part, number in listed.values():
+        if not isinstance(part, Guarantee):
+            raise Refused(f"guarantees must hold Guarantee values, found {type(part).__name__}")
+        counted[part] += whole("the number of times of a statement", number, at_least=1)
     parts = list(counted)
     kinds = sorted({part.neighbours.kind for part in parts})
     if len(kinds) > 1:
