@@ -68,9 +68,10 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
     With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε;
     with neither, the plain sums. A `Counter` of statements says how often each is made. Statements of
     different `records` are brought to the largest by group privacy where that is proved; different kinds of
-    neighbours are refused. The scope is the narrowest of the parts: an "all" statement is a subspace statement for every subspace (SDP Cor 8), a pair of subspace
-    statements is one for the product of the null spaces (SDP Props 7 and 9), and with an invariant-sharing
-    part only neighbours that share *all* exact figures are covered (THEORY §3).
+    neighbours are refused. The scope is the narrowest of the parts: an "all" statement is a subspace statement
+    for every subspace (SDP Cor 8), a pair of subspace statements is one for the product of the null spaces (SDP
+    Props 7 and 9), and with an invariant-sharing part only neighbours that share *all* exact figures are covered
+    (THEORY §3).
     """
     if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
         raise Refused(f"guarantees must be a list of guarantees, found {type(guarantees).__name__}")

@@ -298,7 +298,7 @@ class Ledger:
                 )
 
     def _begin_witness(self, mine: Table, add: Adds) -> None:
-        """Make a second copy where there is none yet, and say so in the ledger, which then misses it when it is gone."""
+        """Make a second copy where there is none yet, and say so in the ledger, which misses it when it is gone."""
         assert self._witness is not None
         self._agree(mine)
         if mine.find(WITNESS, str(self._witness)) is None:
