@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,7 @@ from holdfast.release.job.sizes import Sizes, errors_by_size
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, now
+from holdfast.release.ledger.units import Unit
 from holdfast.release.pieces.drawing import drawing
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.figures import SHOWN
@@ -147,7 +147,7 @@ class Run:
     @property
     def charge_row(self) -> Entry | None:
         """The charge in the ledger, if there is one."""
-        return self.ledger.entry(self.identity)
+        return self.ledger.became(self.identity)
 
     @property
     def charged(self) -> bool:
@@ -266,7 +266,7 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files.append(_described(place / NAME))
     charge = run.charge_row
     head = None if charge is None else LedgerHead(row=charge.number, hash=charge.hash)
-    told = _spent(run) if job.spec.ledger.in_report else ()
+    told = _spent(run, charge) if charge is not None and job.spec.ledger.in_report else ()
 
     def certified() -> Certificate:
         found = certificate_of(job, run.identity, run.date, tables, files, also, told)
@@ -289,22 +289,15 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
         os.utime(path, (midnight, midnight))
 
 
-def _spent(run: Run) -> tuple[str, ...]:
+def _spent(run: Run, charge: Entry) -> tuple[str, ...]:
     """What the ledger says about the dataset after the charge, in sentences."""
     try:
-        account = run.ledger.account(run.job.dataset, run.job.unit)
-        beside = run.ledger.beside(run.job.dataset, run.job.unit)
-        entries = run.ledger.entries(run.job.dataset, run.job.unit)
+        before, account, beside = run.ledger.around(charge)
     except Refused:  # a page that says less is better than a charge for nothing
         return ("The ledger could not be read again when this page was written.",)
-    earlier = takewhile(lambda entry: entry.release != run.identity, entries)
-    first = sum(len(entry.parts) for entry in earlier)
-    last = first + len(run.parts)
-    before, own = (
-        replace(account, parts=account.parts[part], kept=account.kept[part]).amount
-        for part in (slice(first), slice(first, last))
-    )
-    this = f"Before this release {before} was spent on this dataset; this release costs {own}."
+    most = Unit.read(charge.unit).max_records
+    own = replace(before, parts=charge.parts, kept=() if most is None else (most,) * len(charge.parts), times=())
+    this = f"Before this release {before.amount} was spent on this dataset; this release costs {own.amount}."
     return (this, account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))
 
 
