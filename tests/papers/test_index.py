@@ -43,7 +43,18 @@ NUMBERED = {
 }
 KINDS = {"Corollaries": "Corollary"} | {
     name: kind
-    for kind in "Definition Proposition Lemma Theorem Corollary Example Table Figure Algorithm equation".split()
+    for kind in [
+        "Definition",
+        "Proposition",
+        "Lemma",
+        "Theorem",
+        "Corollary",
+        "Example",
+        "Table",
+        "Figure",
+        "Algorithm",
+        "equation",
+    ]
     for name in (kind, kind + "s")
 }
 
