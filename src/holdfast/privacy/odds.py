@@ -95,9 +95,9 @@ def in_words(statement: Statement) -> str:
     shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
     seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
     return (
-        f"Take any two datasets, one of which becomes the other when {change}{shared}. Somebody who knows both, {seen} and guesses "
-        f"which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a coin it would "
-        "be 50 in 100."
+        f"Take any two datasets, one of which becomes the other when {change}{shared}. Somebody who knows both, {seen} "
+        f"and guesses which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a "
+        "coin it would be 50 in 100."
     )
 
 

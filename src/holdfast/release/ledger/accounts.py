@@ -190,10 +190,15 @@ class Account:
         spent = f"On this dataset {self.amount} was spent so far per {whom}"
         if self.budget is None:
             return f"{spent}; no budget is set for it."
-        name = "ρ" if self.budget.epsilon is None else "ε"
-        left = f"{name} = {_shown(Fraction(self.remaining or 0.0))} is left"
+        left = f"{self.rest} is left"
         assumed = "".join(f" {words[0].upper()}{words[1:]}." for words in self.assumed)
         return f"{spent}; its budget is {self.budget}, of which {left}.{assumed}"
+
+    @property
+    def rest(self) -> str:
+        """What is left of the budget, as ε or ρ, rounded down."""
+        name = "ρ" if self.budget is None or self.budget.epsilon is None else "ε"
+        return f"{name} = {_shown(Fraction(self.remaining or 0.0))}"
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -222,7 +227,7 @@ class Account:
         cost = self.budget.amount(replace(self, parts=new, kept=kept).spent[0])
         name = "ρ" if self.budget.epsilon is None else "ε"
         return (
-            f"{where} is {self.budget} and {name} = {_shown(Fraction(self.remaining or 0.0))} is left, "
+            f"{where} is {self.budget} and {self.rest} is left, "
             f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget of ledger and spec"
         )
 
