@@ -122,13 +122,15 @@ def test_the_cut_leaves_small_subtrees_whole(monkeypatch):
         Cut.of(hf.Hierarchy.from_parents([-1, 0, 0]), 1)
 
 
-@pytest.mark.parametrize("method", ["onto", "given"])
-def test_what_is_not_made_level_by_level_is_refused(method):
-    shape = hf.Hierarchy.from_parents([-1, 0, 0])
+def test_what_is_not_made_in_pieces_is_refused():
+    shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 3, *[2] * 3])
     noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape)
-    made = noise.given(held) if method == "given" else noise.onto(held)
-    with pytest.raises(Refused, match="level by level"):
-        Pieces.of(made)
+    for made in (noise.onto(held), noise.given(held).onto(hf.nonnegative())):
+        with pytest.raises(Refused, match="level by level"):
+            Pieces.of(made)
+    open_leaves = hf.laplace(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 1, 2])), scale={0: 1, 1: 1, 2: np.inf})
+    with pytest.raises(Refused, match="the last level"):
+        Pieces.of(open_leaves.given(hf.consistent(open_leaves.query)))
     assert "topdown" in NOT_IN_PIECES
 
 
