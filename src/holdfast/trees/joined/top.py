@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Bools, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.noise import Independent
 from holdfast.randomness import Keys
 from holdfast.trees.joined.part import SENT, Graft
@@ -24,8 +24,8 @@ from holdfast.trees.messages.responses import Leaves
 from holdfast.trees.messages.sampler import Sampler
 from holdfast.trees.shape.forest import Forest
 
-#: A window that lacks less than this part of what is asked of it is wide enough.
-SPARE = 8
+#: A window fits if it holds so many standard deviations on both sides of where its total is guessed.
+FITS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +57,10 @@ class Grafted(Messages):
         return place[first:]
 
     @cached_property
-    def wanted(self) -> tuple[Ints, Ints, Ints]:
-        """The windows that are guessed for the totals of grafts, and the slopes at them."""
+    def wanted(self) -> tuple[Floats, Floats]:
+        """The means that are guessed for the totals of grafts, and the slopes at them."""
         o, kinds = self.prospect.outlook, self.pieces.kind[self.places]
-        return o.low[kinds], o.high[kinds], o.tilt[kinds]
+        return o.centre[kinds], o.tilt[kinds]
 
     @cached_property
     def guess(self) -> Outlook:
@@ -142,15 +142,15 @@ class Top(Sampler):
         return Grafted(*given, grafts=self.grafts)
 
     @property
-    def pulls(self) -> tuple[Ints, Bools]:
-        """The slope at the root of every graft, and whether its message lacks too much of the window asked of it."""
-        low, high, slope = self.messages.wanted
+    def pulls(self) -> tuple[Floats, Bools]:
+        """The slope at the root of every graft, and whether it has no message yet, or one whose window does not fit."""
+        centre, slope = self.messages.wanted
         lacks = np.ones(len(self.grafts), dtype=np.bool_)
         for i, graft in enumerate(self.grafts):
             if graft.message is not None:
-                spare = (high[i] - low[i]) // SPARE
+                far = FITS * np.interp(slope[i], graft.answers.grid, graft.answers.variance) ** 0.5
                 _, lo, hi, *_ = graft.message
-                lacks[i] = lo > max(low[i], graft.lowest) + spare or hi < min(high[i], graft.highest) - spare
+                lacks[i] = lo > max(centre[i] - far, graft.lowest) or hi < min(centre[i] + far, graft.highest)
         return slope, lacks
 
     def drawn(self, attempt: int, keys: Keys) -> tuple[Ints, Ints, set[int]]:
