@@ -79,7 +79,7 @@ def _truth(work: Work, cells: Ints) -> Ints:
 
 def _own(work: Work, keys: Keys) -> Keys:
     """The keys of a piece."""
-    return Keys.drawn_from(keys.at("noise", work.piece.node))
+    return Keys.drawn_from(keys.at("noise", work.piece.node, work.piece.first))
 
 
 def _part(work: Work, truth: Ints, pull: Floats | None = None) -> Part:

@@ -52,7 +52,9 @@ def draw(session: Any, pieces: Pieces, cells: Ints, secret: bytes) -> Drawn:
     with told("draw the table"), _one_at_a_time(session), ExitStack() as kept:
         given = session.createDataFrame(_given(pieces, cells), GIVEN)
         if pieces.conditions:
-            return _conditioned(pieces, cells, secret, There(session, _keep(given, kept), secret, pieces.cut.by, kept))
+            return _conditioned(
+                pieces, cells, secret, There(session, _keep(given, kept), secret, pieces.cut.width, kept)
+            )
         return _finished(session, pieces, cells, secret, _keep(ascending(given, secret), kept))
 
 
@@ -152,7 +154,7 @@ def _finished(session: Any, pieces: Pieces, cells: Ints, secret: bytes, between:
     at = top.piece.outputs[: top.piece.own]
     above, _ = pieces.cut.split(cells)
     values[at], noisy[at], totals = decide(top, above, (heads[number] for number in pieces.numbers), keys)
-    made = descending(between, totals_frame(session, totals, pieces.cut.by), secret).toArrow().to_pydict()
+    made = descending(between, totals_frame(session, totals, pieces.cut.width), secret).toArrow().to_pydict()
     for number, value, measured in zip(made["piece"], made["values"], made["noisy"], strict=True):
         outputs = pieces.cut.piece(number).outputs
         values[outputs], noisy[outputs] = unpacked(value), unpacked(measured)

@@ -117,7 +117,7 @@ class Pieces:
     @property
     def numbers(self) -> range:
         """The numbers of the pieces below the cut."""
-        return range(self.cut.nodes.size)
+        return range(self.cut.count)
 
     def released(self, truth: Ints, drawn: Drawn) -> Release:
         """What was drawn in pieces as a release; what must hold is checked again on the values themselves."""
@@ -187,7 +187,7 @@ def in_one_process(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]
     if pieces.conditions:
         values = np.empty(pieces.mechanism.query.n, dtype=np.int64)
         works = [pieces.work(pieces.cut.piece(number)) for number in pieces.numbers]
-        here = Here(works, below, keys, pieces.cut.by, {})
+        here = Here(works, below, keys, pieces.cut.width, {})
         top = pieces.work(pieces.cut.top())
         values[top.piece.outputs[: top.piece.own]] = conditioned.conditioned(top, above, here, keys)
         for number, work in enumerate(here.works):
@@ -199,7 +199,7 @@ def in_one_process(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]
     top = pieces.work(pieces.cut.top())
     at = top.piece.outputs[: top.piece.own]
     values[at], noisy[at], totals = decide(top, above, (head for *_, head in done), keys)
-    by = pieces.cut.by
+    by = pieces.cut.width
     for number, (work, (truth, seen, _)) in enumerate(zip(works, done, strict=True)):
         final = totals[number * by : (number + 1) * by]
         noisy[work.piece.outputs] = seen
