@@ -146,13 +146,15 @@ class Sampler(Owner):
             noise[done] = again[done, 0]
             rejected = once_more
 
-    def _draw_rows(self, noise: Ints, keys: Keys, start: int, attempt: int) -> dict[int, set[int]]:
+    def _draw_rows(
+        self, noise: Ints, keys: Keys, start: int, attempt: int, at_roots: Ints | None = None
+    ) -> dict[int, set[int]]:
         """Draw some tables, (n, rows); return the rows with trees, by their roots, that are to be drawn again."""
         up = self.ready
         rows = noise.shape[1]
         words = keys.at("words", start, attempt).words(rows * _slots(up)).reshape(-1, rows)
         drawing = _Drawing(up, noise, words, keys, start, attempt, self.inflation)
-        drawing.roots(self.at_roots)
+        drawing.roots(self.at_roots if at_roots is None else at_roots)
         with Progress("drawing", up.pieces.size) as progress:
             for level in up.order[:0:-1]:
                 drawing.pairs(level, progress)
@@ -209,9 +211,7 @@ class _Drawing:
         if given is None:
             self._settle([_opened(drawn, up.roots, self.noise.shape[1] * up.roots.size)], by_hand)
             return
-        free = up.roots[p.root[up.roots] == 1]
-        alone = p.leaves[np.minimum(p.first[free], p.leaves.size - 1)]  # a root without children has no output
-        totals[free] = given[np.where(p.output[free] >= 0, p.output[free], alone)][:, None]
+        totals[up.roots] = p.at_roots(given)[up.roots, None]
 
     def pairs(self, some: Ints, progress: Progress) -> None:
         """Divide the totals of some pairs."""
@@ -274,7 +274,7 @@ class _Drawing:
         """What needs a look: each total beyond its window alone, and groups whose number is close to 1."""
         up, kind = self.up, self.up.pieces.kind
         beyond = (self.totals < up.shelf.lo[kind, None]) | (self.totals > up.shelf.hi[kind, None])
-        beyond[up.pieces.root == 2] = False  # always 0
+        beyond[up.untested] = False
         for piece, row in np.argwhere(beyond).tolist():
             node = self._exact(row).node(piece, int(self.totals[piece, row]))
             yield row, piece, node.purpose, node.slot, [node]
