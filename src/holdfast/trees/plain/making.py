@@ -26,10 +26,21 @@ ROOM = 6
 class Law(Protocol):
     """What is drawn: independent noise on a forest within bounds."""
 
-    forest: Forest
-    low: Ints
-    high: Ints
-    blurs: bool
+    @property
+    def forest(self) -> Forest:
+        """The hierarchy."""
+
+    @property
+    def low(self) -> Ints:
+        """The least noise of every output."""
+
+    @property
+    def high(self) -> Ints:
+        """The largest noise of every output."""
+
+    @property
+    def blurs(self) -> bool:
+        """Whether sums of wide messages come from a transform."""
 
     @property
     def rates(self) -> list[Fraction]:

@@ -197,6 +197,8 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool
     """The message of the sum of two totals, times a weight, on a window that ends where its doubles would."""
     sums, error, blur = _sums(a, b, blurs)
     base = a.lo + b.lo
+    if blur:  # as far as they are known: beyond, little is
+        lo, hi = base, base + sums.size - 1
     lo, hi = max(lo, weight.low, base), min(hi, weight.high, base + sums.size - 1)
     if lo > hi:
         raise TooNarrow
