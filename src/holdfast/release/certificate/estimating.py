@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats
@@ -106,6 +105,8 @@ def fieller(
 def _farthest(first: Array, second: Array, tail: float) -> float:
     """The largest quantile of |e·cos − f·sin| in its own standard deviations, over directions, as a limit."""
     size = len(first)
+    from scipy import stats  # a second, which whoever only reads a release need not wait
+
     rank = int(stats.binom.isf(MISSED, size, 1 - 2 * tail)) + 1
     if rank > size:
         return 1 / math.sqrt(2 * tail)
