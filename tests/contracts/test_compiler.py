@@ -201,7 +201,7 @@ def test_a_piped_command_says_now_and_then_how_far_it_is(monkeypatch):
         "holdfast: counting, 2 s",
         "holdfast: counting, 12 s",
         "holdfast: counting, 22 s",
-        "holdfast: making messages, 30 %",
+        "holdfast: making messages, 30 %, 10 s",
     ]
 
 

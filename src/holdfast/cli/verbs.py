@@ -73,7 +73,7 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
     """Make a release, or check that it could be made."""
     from holdfast.release.early import refuse_early
 
-    job = job_of(spec, quiet or json, lambda found: refuse_early(found, output=output))
+    job = job_of(spec, quiet or json, lambda found: refuse_early(found, output, records=not dry_run))
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
         with command(quiet=quiet or json) as step:

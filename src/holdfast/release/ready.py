@@ -91,7 +91,7 @@ class ReadyJob:
 
         `source`, `output`, `ledger` and `engine` ("local" or "spark") take the place of what the spec says.
         """
-        refuse_early(self.spec, source, output, ledger)
+        refuse_early(self.spec, output, ledger, records=source is None)
         book = None if ledger is None else Ledger(ledger)
         return load(release(self.made, source=source, output=output, ledger=book, engine=engine))
 
