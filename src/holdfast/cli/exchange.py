@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 from holdfast.arguments import one_of
@@ -9,7 +10,7 @@ from holdfast.cli import showing
 from holdfast.cli.verbs import ledger_of, refuse_existing, write_new
 from holdfast.progress import command
 
-FORMATS = ("sdmx", "croissant", "registry")
+FORMATS = ("sdmx", "croissant", "registry", "r")
 
 
 def export(folder: Path, form: str, table: str | None, output: Path | None) -> None:
@@ -26,6 +27,8 @@ def export(folder: Path, form: str, table: str | None, output: Path | None) -> N
             from holdfast.exchange.croissant import croissant
 
             text = croissant(folder)
+        elif form == "r":
+            text = resources.files("holdfast.exchange").joinpath("holdfast.R").read_text(encoding="utf-8")
         else:
             from holdfast.exchange.registry import registry_entry
 

@@ -52,6 +52,10 @@ class NormalPasses:
         _means(self.first, self.own, self.upward, self.below, values)
         _settled(self.first, self.exact, self.upward, self.below, values)
 
+    def from_below(self, values: Floats) -> None:
+        """Turn measured values into the best linear estimates from what is measured at and below each node alone."""
+        _means(self.first, self.own, self.upward, self.below, values)
+
     def variances(self) -> Floats:
         """Return the variance of every node's value, in this order."""
         return np.asarray(_variances(self.first, self.upward, self.below))
