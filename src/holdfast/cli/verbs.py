@@ -71,7 +71,7 @@ def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet
 
 def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: bool) -> None:
     """Make a release, or check that it could be made."""
-    from holdfast.release.early import refuse_early
+    from holdfast.release.ends import refuse_early
 
     job = job_of(spec, quiet or json, lambda found: refuse_early(found, output, records=not dry_run))
     folder = Path(job.spec.output if output is None else output).absolute()

@@ -12,7 +12,7 @@ from holdfast.pictures import card, rows_of
 from holdfast.privacy import Guarantee
 from holdfast.progress import command
 from holdfast.release.certificate.load import LoadedRelease, load
-from holdfast.release.early import refuse_early
+from holdfast.release.ends import refuse_early
 from holdfast.release.explain import explain
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
