@@ -226,7 +226,7 @@ def test_a_terminal_shows_one_line_and_wipes_it(monkeypatch):
         assert told.text == ""  # not before one has waited
         told.now = 103
         work.advance(2)
-        line = "holdfast: drawing, 30 %"
+        line = "holdfast: drawing, 30 %, 3 s"
         assert told.text == "\r" + line
         progress._VOICE.say("compiling")
         assert told.text == f"\r{line}\r{' ' * len(line)}\rholdfast: compiling\n"
