@@ -19,6 +19,7 @@ from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.areas.area_classes import Spans, area_signatures
 from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
+from holdfast.queries.areas.rules import Rules
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
@@ -197,6 +198,20 @@ class AreaMargins(Query):
             begin = self.starts[tree.leaves[at]] + self.places[group][1]
             found[at] = begin[:, None] + np.arange(self.table.cells)
         return found.ravel()
+
+    def contradiction(self, rows: Any, low: Ints, high: Ints) -> list[int] | None:
+        """Return rows of ones with limits of whole sums ≥ 0 that cannot hold together, none dispensable; None: no news."""
+        return Rules.contradiction(self, rows, low, high)
+
+    def output_name(self, output: int) -> str:
+        """Return the name of one output, without those of all others."""
+        node = int(np.searchsorted(self.starts, output, side="right")) - 1
+        group = int(self.level_of[output])
+        axes = self.groups[group][1]
+        entry = output - int(self.starts[node]) - self.places[group][1]
+        point = np.unravel_index(entry, self.table.margin_shape(axes)) if axes else ()
+        words = ", ".join(f"{self.table.names[a]}={int(c)}" for a, c in zip(axes, point, strict=True)) or "total"
+        return f"{' / '.join(self.hierarchy.path(node))} [{words}]"
 
     def paths(self) -> list[Ints]:
         """Return for each depth the ancestor of every leaf at it, −1 where the leaf lies higher."""
