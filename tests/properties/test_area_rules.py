@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
 
 import holdfast as hf
 from holdfast.onto.areas.programs import nearest_whole, shared_atoms, shared_cells
@@ -218,20 +219,20 @@ def test_bounds_that_contradict_each_other_between_areas_are_named():
     least = hf.between([3, 4], None, at=[int(kinds[0, 0]), int(kinds[2, 0])])
     with pytest.raises(hf.Refused) as found:
         _ = must & most & least
-    words = str(found.value).partition("add up: ")[2].split("; ")
+    words = str(found.value).partition("adds up: ")[2].split("; ")
     assert words == [
         "0 / 1 [axis 0=0] is at most 5",
         "0 / 1 / 3 [axis 0=0] is at least 3",
         "0 / 1 / 5 [axis 0=0] is at least 4",
     ]
+    half = hf.between([1.5, 1.5], None, at=[int(kinds[0, 0]), int(kinds[1, 0])])
+    _ = must & hf.between(None, 3, at=[int(group(query, 1, (0,))[0, 0])]) & half
     _ = must & hf.between(None, 7, at=[int(group(query, 1, (0,))[0, 0])]) & least
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_smallest_contradictions_against_programs(seed):
     """What is named is impossible, and possible as soon as one of it is left out."""
-    from scipy.optimize import linprog
-
     rng = np.random.default_rng(seed)
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
     query = hf.counts(tree, by=(2, 2), keep=[(), (0,), (0, 1)])
@@ -249,10 +250,5 @@ def test_smallest_contradictions_against_programs(seed):
     if found is not None:
         assert not possible(found)
         for left_out in found:
-            assert (
-                query.contradiction(
-                    rows[[r for r in found if r != left_out]],
-                    *(side[[r for r in found if r != left_out]] for side in (low, high)),
-                )
-                is None
-            )
+            rest = [row for row in found if row != left_out]
+            assert query.contradiction(rows[rest], low[rest], high[rest]) is None

@@ -68,7 +68,7 @@ def refuse_contradiction(parts: Sequence[Part]) -> None:
     culprits, proof = found
     if proof.smallest:
         rules = "; ".join(proof.rows[:_LISTED]) + ("; …" if len(proof.rows) > _LISTED else "")
-        raise Refused(f"these rules cannot hold together in whole numbers of 0 or more that add up: {rules}")
+        raise Refused(f"these rules cannot hold together where nothing is negative and all adds up: {rules}")
     if len(culprits) > 1:
         raise Refused(f"these constraints cannot hold together: {'; '.join(part.name for part in culprits)}")
     rows = "; ".join(proof.rows[:_LISTED]) + ("; …" if len(proof.rows) > _LISTED else "")

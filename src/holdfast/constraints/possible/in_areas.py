@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from holdfast.arguments import LARGEST
 from holdfast.arrays import Ints
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import EQUALITIES, Part
-from holdfast.constraints.system.rows import raised
+from holdfast.exact.rationals import ExactVector
 
 
 def written_later(parts: Sequence[Part]) -> bool:
@@ -26,9 +28,8 @@ def crossing_in_areas(parts: Sequence[Part], n: int) -> tuple[frozenset[int], tu
     Sums of cells that are not negative are looked at, of figures of one margin of one area.
     """
     where = next((k for k, part in enumerate(parts) if hasattr(part.source, "contradiction")), None)
-    if where is None or not any(
-        part.kind == "nonnegative" and part.bounds and part.bounds.at is None for part in parts
-    ):
+    bounded = [part.bounds for part in parts if part.kind == "nonnegative" and part.bounds is not None]
+    if where is None or all(bounds.at is not None for bounds in bounded):
         return None
     query = parts[where].source
     blocks: list[Any] = []
@@ -45,15 +46,16 @@ def crossing_in_areas(parts: Sequence[Part], n: int) -> tuple[frozenset[int], tu
 
     for number, part in enumerate(parts):
         if part.bounds is not None and part.kind != "nonnegative":
-            low, high = (raised(side) for side in part.bounds.applied(n))
+            below, above = part.bounds.applied(n)
+            low, high = _outward(below, False), _outward(above, True)
             at = np.flatnonzero((low > 0) | (high < LARGEST))
             ones = sparse.csr_array((np.ones(at.size, np.int64), at, np.arange(at.size + 1)), shape=(at.size, n))
             add(ones, np.maximum(low[at], 0), high[at], number)
         elif part.rows is not None and number != where and part.kind != "consistent":
-            rows, side = part.rows.widened(n), raised(part.rows.b)
-            add(rows.A, side, side if part.kind in EQUALITIES else np.full(rows.count, LARGEST), number)
+            rows, low, high = part.rows.widened(n), _outward(part.rows.b, False), _outward(part.rows.b, True)
+            add(rows.A, low, high if part.kind in EQUALITIES else np.full(rows.count, LARGEST), number)
             if part.kind == "at_least":
-                add(-rows.A, np.zeros(rows.count, np.int64), -side, number)
+                add(-rows.A, np.zeros(rows.count, np.int64), -low, number)
     if not blocks:
         return None
     rows = sparse.csr_array(sparse.vstack(blocks, format="csr"))
@@ -63,6 +65,13 @@ def crossing_in_areas(parts: Sequence[Part], n: int) -> tuple[frozenset[int], tu
         return None
     used = frozenset(np.concatenate(origin)[found].tolist()) | {where}
     return used, tuple(_said(query, rows, low, high, row) for row in found)
+
+
+def _outward(numbers: ExactVector, up: bool) -> Ints:
+    """The whole numbers at or outside exact ones: values need not be whole."""
+    if numbers.dtype != object:
+        return numbers
+    return np.array([(math.ceil if up else math.floor)(Fraction(value)) for value in numbers.tolist()], dtype=np.int64)
 
 
 def _said(query: Any, rows: Any, low: Ints, high: Ints, row: int) -> str:

@@ -200,7 +200,7 @@ class AreaMargins(Query):
         return found.ravel()
 
     def contradiction(self, rows: Any, low: Ints, high: Ints) -> list[int] | None:
-        """Return rows of ones with limits of whole sums ≥ 0 that cannot hold together, none dispensable; None: no news."""
+        """Return rows of ones whose limits no cells ≥ 0 keep together, none dispensable; None: none were found."""
         return Rules.contradiction(self, rows, low, high)
 
     def output_name(self, output: int) -> str:
