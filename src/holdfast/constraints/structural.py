@@ -136,7 +136,12 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
     where = None if at is None else positions("at", at)
     size: int | None = None if where is None else where.size
     if size is None:
-        sizes = {np.size(side) for side in (low, high) if side is not None and np.ndim(side) > 0}
+        try:
+            sizes = {np.size(side) for side in (low, high) if side is not None and np.ndim(side) > 0}
+        except ValueError:
+            raise Refused(
+                "low and high must be numbers or plain lists of them, found lists of unequal length"
+            ) from None
         if len(sizes) > 1:
             raise Refused(f"low and high must have the same length, found {' and '.join(map(str, sorted(sizes)))}")
         size = sizes.pop() if sizes else None

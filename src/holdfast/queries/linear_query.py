@@ -234,7 +234,10 @@ class Query(ABC):
         """Check and return the cells that can hold records; None stands for all of them."""
         if allowed is None:
             return None
-        result = np.asarray(allowed)
+        try:
+            result = np.asarray(allowed)
+        except ValueError:  # lists of unequal lengths
+            result = np.empty(0, dtype=object)
         if result.dtype != np.bool_ or result.shape != (self.cells,):
             raise Refused(
                 f"allowed must be {self.cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"

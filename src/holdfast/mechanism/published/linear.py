@@ -43,7 +43,7 @@ def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) 
     tail = (1 - float(probability("confidence", confidence))) / 2
     low, high = sums @ bars.low, sums @ bars.high
     linear = mechanism.linear_part
-    if bars.spread is None or linear is None:
+    if bars.spread is None or linear is None or not sums.shape[0]:
         return np.column_stack([low, high])
     middle = sums @ np.asarray(bars.centre, dtype=np.float64)
     reach = np.zeros(sums.shape[0])
