@@ -12,6 +12,7 @@ from holdfast.onto.areas.programs import nearest_whole, shared_atoms, shared_cel
 from holdfast.onto.ways import areas
 from holdfast.queries.areas import area_margins
 from holdfast.queries.areas.rules import NO_LIMIT, Rules
+from holdfast.queries.moves.touched import signatures_of, touched_by_one, touched_by_pairs
 from holdfast.queries.weights import Weights
 
 
@@ -121,17 +122,17 @@ def test_losses_of_pairs_are_never_below_those_of_all_columns(monkeypatch, seed)
     if not outputs.size:
         return
     rows = rows_of(small, outputs)
-    kinds = small.signatures(rows, None)
+    kinds = signatures_of(small, rows, None)
     monkeypatch.setattr(area_margins, "MOST_WRITTEN", 1)
     large = hf.counts(tree, by=(2, 3), keep=keep)
     if large.many_sums is None:
         return
-    found = large.signatures(rows, None)
+    found = signatures_of(large, rows, None)
     pairs = {tuple(pair) for pair in np.argwhere(kinds.classes[:, None] == kinds.classes[None, :])}
     assert pairs == {tuple(pair) for pair in np.argwhere(found.classes[:, None] == found.classes[None, :])}
     assert ((kinds.classes == 0) == (found.classes == 0)).all()
-    assert (small.touched_by_pairs(kinds.classes) == large.touched_by_pairs(found.classes)).all()
-    assert (small.touched_by_one(kinds.zero) == large.touched_by_one(found.zero)).all()
+    assert (touched_by_pairs(small, kinds.classes) == touched_by_pairs(large, found.classes)).all()
+    assert (touched_by_one(small, kinds.zero) == touched_by_one(large, found.zero)).all()
     weights = [rng.integers(1, 9) for _ in small.groups]
     for p in (1, 2):
         true = max(
