@@ -64,9 +64,12 @@ class Sampler(Owner):
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
-        if self.messages.pieces.size == 0:
+        if self.forest.exact.all():
             return np.zeros((size, self.forest.n), dtype=np.int64)
-        tables = self._many(size)
+        try:
+            tables = self._many(size)
+        except Refused:  # scales beyond all tables
+            tables = None
         return self._draw(size, stream) if tables is None else tables.draw(size, stream)
 
     # --- many rows -----------------------------------------------------------------------------------------------
@@ -108,7 +111,7 @@ class Sampler(Owner):
         try:
             _ = self.ready
         except Refused:
-            if self.at_roots is not None or not reaches(self.law):
+            if self.at_roots is not None or not reaches(self.forest, self.law):
                 raise
             return PlainSampler(self.forest, self.law, self.low, self.high)
         return None
