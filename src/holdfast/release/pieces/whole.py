@@ -178,11 +178,11 @@ class Here:
 
     def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools]:
         """Draw some pieces; return which roots' trees are rejected."""
-        told = [each.reshape(-1, self.by) for each in (pull, totals, attempts)]
+        slopes, sums, tries = (each.reshape(-1, self.by) for each in (pull, totals, attempts))
         rejected = {}
         for i in some.tolist():
-            given = (each[i] for each in told)
-            self.values[i], rejected[i] = conditioned.drawn(self.works[i], self.cells[i], *given, self.keys)
+            given = self.works[i], self.cells[i], slopes[i], sums[i], tries[i]
+            self.values[i], rejected[i] = conditioned.drawn(*given, self.keys)
         return rejected
 
 
