@@ -6,11 +6,14 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import calling
 import holdfast as hf
+import power_loss
 import released
 import tampering
 from holdfast.release.certificate.verify import verify
@@ -25,6 +28,7 @@ from holdfast.release.spec.spec import read_spec
 SECONDS, MEMORY = 20, 6 << 30
 STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.001).guarantees
 DATA = ("trips", "record")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Slow(BaseException):
@@ -265,6 +269,26 @@ def load(folder, count, seed):
     yield f"the same, eight at once: {each:.2f} s each", None if not any(codes) else f"a process ended with {codes}"
 
 
+def specs_of_examples(folder):
+    """The specs of `examples/` with their records, in folders of their own; agents are left out."""
+    made = EXAMPLES / "make_data.py"
+    for path in sorted(EXAMPLES.glob("*/spec.yaml")):
+        if path.parent.name != "distributed":
+            place = shutil.copytree(path.parent, folder / path.parent.name)
+            subprocess.run([sys.executable, made, path.parent.name, place], check=True, capture_output=True)
+            yield place / path.name
+
+
+def power(folder, count, seed):
+    """Kills, torn writes and lost power at the file calls of every example: no charge is lost, nothing half is seen."""
+    source, specs = random.Random(seed), list(specs_of_examples(folder))
+    for spec in specs:
+        cases = power_loss.states(spec, folder, source, min(1.0, count / (len(specs) * len(power_loss.WAYS) * 150)))
+        for what, way, place, drawn in cases:
+            wrong = power_loss.wrong_with(place, spec, drawn)
+            yield f"{spec.parent.name} {way}", None if wrong is None else f"{spec.parent.name}, {what}, {way}: {wrong}"
+
+
 CAMPAIGNS = {
     "calls": (calls, 100_000),
     "specs": (specs, 100_000),
@@ -272,5 +296,6 @@ CAMPAIGNS = {
     "tampered": (tampered, 5_000),
     "flips": (flips, 1_500),
     "races": (races, 1_000),
+    "power": (power, 3_000),
     "load": (load, 200),
 }
