@@ -165,10 +165,12 @@ def budget_of(row: Row) -> Budget:
 
 def readable(rows: Sequence[Row]) -> None:
     """Refuse rows of which one says nothing that can be read, or the same twice."""
-    seen = set()
+    seen, read = set(), set()
     for row in rows:
         if row.kind == "charge":
-            charge_of(row)
+            if row.content not in read:  # most charges say the same
+                charge_of(row)
+            read.add(row.content)
         elif row.kind == "budget":
             budget_of(row)
         elif row.kind not in (*STATES, FIRST, SUMS, WITNESS, "figures", "secret"):
