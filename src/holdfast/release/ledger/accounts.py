@@ -193,10 +193,15 @@ class Account:
         spent = f"On this dataset {self.amount} was spent so far per {whom}"
         if self.budget is None:
             return f"{spent}; no budget is set for it."
-        name = "ρ" if self.budget.epsilon is None else "ε"
-        left = f"{name} = {_shown(Fraction(self.remaining or 0.0))} is left"
+        left = f"{self.rest} is left"
         assumed = "".join(f" {words[0].upper()}{words[1:]}." for words in self.assumed)
         return f"{spent}; its budget is {self.budget}, of which {left}.{assumed}"
+
+    @property
+    def rest(self) -> str:
+        """What is left of the budget, as ε or ρ, rounded down."""
+        name = "ρ" if self.budget is None or self.budget.epsilon is None else "ε"
+        return f"{name} = {_shown(Fraction(self.remaining or 0.0))}"
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -212,10 +217,8 @@ class Account:
         """
         if self.budget is None:
             return None
-        new = tuple(map(tuple, parts))
-        kept = () if max_records is None else (max_records,) * len(new)
-        times = (*self._times, *(1 for _ in new))
-        after = replace(self, parts=self.parts + new, kept=self.kept + kept, times=times)
+        one = self.of(parts, max_records)
+        after = self.joined(one)
         if after._surely_admitted():
             return None
         where = f"the budget of {self.dataset!r} per {Unit.read(self.unit).words}"
@@ -223,12 +226,22 @@ class Account:
             return f"{where} cannot be checked: {after.trouble}"
         if self.budget.admits(after.spent[0]):
             return None
-        cost = self.budget.amount(replace(self, parts=new, kept=kept, times=()).spent[0])
+        cost = self.budget.amount(one.spent[0])
         name = "ρ" if self.budget.epsilon is None else "ε"
         return (
-            f"{where} is {self.budget} and {name} = {_shown(Fraction(self.remaining or 0.0))} is left, "
+            f"{where} is {self.budget} and {self.rest} is left, "
             f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget of ledger and spec"
         )
+
+    def of(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None) -> Account:
+        """Return the account with nothing on it but one release, given by its tables."""
+        kept = () if max_records is None else (max_records,) * len(parts)
+        return replace(self, parts=tuple(map(tuple, parts)), kept=kept, times=())
+
+    def joined(self, other: Account) -> Account:
+        """Return the account with what another one has besides."""
+        times = self._times + other._times
+        return replace(self, parts=self.parts + other.parts, kept=self.kept + other.kept, times=times)
 
     def _surely_admitted(self) -> bool:
         """Say whether plain sums show that the budget admits everything that is counted."""
