@@ -16,14 +16,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.spending import foreseen
-from holdfast.release.table.wording import ways_in_words
-
-HOW = (
-    "For every column: how many records (or persons, where they are the unit) must change together before any of its "
-    "values can become any other, while every exact figure stays, and how strongly such changes are hidden. What fewer "
-    "cannot change, a statement about fewer does not protect."
-)
-HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
+from holdfast.release.table.wording import HOLDS, HOW, ways_in_words
 
 
 def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:

@@ -30,9 +30,9 @@ UNIT, LIFT = 2.3e-16, 1e-6
 LEAST_SUM = 1e-250
 #: Slopes of ends keep this share of those below, so that series have sums.
 GENTLER = 0.99
-#: Sums of messages that are both wider come from a transform; its relative error in the mean square is at most this
-#: many units for each doubling of its length.
-WIDE, TRANSFORM = 4096, 32.0
+#: Sums of more products come from a transform; its relative error in the mean square is at most this many units for each
+#: doubling of its length.
+WIDE, TRANSFORM = 1_000_000_000, 32.0
 #: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL.
 STEEPEST, LEAST_FALL = 600.0, 1e-11
 #: Windows end at e^−DEEPEST of the largest value.
@@ -227,7 +227,7 @@ def _sums(a: Message, b: Message, blurs: bool) -> tuple[Floats, float, float]:
     Sums of two wide messages may come from a transform, whose absolute error is added: they are too large.
     """
     blur = 0.0
-    if blurs and min(a.values.size, b.values.size) > WIDE:
+    if blurs and min(a.values.size, b.values.size) > 1 and a.values.size * b.values.size > WIDE:
         sums, blur = _transformed(a.values, b.values)
     else:
         sums = np.convolve(a.values, b.values)
