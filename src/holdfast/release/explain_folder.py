@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from holdfast.privacy import odds
@@ -94,9 +95,13 @@ def _error(level: LevelCertificate) -> str:
     return "unknown" if level.expected_absolute_error is None else f"{level.expected_absolute_error:,.3g}"
 
 
+def _decimal(share: str) -> str:
+    return f"{float(Fraction(share)):.3g}"
+
+
 def _drawn(table: TableCertificate) -> list[str]:
     levels = [
-        f"{level.level}: {level.in_words}{'' if level.share is None else f', share {level.share}'}"
+        f"{level.level}: {level.in_words}{'' if level.share is None else f', share {_decimal(level.share)}'}"
         for level in table.noise_by_level
     ]
     others = [each for each in table.compared if not each.chosen]
