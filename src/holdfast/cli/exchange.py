@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from holdfast.arguments import one_of
@@ -53,3 +54,4 @@ def _written(text: str, output: Path | None) -> None:
         print(text, end="")
     else:
         write_new(output, text, "--output")
+        print(f"holdfast: wrote {output}", file=sys.stderr)

@@ -238,9 +238,12 @@ def _short(number: float) -> str:
 
 def verdict(found: Any) -> None:
     """Print what was checked."""
+    from holdfast.release.signing.signatures import NOBODY
+
     console = _console()
     for check in found.checks:
         mark = "[green]holds [/green]" if check.ok else "[red]BROKEN[/red]"
+        mark = "[yellow]none  [/yellow]" if check.ok and check.sentence == NOBODY else mark  # nothing there to hold
         console.print(f"{mark}  {escape(check.name)}: {escape(check.sentence)}")
     console.print("Everything is as certified." if found.ok else "This release is not as certified.")
 

@@ -52,6 +52,11 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     return found
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Write how many there are, with the words for one or for several."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def _odds(statement: Guarantee) -> list[str]:
     return [] if statement.void else [odds.in_words(statement)]
 
@@ -78,14 +83,15 @@ def _held(table: Table) -> str:
     if account["bounds"]:
         words.append("counts stay within the bounds of the spec")
     if account["orders"]:
-        words.append(f"{len(account['orders'])} ordered rows of figures never fall")
+        words.append(counted(len(account["orders"]), "ordered row of figures never falls", "ordered rows never fall"))
     if account["linear"]:
-        words.append(f"{len(account['linear'])} weighted sums are within their limits")
+        words.append(counted(len(account["linear"]), "weighted sum is in its limits", "weighted sums are in theirs"))
     if account["either"]:
         sides = " and ".join(str(len(sides)) for sides in account["either"])
         words.append(f"one of {sides} sides holds")
     if account["impossible"]:
-        words.append(f"{len(account['impossible'])} figures are 0 by definition")
+        zeros = "figure is 0 by definition", "figures are 0 by definition"
+        words.append(counted(len(account["impossible"]), *zeros))
     what = f"{table.layout.asked.kind}, {table.layout.query.n} figures"
     return f"{table.name} ({what}): {', '.join(words) or 'nothing is required'}."
 

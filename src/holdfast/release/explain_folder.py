@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.privacy import odds
 from holdfast.release.certificate.certificate import Holds, LevelCertificate, TableCertificate, read_certificate
 from holdfast.release.certificate.verify import verify
-from holdfast.release.explain import HOLDS, HOW
+from holdfast.release.explain import HOLDS, HOW, counted
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.table.wording import percent, ways_in_words
 
@@ -68,14 +68,14 @@ def _together(tables: Sequence[TableCertificate]) -> list[str]:
 def _held(holds: Holds) -> str:
     words = [words for key, words in HOLDS.items() if getattr(holds, key)]
     for name, what in (
-        ("bounds", "bounds"),
-        ("orders", "orders"),
-        ("linear", "weighted sums with limits"),
-        ("either", "unions of which one side holds"),
-        ("impossible", "figures that are 0 by definition"),
+        ("bounds", ("bound", "bounds")),
+        ("orders", ("order", "orders")),
+        ("linear", ("weighted sum with limits", "weighted sums with limits")),
+        ("either", ("union of which one side holds", "unions of which one side holds")),
+        ("impossible", ("figure that is 0 by definition", "figures that are 0 by definition")),
     ):
         count = len(getattr(holds, name))
-        words += [f"{count} {what}"] if count else []
+        words += [counted(count, *what)] if count else []
     if holds.exact:
         words.append(f"published exactly: {', '.join(figure.figure for figure in holds.exact)}")
     return ", ".join(words) or "nothing is required"
