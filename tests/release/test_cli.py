@@ -339,9 +339,9 @@ def test_words_that_tell_what_was_done_and_what_is_there(folder):
 
 
 def test_a_plan_shows_the_shares_of_the_levels(folder):
-    text = SPEC.replace("{histogram: zone}", "{hierarchy: [borough, zone], shares: {all: 1, borough: 1, zone: 2}}")
+    text = SPEC.replace("{histogram: zone}", "{hierarchy: [borough, zone], shares: {borough: 1, zone: 3}}")
     (folder / "shared.yaml").write_text(text.replace("[nonnegative]", "[consistent, nonnegative]"))
     found = called("plan", "shared.yaml")
     assert found.exit_code == 0, found.stderr
     rows = {line.split()[0]: line.split() for line in found.stdout.splitlines() if line.strip()}
-    assert (rows["all"][2], rows["borough"][2], rows["zone"][2]) == ("0.25", "0.25", "0.5")
+    assert (rows["borough"][2], rows["zone"][2]) == ("0.25", "0.75")
