@@ -159,7 +159,7 @@ def page(spec: Path, port: int, browser: bool) -> None:
 
     with ExitStack() as door:
         with command(quiet=False) as step:
-            step("planning once, so that the page answers at once")
+            step("reading the spec and its public files")
             address, serve = door.enter_context(opened(spec, port))
         showing.sentence(f"The planner is at {address}\nOnly this machine reaches it; Ctrl-C stops it.")
         sys.stdout.flush()

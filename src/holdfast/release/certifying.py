@@ -16,6 +16,7 @@ import numpy.typing as npt
 from holdfast.noise import Independent
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours
+from holdfast.release.certificate.accepted import AcceptedError
 from holdfast.release.certificate.certificate import (
     Certificate,
     ComparedMethod,
@@ -50,6 +51,7 @@ from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.publishing import public_part
 from holdfast.release.spending import statements_of
 from holdfast.release.table.wording import ways_in_words
+from holdfast.release.wanted.accepting import judged
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -102,6 +104,16 @@ def table_certificate(
         errors_known=table.errors.basis,
         simulated_tables=table.errors.tables,
         compared=[ComparedMethod.model_validate_json(json.dumps(each.as_mapping())) for each in table.comparison],
+        accepted=[
+            AcceptedError(
+                level=each.level,
+                error=f"{each.error:f}",
+                confidence=None if each.confidence is None else f"{each.confidence:f}",
+                reached=each.reached,
+                in_words=str(each),
+            )
+            for each in judged(table)
+        ],
         statements=list(statements_of(table)),
         holds=Holds.model_validate_json(json.dumps(table.holding.account)),
         unprotected=[

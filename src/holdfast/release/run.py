@@ -148,7 +148,7 @@ class Run:
     @property
     def charge_row(self) -> Entry | None:
         """The charge in the ledger, if there is one."""
-        return self.ledger.entry(self.identity)
+        return self.ledger.became(self.identity)
 
     @property
     def charged(self) -> bool:
@@ -274,7 +274,7 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files.append(_described(place / NAME))
     charge = run.charge_row
     head = None if charge is None else LedgerHead(row=charge.number, hash=charge.hash)
-    told = spent(job, run.ledger, run.identity, run.parts) if job.spec.ledger.in_report else ()
+    told = spent(run.ledger, charge) if charge is not None and job.spec.ledger.in_report else ()
 
     def certified() -> Certificate:
         found = certificate_of(job, run.identity, run.date, tables, files, also, told)

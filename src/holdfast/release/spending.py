@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from holdfast.arguments import Refused
@@ -44,9 +42,8 @@ def foreseen(job: Job, ledger: Ledger) -> list[str]:
         refusal = replace(account, budget=limit).refusal(parts, most)
         if refusal:
             return [*sentences, f"A release would be refused: {refusal}."]
-    kept = () if most is None else (most,) * len(parts)
-    cost = replace(now, parts=parts, kept=kept).amount
-    after = replace(now, parts=now.parts + parts, kept=now.kept + kept)
+    cost = now.of(parts, most).amount
+    after = now.joined(now.of(parts, most))
     left = "" if after.budget is None else f", and leave {after.rest} of the budget"
     return [*sentences, f"This release would cost {cost}{left}."]
 
@@ -68,20 +65,12 @@ def _ended(entry: Entry) -> str:
     )
 
 
-def spent(job: Job, ledger: Ledger, identity: str, parts: Sequence[Sequence[Guarantee]]) -> tuple[str, ...]:
+def spent(ledger: Ledger, charge: Entry) -> tuple[str, ...]:
     """What the ledger says about the dataset after the charge of a release, in sentences."""
     try:
-        account = ledger.account(job.dataset, job.unit)
-        beside = ledger.beside(job.dataset, job.unit)
-        entries = ledger.entries(job.dataset, job.unit)
+        before, account, beside = ledger.around(charge)
     except Refused:  # a page that says less is better than a charge for nothing
         return ("The ledger could not be read again when this page was written.",)
-    earlier = takewhile(lambda entry: entry.release != identity, entries)
-    first = sum(len(entry.parts) for entry in earlier)
-    last = first + len(parts)
-    before, own = (
-        replace(account, parts=account.parts[part], kept=account.kept[part]).amount
-        for part in (slice(first), slice(first, last))
-    )
-    this = f"Before this release {before} was spent on this dataset; this release costs {own}."
+    own = before.of(charge.parts, Unit.read(charge.unit).max_records)
+    this = f"Before this release {before.amount} was spent on this dataset; this release costs {own.amount}."
     return (this, account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))

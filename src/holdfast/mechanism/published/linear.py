@@ -84,8 +84,8 @@ def linear_part(mechanism: Made) -> Made | None:
     if mechanism.source.system is not None or asked is None:
         return drawn
     kept = tuple(part for part in asked.parts if part.kind in EQUALITIES or part.origin == "invariant")
-    if any(isinstance(part.source, AreaMargins) for part in kept):  # cells known to be empty are certain anyway
-        kept = tuple(part for part in kept if part.kind != "fixed")
+    if any(isinstance(part.source, AreaMargins) for part in kept):  # the best linear estimate; what is exact is certain
+        kept = tuple(part for part in kept if part.kind == "consistent")
     return drawn.onto(replace(asked, parts=kept, branches=()), integer=False) if kept else drawn
 
 
