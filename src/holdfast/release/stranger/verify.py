@@ -47,7 +47,7 @@ def signature_words(folder: str, certificate: Json, key: str | None) -> str:
     if signer is None:
         if key is not None:
             raise Broken("it is signed by nobody")
-        return "signed by nobody: whoever could change it could have made it"
+        return "signed by nobody, so that whoever could change it could have made it"
     found = json_of(content_of(os.path.join(folder, SIGNATURE)))
     try:
         public, signature = (base64.b64decode(found[name], validate=True) for name in ("key", "signature"))
