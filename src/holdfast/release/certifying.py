@@ -49,6 +49,7 @@ from holdfast.release.job.caveats import as_sentence, protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.publishing import public_part
+from holdfast.release.spending import statements_of
 from holdfast.release.table.wording import ways_in_words
 from holdfast.release.wanted.accepting import judged
 from holdfast.version import __version__
@@ -72,11 +73,6 @@ class TableFiles(NamedTuple):
 
 def _neighbours(found: Neighbours) -> TableNeighbours:
     return TableNeighbours(kind=cast(Literal["add-remove", "replace-one"], found.kind), records=found.records)
-
-
-def statements_of(table: Table) -> tuple[Guarantee, ...]:
-    """Return every statement about a table, the one that the budget counts first."""
-    return tuple(dict.fromkeys((table.counted, *table.guarantees)))
 
 
 def table_certificate(
