@@ -16,7 +16,6 @@ import numpy.typing as npt
 from holdfast.noise import Independent
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours
-from holdfast.release.certificate.accepted import AcceptedError
 from holdfast.release.certificate.certificate import (
     Certificate,
     ComparedMethod,
@@ -45,6 +44,7 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
+from holdfast.release.certificate.statement import AcceptedError
 from holdfast.release.job.caveats import as_sentence, protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES

@@ -20,9 +20,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
-from holdfast.release.certificate.accepted import AcceptedError
 from holdfast.release.certificate.registry import Deployment, Parameter
-from holdfast.release.certificate.statement import Model, Statement
+from holdfast.release.certificate.statement import AcceptedError, Model, Statement
 from holdfast.release.storage.files import plain_json, read_plain
 from holdfast.version import __version__
 
