@@ -44,6 +44,8 @@ class Rows:
     @cached_property
     def classes(self) -> tuple[Ints, list[Ints]]:
         """The distinct weights, (classes, ties), and the cells of each on the axes that matter, (cells, axes)."""
+        if not len(self.weights):
+            return np.zeros((1, 0), np.int64), [np.zeros((1, 0), np.int64)]
         kept = tuple(slice(None) if a in self.axes else slice(0, 1) for a in range(len(self.shape)))
         table = self.weights.reshape(-1, *self.shape)[(slice(None), *kept)].reshape(len(self.weights), -1)
         points = np.array(list(np.ndindex(*(self.shape[a] for a in self.axes))), np.int64).reshape(table.shape[1], -1)
