@@ -159,6 +159,8 @@ def _refuse_without_records(spec: Spec, tables: tuple[Table, ...]) -> None:
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec = laid.spec
     neighbours, whole = _neighbours(spec, found, together), laid.asked.numbers == "whole"
+    if laid.parts:  # a record is a household with all its rows
+        neighbours = Neighbours(spec.privacy.neighbours)
     alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
     return alike.divided(shares_of(laid, alike, _laws(spec)[0]))
 

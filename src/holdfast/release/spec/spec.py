@@ -146,6 +146,24 @@ class Spec(Part):
         return self
 
     @model_validator(mode="after")
+    def _households(self) -> Spec:
+        linked = [table for table in (*self.several, *([] if self.table is None else [self.table])) if table.linked]
+        if not linked:
+            return self
+        if self.several:
+            raise wrong("linked tables are one release: write table, and other tables in another one", at=("tables",))
+        if self.privacy.unit is None:
+            sentence = "linked tables protect households: write unit: {column: household, max_records: NUMBER}"
+            raise wrong(sentence, at=("privacy",))
+        if self.distributed is not None or self.engine != ENGINES[0]:
+            key = "engine" if self.distributed is None else "distributed"
+            raise wrong("linked tables are made in one place: leave this out", at=(key,))
+        for key in ("nulls", "outside"):
+            if getattr(self.data, key).rule == "drop":
+                raise wrong("a household without some of its records breaks the ties: use refuse", at=("data", key))
+        return self
+
+    @model_validator(mode="after")
     def _agents_fit(self) -> Spec:
         if self.distributed is None:
             return self

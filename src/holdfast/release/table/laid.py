@@ -30,6 +30,16 @@ class Laid:
     tables: Sequence[LaidTable]
 
     @cached_property
+    def counting(self) -> Laid:
+        """The same with a table for each of several linked ones, as records are counted."""
+        tables = [
+            each
+            for table in self.tables
+            for each in ([LaidTable(part.asked.name, part, Holding()) for part in table.layout.parts] or [table])
+        ]
+        return Laid(self.spec, tables)
+
+    @cached_property
     def title(self) -> str:
         """The title of the release."""
         return self.spec.title
