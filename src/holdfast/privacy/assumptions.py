@@ -13,6 +13,7 @@ from holdfast.constraints import System
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import stacked
 from holdfast.queries import Query
+from holdfast.queries.areas.linked import LinkedCounts
 
 #: So many outputs are named one by one.
 NAMED = 6
@@ -38,6 +39,8 @@ def _of_part(query: Query, part: Part) -> str:
     if part.bounds is not None:
         return _bounds(query, part)
     assert part.rows is not None
+    if part.kind == "consistent" and part.source is query:
+        return ""
     if part.kind in EQUALITIES and not part.rows.b.any() and _kept_by_the_query(query, stacked([part.rows], query.n).A):
         return ""
     places = np.unique(part.rows.A.indices).astype(np.int64)
@@ -81,7 +84,7 @@ def _bounds(query: Query, part: Part) -> str:
 def never_lowered(query: Query) -> bool:
     """Whether no record lowers any output."""
     if query.cells is None:
-        return False
+        return isinstance(query, LinkedCounts)
     if query.identity or query.tree is not None or query.cube is not None:
         return True
     return bool((query.columns.data >= 0).all())

@@ -75,6 +75,8 @@ class Job(Laid):
     def unit(self) -> str:
         """Whom the release protects, as the ledger counts it: persons by the column of the records."""
         unit = self.spec.privacy.unit
+        if unit is not None and any(table.layout.parts for table in self.tables):
+            return str(Unit(self.spec.person, 1))  # a household is one record of linked tables
         return str(Unit() if unit is None else Unit(self.spec.person, unit.max_records))
 
     @cached_property

@@ -107,7 +107,7 @@ def asked_of(job: Laid, nobody: bool = False) -> Asked:
     """What the tables of a job ask of the records; `nobody`: those without a person are left out."""
     unit, left_out = job.spec.privacy.unit, nobody or job.spec.data.nulls.rule == "drop"
     persons = None
-    if any(table.linked for table in job.spec.tables):  # households are looked at one by one, and none is cut
+    if job.spec.linked:  # households are looked at one by one, and none is cut
         assert job.spec.person is not None
         return Asked((*columns_of(job.tables), job.spec.person))
     if unit is not None and job.spec.person is not None:

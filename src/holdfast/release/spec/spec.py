@@ -190,6 +190,11 @@ class Spec(Part):
         return (self.table.model_copy(update={key: value for key, value in given.items() if value is not None}),)
 
     @cached_property
+    def linked(self) -> bool:
+        """Whether the tables of the release are linked, and so are about households."""
+        return any(table.linked for table in self.tables)
+
+    @cached_property
     def at(self) -> At:
         """The whole spec as a place."""
         return At(self._places)
