@@ -2,9 +2,10 @@
 
 from itertools import combinations_with_replacement, product
 
-import holdfast as hf
 import numpy as np
 import pytest
+
+import holdfast as hf
 from holdfast.onto.areas.linked_estimate import LinkedEstimate
 from holdfast.onto.areas.linked_sharing import LinkedSharing
 from holdfast.onto.choose import choose

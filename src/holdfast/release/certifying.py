@@ -142,9 +142,7 @@ def _linked(table: Table) -> list[LinkedTable]:
     if not isinstance(query, LinkedCounts):
         return []
     return [
-        LinkedTable(
-            name=name, axes=list(part.table.names), shape=list(part.table.shape), most=most, ties=ties.tolist()
-        )
+        LinkedTable(name=name, axes=list(part.table.names), shape=list(part.table.shape), most=most, ties=ties.tolist())
         for name, part, most, ties in zip(query.names, query.parts, query.most, query.ties, strict=True)
     ]
 

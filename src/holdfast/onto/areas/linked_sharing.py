@@ -55,7 +55,9 @@ class LinkedSharing:
         ):
             inverse = 1 / (each.strength + step)
             found.append(turned_back((pull + step * turned(own)) * inverse).reshape(len(own), -1))
-            reach.append(turned_back(turned(tie.reshape(-1, *each.shape).astype(float)) * inverse).reshape(len(tie), -1))
+            reach.append(
+                turned_back(turned(tie.reshape(-1, *each.shape).astype(float)) * inverse).reshape(len(tie), -1)
+            )
         cells, moves = np.concatenate(found, axis=1), np.concatenate(reach, axis=1)
         prices = np.linalg.solve(self.tied @ moves.T, self.tied @ cells.T)
         return np.asarray(cells - prices.T @ moves)
@@ -122,13 +124,9 @@ class LinkedSharing:
     def _anything(self, cells: Floats, most: Ints | None) -> Ints:
         """Return whole cells of one part with the least Σ|distance|, however far; nothing at all is among them."""
         size = cells.size
-        rows = sparse.block_array(
-            [
-                [sparse.csr_array(self.tied), None],
-                [sparse.eye_array(size), -sparse.eye_array(size)],
-                [-sparse.eye_array(size), -sparse.eye_array(size)],
-            ]
-        )
+        one: Any = sparse.eye_array(size)
+        blocks: Any = [[sparse.csr_array(self.tied), None], [one, -one], [-one, -one]]
+        rows = sparse.csr_array(sparse.block_array(blocks))
         top = np.full(size, np.ceil(cells.max(initial=0.0)) + 1) if most is None else most
         lower = np.concatenate([np.zeros(len(self.tied)), np.full(2 * size, -np.inf)])
         upper = np.concatenate([np.zeros(len(self.tied)), cells, -cells])
@@ -144,9 +142,7 @@ class LinkedSharing:
     def _whole(
         self, matrix: Any, cost: Floats, ends: tuple[Ints, Ints], side: Floats, shape: tuple[int, ...]
     ) -> Ints | None:
-        search = linear_program(
-            matrix, cost, ends, (side, side), whole=True, mip_max_nodes=PLACES, mip_rel_gap=MISSED
-        )
+        search = linear_program(matrix, cost, ends, (side, side), whole=True, mip_max_nodes=PLACES, mip_rel_gap=MISSED)
         found = solved(search)
         if found is None:
             return None

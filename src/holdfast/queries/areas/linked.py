@@ -130,7 +130,7 @@ class LinkedCounts(Query):
     def _broken(self, cells: list[Ints]) -> bool:
         """Whether cells, (leaves × cells) of each table, break a tie somewhere."""
         by_leaf = [each.reshape(self.hierarchy.n_leaves, -1) for each in cells]
-        return bool(sum(each @ tie.T for each, tie in zip(by_leaf, self.ties, strict=True)).any())
+        return bool(np.any(sum(each @ tie.T for each, tie in zip(by_leaf, self.ties, strict=True))))
 
     # What holds -------------------------------------------------------------------------------------------------
 
@@ -180,8 +180,7 @@ class LinkedCounts(Query):
     @cached_property
     def _rows(self) -> tuple[Rows, ...]:
         return tuple(
-            Rows(part.table.shape, tie, most)
-            for part, tie, most in zip(self.parts, self.ties, self.most, strict=True)
+            Rows(part.table.shape, tie, most) for part, tie, most in zip(self.parts, self.ties, self.most, strict=True)
         )
 
     def _by_margin(self, weights: Weights, *, alone: bool | None) -> tuple[dict[tuple[int, ...], Fraction], ...]:
@@ -240,7 +239,7 @@ class LinkedCounts(Query):
         raise Refused(f"{what} must be asked of one table: the changes by a household in linked tables are not listed")
 
 
-def linked(tables: Mapping[str, Query], ties: Iterable[Mapping[str, Any]], most: Mapping[str, int]) -> LinkedCounts:
+def linked(tables: Any, ties: Iterable[Any], most: Any) -> LinkedCounts:
     """Ask several tables of one census, such as persons and households, that are tied to each other.
 
     A record is a household: it has rows in every table, all in one leaf. `consistent(query)` holds the tables together

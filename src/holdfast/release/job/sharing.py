@@ -61,7 +61,7 @@ def _among_linked(laid: Layout, problem: Problem, law: str) -> dict[str, Fractio
 
     The share of a margin counts for its precision; a household changes it by the square of its most rows.
     """
-    found = {}
+    found: dict[str, Fraction] = {}
     for name, part in zip((laid.asked.linked or {}), laid.parts, strict=True):
         asked = (laid.asked.linked or {})[name]
         inside = None

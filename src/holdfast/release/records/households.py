@@ -15,12 +15,29 @@ from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.release.records.cells import addressed, columns_of
 from holdfast.release.table.laid import Laid, LaidTable
 
+#: What can be wrong with a household but for the ties, and what to do.
+REMEDIES = {
+    "has no name": "give every record its household",
+    "has records in two places": "give every household one place",
+    "has more records than max_records, or than most of a linked table": "raise the limit",
+}
+
 
 def refuse_households(engine: duckdb.DuckDBPyConnection, flat: Laid, table: LaidTable) -> None:
-    """Refuse a household in two places, with more rows than it may have, or that breaks a tie."""
-    query, spec = table.layout.query, flat.spec
+    """Refuse a household in two places, with more rows than it may have, or that breaks a tie; and records of none."""
+    found, at = faults(engine, flat, table), flat.spec.at["privacy"]["unit"]
+    for words, households in found.items():
+        if households:
+            place = at if words in REMEDIES else table.layout.at["ties"]
+            remedy = REMEDIES.get(words, "correct the data, or the tie")
+            raise place.refuse(f"some household {words}: {remedy}; holdfast check shows how many")
+
+
+def faults(engine: duckdb.DuckDBPyConnection, flat: Laid, table: LaidTable) -> dict[str, int]:
+    """Return how many households have each fault, in words: confidential, for the curator's eyes alone."""
+    query, unit = table.layout.query, flat.spec.privacy.unit
     assert isinstance(query, LinkedCounts)
-    assert spec.privacy.unit is not None
+    assert unit is not None
     household = f"t{len(columns_of(flat.tables))}"
     records = addressed(engine, flat.tables, household)
     joins, sums = [], [f"count(DISTINCT cell0 // {_inside(flat.tables[0])})", "sum(n)"]
@@ -30,30 +47,22 @@ def refuse_households(engine: duckdb.DuckDBPyConnection, flat: Laid, table: Laid
         engine.register(f"tied_{number}", spread | {"inside": np.arange(_inside(part))})
         joins.append(f"LEFT JOIN tied_{number} ON tied_{number}.inside = cell{number} % {_inside(part)}")
         sums.append(f"sum(n * tied_{number}.rows)")
-    for t in range(len(query.ties[0])):
-        sums.append(" + ".join(f"sum(n * tied_{number}.tie{t})" for number in range(len(flat.tables))))
+    numbers = range(len(flat.tables))
+    sums += [" + ".join(f"sum(n * tied_{number}.tie{t})" for number in numbers) for t in range(len(query.ties[0]))]
     listed = ", ".join(f"({words})::BIGINT AS s{i}" for i, words in enumerate(sums))
     fitting = " AND ".join(f"cell{number} >= 0" for number in range(len(flat.tables)))
-    grouped = f"SELECT {listed} FROM ({records}) {' '.join(joins)} WHERE {fitting} GROUP BY {household}"
-    limits = [1, spec.privacy.unit.max_records, *query.most]
-    wrong = [f"s{i} > {limit}" for i, limit in enumerate(limits)]
-    wrong += [f"s{i} <> 0" for i in range(len(limits), len(sums))]
-    places, records_over, *rest = (
-        engine.execute(f"SELECT {', '.join(f'coalesce(bool_or({each}), false)' for each in wrong)} FROM ({grouped})")
-    ).fetchall()[0]
-    (nobody,) = engine.execute(f"SELECT coalesce(bool_or({household} IS NULL), false) FROM distinct_values").fetchall()[0]
-    at = spec.at["privacy"]["unit"]
-    if nobody:
-        raise at.refuse("some record has no household: give every record its household")
-    if places:
-        raise at.refuse("some household has records in two places: give every household one place")
-    over = rest[: len(query.most)]
-    if records_over or any(over):
-        sentence = "some household has more records than max_records, or than most of a linked table: raise the limit"
-        raise at.refuse(sentence)
-    if any(rest[len(query.most) :]):
-        number = rest[len(query.most) :].index(True)
-        raise table.layout.at["ties"][number].refuse("some household breaks this tie: correct the data, or the tie")
+    grouped = (
+        f"SELECT {household} IS NULL AS nobody, {listed} FROM ({records}) {' '.join(joins)} WHERE {fitting} "
+        f"GROUP BY {household}"
+    )
+    limits = [1, unit.max_records, *query.most]
+    over = [f"s{i} > {limit}" for i, limit in enumerate(limits)]
+    broken = [f"s{i} <> 0" for i in range(len(limits), len(sums))]
+    asked = ["nobody", over[0], " OR ".join(over[1:]), *broken]
+    counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in asked)
+    named = [*REMEDIES, *(f"breaks tie {t + 1}" for t in range(len(broken)))]
+    (row,) = engine.execute(f"SELECT {counts} FROM ({grouped})").fetchall()
+    return dict(zip(named, row, strict=True))
 
 
 def of_linked(flat: Laid, cells: list[npt.NDArray[np.int64]]) -> dict[str, Ints]:

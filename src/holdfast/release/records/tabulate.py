@@ -55,9 +55,7 @@ _NUMBERS = (
 )
 
 
-def tabulate(
-    job: Laid, source: Any = None, aside: Callable[[str], None] = lambda _: None
-) -> list[Any]:
+def tabulate(job: Laid, source: Any = None, aside: Callable[[str], None] = lambda _: None) -> list[Any]:
     """Return the true cell counts of every table; of linked ones, {name: cells}.
 
     `source=None` reads the spec's data.source; otherwise a file, an address, or any data frame that narwhals reads.

@@ -58,7 +58,9 @@ def _term(value: Any) -> Term:
             raise wrong(f"must be a whole number, found {shown(times)}", at=("times",), found=times)
         return Term(of=cells(value["of"]), times=times)
     if value != TOTAL and not isinstance(value, dict):
-        raise wrong(f"must be total, values of columns such as {{relation: head}}, or {{sum: size}}, found {shown(value)}")
+        raise wrong(
+            f"must be total, values of columns such as {{relation: head}}, or {{sum: size}}, found {shown(value)}"
+        )
     return Term(of=cells(value))
 
 
@@ -75,4 +77,3 @@ def _tie(value: Any) -> dict[str, tuple[Term, ...]]:
 
 
 Tie = Annotated[dict[str, tuple[Term, ...]], BeforeValidator(_tie, json_schema_input_type=dict[str, Any])]
-

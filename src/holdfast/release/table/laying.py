@@ -16,7 +16,7 @@ from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import AREAS, LINKED, TableSpec
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
-from holdfast.release.table.linking import joined
+from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, Texts
 
 #: Outputs that get a name in one piece, for messages and statements.
@@ -30,8 +30,10 @@ def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     taken = dict.fromkeys(RESERVED, "which the released files use")
     if asked.kind != "hierarchy":
         taken |= dict.fromkeys(SUMS, "which means a sum of cells")
-    if asked.kind == AREAS:
+    if asked.kind in (AREAS, LINKED):
         taken |= dict.fromkeys(ALL_CELLS, "which means the cells")
+    if asked.kind == LINKED:
+        taken[TABLE] = "which names the linked table"
     for key in ("root", "hierarchy", "categories", "histogram", "cube"):
         listed = getattr(asked, key) or ()
         for column in (listed,) if isinstance(listed, str) else listed:
