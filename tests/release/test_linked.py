@@ -9,6 +9,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.release.certificate.verify import verify
+from holdfast.release.records.tabulate import tabulate
 
 SPEC = """
 title: Two tables that fit
@@ -39,8 +40,8 @@ def persons(seed=0, households=60):
     rows = []
     for number in range(households):
         block, size = rng.choice(BLOCKS), int(rng.integers(1, 4))
-        for place in range(size):
-            rows.append([f"h{number}", block, rng.choice(["young", "old"]), "other" if place else "head", size])
+        ages = rng.choice(["young", "old"], size)
+        rows += [[f"h{number}", block, age, "other" if place else "head", size] for place, age in enumerate(ages)]
     return rows
 
 
@@ -57,6 +58,7 @@ def write(folder, rows):
         csv.writer(file).writerows([["household", "block", "age", "relation", "size"], *rows])
 
 
+@pytest.mark.slow
 def test_two_tables_fit_in_every_block_and_everybody_can_test_it(place):
     released = hf.job(place / "spec.yaml").release()
     table = released.table()
@@ -85,6 +87,7 @@ def test_two_tables_fit_in_every_block_and_everybody_can_test_it(place):
     assert len(wrong["tables"][0]["holds"]["linear"]) == 2 * len(BLOCKS)
 
 
+@pytest.mark.slow
 def test_the_statement_is_that_of_the_query_and_the_plan_shows_every_margin(place):
     job = hf.job(place / "spec.yaml")
     plan = job.plan().as_mapping()
@@ -92,7 +95,8 @@ def test_the_statement_is_that_of_the_query_and_the_plan_shows_every_margin(plac
     assert "persons: block: age × relation" in levels
     assert "households: street: total" in levels
     table = job.made.tables[0]
-    assert table.counted.rho == 2
+    assert table.counted.rho == pytest.approx(2)
+    assert table.counted.rho <= 2
     assert table.mechanism.base.neighbours.records == 1
     assert "a record is a household" in str(table.counted)
 
@@ -120,12 +124,11 @@ def _too_many(rows):
     ("change", "words"),
     [(_two_places, "two places"), (_no_head, "breaks tie"), (_too_many, "more records than max_records")],
 )
-def test_households_of_another_kind_are_refused_before_the_charge(place, change, words):
+def test_households_of_another_kind_are_refused_before_anything_is_charged(place, change, words):
     write(place, broken(persons(), change))
     job = hf.job(place / "spec.yaml")
     with pytest.raises(hf.Refused, match=words):
-        job.release()
-    assert not (place / "out").exists()
+        tabulate(job.shapes)
     assert words in str(job.check())
 
 
