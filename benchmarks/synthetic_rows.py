@@ -1,8 +1,9 @@
 """Rows of synthetic persons from `records()` against Private-PGM (mbi) on the same table at equal ρ.
 
 Adult: sex × race × relationship × marital status × work class, 3,780 cells. Both measure all two-way margins; ours
-spends a twentieth on the cells, which rows need, and mbi fits a graphical model (mirror descent) and draws rows from it. The
-error is half the L1 distance between the two-way margins of the rows and of the data, as a share, mean over margins.
+spends a twentieth on the cells, which rows need, and mbi fits a graphical model (mirror descent) and draws rows from
+it. The error is half the L1 distance between the two-way margins of the rows and of the data, as a share, mean over
+margins.
 
 mbi is installed in an environment of its own, because it is no dependency of this project:
     python3 -m venv ENV && ENV/bin/pip install mbi pandas
