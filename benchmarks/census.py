@@ -1,30 +1,34 @@
-"""A census in one query: blocks × cells × levels, measured, estimated, whole, non-negative and consistent.
+"""A census in one query: blocks × cells × levels, measured, estimated, whole, non-negative, consistent and written.
 
-Run: .venv/bin/python benchmarks/census.py [--blocks N] [--data FOLDER]
-With the blocks of Rhode Island (blocks_2010_RI_HI.parquet in FOLDER) or, without it, a generated state of the same
-shape; persons' cells follow made-up frequencies over 8 household types × 2 ages × 2 ethnicities × 63 races. Printed:
-the seconds of each step as ratios to numpy's time to draw the measurements, and errors by level and margin, as
-measured, after best linear estimation, and of the whole table.
+Run: .venv/bin/python benchmarks/census.py [--blocks N] [--data FOLDER] [--method areas|topdown|bluedown] [--exact]
+With the blocks of Rhode Island (blocks_2010_RI_HI.parquet in FOLDER) and cells by the frequencies of the Adult table
+(adult_train.parquet there) or, without these files, a generated state of the same shape with made-up frequencies: 8
+kinds of work × 2 ages × 2 origins × 63 of race and occupation. Everything goes through the public names. Printed: the
+seconds of each step; most memory; errors by level and margin, as measured, after best linear estimation, and of the
+whole table. --exact: the total of every county is published exactly.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
 import holdfast as hf
-from holdfast.onto.areas.steps import Steps
-from holdfast.trees.normal.residuals import Residuals
 
-SHAPE, NAMES = (8, 2, 2, 63), ("household", "age", "ethnicity", "race")
-#: The margins of every level, as in the redistricting data of 2020 (recoded household types left out).
-MARGINS = [(), (0,), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3), (0, 1, 2, 3)]
-LEVELS = ("state", "county", "tract", "block group", "block")
-RHO = 2.56
+SHAPE, NAMES = (8, 2, 2, 63), ("work", "age", "origin", "race")
+#: Eleven margins of every level, as many as the redistricting data of 2020 have.
+MARGINS = [(), (0,), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]
+LEVELS = ("nation", "state", "county", "tract", "block group", "block")
+#: Parts of the budget of each level in the redistricting data of 2020.
+PUBLISHED = (104, 1440, 447, 687, 1256, 165)
+RHO, NUMPY = 2.56, "numpy's measurements"
 
 
 def areas(data: Path | None, blocks: int, rng: np.random.Generator) -> tuple[hf.Hierarchy, np.ndarray]:
@@ -32,66 +36,98 @@ def areas(data: Path | None, blocks: int, rng: np.random.Generator) -> tuple[hf.
     if data is not None and (data / "blocks_2010_RI_HI.parquet").exists():
         import polars as pl
 
-        frame = pl.read_parquet(data / "blocks_2010_RI_HI.parquet").filter(pl.col("geoid").str.starts_with("44"))[
-            :blocks
-        ]
-        codes = frame["geoid"].to_list()
-        persons = frame["pop"].to_numpy()
+        frame = pl.read_parquet(data / "blocks_2010_RI_HI.parquet").filter(pl.col("geoid").str.starts_with("44"))
+        every = max(1, len(frame) // blocks)
+        codes, persons = frame["geoid"].to_list()[::every][:blocks], frame["pop"].to_numpy()[::every][:blocks]
     else:
         codes = [f"44{i // 5000:03d}{i // 100 % 50:06d}{i // 31 % 9}{i:06d}" for i in range(blocks)]
         persons = rng.geometric(1 / 42, blocks) * (rng.random(blocks) > 0.38)
-    import pandas as pd
+    ends = (2, 5, 11, 12, 99)
+    frame = pd.DataFrame({name: [code[:end] for code in codes] for name, end in zip(LEVELS[1:], ends, strict=True)})
+    return hf.Hierarchy.from_frame(frame, levels=list(LEVELS[1:]), root="nation"), np.asarray(persons)
 
-    frame = pd.DataFrame(
-        {name: [code[:end] for code in codes] for name, end in zip(LEVELS[1:], (5, 11, 12, 99), strict=True)}
+
+def frequencies(data: Path | None, rng: np.random.Generator) -> np.ndarray:
+    """How often each cell occurs."""
+    if data is None or not (data / "adult_train.parquet").exists():
+        return rng.dirichlet(np.full(int(np.prod(SHAPE)), 0.02))
+    import polars as pl
+
+    adult = pl.read_parquet(data / "adult_train.parquet")
+
+    def number(column: str, size: int) -> np.ndarray:
+        return np.minimum(adult[column].rank("dense").to_numpy().astype(int) - 1, size - 1)
+
+    place = (
+        number("workclass", 8),
+        (adult["age"].to_numpy() >= 38).astype(int),
+        (adult["native_country"].to_numpy() != "United-States").astype(int),
+        (number("race", 5) * 15 + number("occupation", 15)) % 63,
     )
-    return hf.Hierarchy.from_frame(frame, levels=list(LEVELS[1:]), root="state"), persons
+    found = np.bincount(np.ravel_multi_index(place, SHAPE), minlength=int(np.prod(SHAPE)))
+    return found / found.sum()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--blocks", type=int, default=25_181)
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--method")
+    parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--shares", choices=["best", "published"], default="best")
     arguments = parser.parse_args()
     rng = np.random.default_rng(1)
     tree, persons = areas(arguments.data, arguments.blocks, rng)
     query = hf.counts(tree, by=hf.Cube(SHAPE, NAMES), keep=MARGINS)
-    common = rng.dirichlet(np.full(query.table.cells, 0.02))
-    cells = np.zeros((tree.n_leaves, query.table.cells), np.int64)
-    for leaf, count in enumerate(persons):
-        np.add.at(cells[leaf], rng.choice(common.size, count, p=common), 1)
+    cells = rng.multinomial(persons, frequencies(arguments.data, rng))
     truth = query.answer(cells)
-    print(f"{tree.n_leaves} blocks, {tree.n} areas, {query.n} figures")
-    seconds = {}
+    del cells
+    print(
+        f"{tree.n_leaves:,} blocks, {tree.n:,} areas, {query.n:,} figures, {int(persons.sum()):,} persons", flush=True
+    )
+    seconds: dict[str, float] = {}
 
     def timed(name, work):
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         result = work()
-        seconds[name] = time.perf_counter() - begin
+        seconds[name] = time.process_time() - busy
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        wall = time.perf_counter() - begin
+        print(f"{name:28} {seconds[name]:8.2f} s of processors {wall:8.2f} s, most memory {most:.2f} GiB", flush=True)
         return result
 
-    split = timed("split", lambda: hf.best_shares(query))
-    share = np.array([float(value) for value in split.shares.values()])
-    precision = 2 * RHO * share / share.sum()
-    noise = timed("numpy's measurements", lambda: rng.normal(size=query.n))
-    noisy = truth + noise / np.sqrt(precision)[query.level_of]
-    residuals = Residuals(query, tuple(precision))
-    estimate = timed("estimate", lambda: residuals.estimated(noisy))
-    table = timed("whole table", lambda: Steps(residuals, True).cells(estimate, 1))
-    values = query.totals(table)
-    assert table.min() >= 0
-    unit = seconds["numpy's measurements"]
-    for name, taken in seconds.items():
-        print(f"{name:24} {taken:8.2f} s {taken / unit:8.1f} ×")
-    print(f"most memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
-    print(
-        f"split: error {split.squared_error:.6g}, gap {split.gap / split.squared_error:.1e}, "
-        f"bound {split.lower_bound:.6g}"
-    )
+    if arguments.shares == "best":
+        split = timed("split", lambda: hf.best_shares(query))
+        shares = split.shares
+        print(
+            f"gap {split.gap / split.squared_error:.1e} of the error, "
+            f"bound {split.lower_bound / split.squared_error:.3f}"
+        )
+    else:
+        shares = {(level, axes): part for level, part in zip(LEVELS, PUBLISHED, strict=True) for axes in MARGINS}
+    must = hf.consistent(query) & hf.nonnegative()
+    if arguments.exact:
+        totals = query.outputs(list(query.groups).index((LEVELS.index("county"), ()))).ravel()
+        ones = np.ones(totals.size, np.int64)
+        shape = (totals.size, query.n)
+        must = must & hf.invariant(sparse.csr_array((ones, totals, np.arange(totals.size + 1)), shape=shape))
+    base = hf.gaussian(query, rho=RHO, shares=shares)
+    made = timed("mechanism", lambda: base.onto(must, integer=True, method=arguments.method))
+    print(timed("guarantee", lambda: made.guarantee))
+    timed(NUMPY, lambda: rng.normal(size=query.n))
+    release = timed("release", lambda: made.release(truth, rng=hf.seeded(1)))
+    print(release.evidence)
+    with tempfile.TemporaryDirectory() as folder:
+        records = timed("records", lambda: release.records("polars"))
+        timed("written", lambda: records.write_parquet(Path(folder) / "records.parquet"))
+        print(f"{len(records):,} records, {(Path(folder) / 'records.parquet').stat().st_size / 2**20:.1f} MiB")
+    measured, values = release.measurements, release.values
+    estimate = timed("estimate", lambda: base.onto(hf.consistent(query), integer=False).image(measured))
+    print(f"estimate: {seconds['estimate'] / seconds[NUMPY]:.1f} × {NUMPY}")
     print(f"{'mean absolute error':44} {'measured':>9} {'estimate':>9} {'whole':>9}")
     for group, name in enumerate(query.levels):
         chosen = query.outputs(group).ravel()
-        errors = [np.abs(found[chosen] - truth[chosen]).mean() for found in (noisy, estimate, values)]
+        errors = [np.abs(found[chosen] - truth[chosen]).mean() for found in (measured, estimate, values)]
         print(f"{name:44} " + " ".join(f"{error:9.3f}" for error in errors))
 
 

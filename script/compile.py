@@ -22,9 +22,12 @@ def draw(*, apart: bool) -> None:
     from test_ways import EXAMPLES, applied
 
     import holdfast as hf
+    from holdfast.compiler import Sized
     from holdfast.given.exact import hierarchy
+    from holdfast.trees.nearest import levelwise, nearest
 
-    hierarchy.serves = lambda *_: False  # what is drawn in plain numpy is not compiled
+    hierarchy.serves = levelwise.serves = nearest.serves = lambda *_: False  # what plain numpy does is not compiled
+    Sized.__call__ = lambda self, *arguments: self.compiled(*arguments)  # nor what is small
     for verb, way, example in (parameters.values for parameters in EXAMPLES):
         if ((verb, way) in APART) == apart:
             applied(verb, way, example).simulate(example.truth, 2, rng=hf.seeded(1))

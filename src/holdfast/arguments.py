@@ -78,7 +78,7 @@ def rational(name: str, value: Any) -> Fraction:
             raise Refused(f"{name} must be a number of at most {MOST_DIGITS} digits, found a longer one")
         return Fraction(above, below)
     if not isinstance(value, (numbers.Real, Decimal)) or not _finite(value):
-        raise Refused(f"{name} must be a finite number, found {value!r}")
+        raise Refused(f"{name} must be a finite number, found {shown(value)}")
     if not isinstance(value, Decimal):
         return Fraction(float(value))
     _, digits, exponent = value.as_tuple()
@@ -99,7 +99,7 @@ def positive(name: str, value: Any) -> Fraction:
     """Return a finite number above zero as an exact rational."""
     number = rational(name, value)
     if number <= 0:
-        raise Refused(f"{name} must be above 0, found {value!r}")
+        raise Refused(f"{name} must be above 0, found {shown(value)}")
     return number
 
 
@@ -107,7 +107,7 @@ def probability(name: str, value: Any) -> Fraction:
     """Return a number strictly between 0 and 1 as an exact rational."""
     number = rational(name, value)
     if not 0 < number < 1:
-        raise Refused(f"{name} must lie strictly between 0 and 1, found {value!r}")
+        raise Refused(f"{name} must lie strictly between 0 and 1, found {shown(value)}")
     return number
 
 
@@ -115,11 +115,11 @@ def whole(name: str, value: Any, at_least: int | None = None, at_most: int | Non
     """Return a whole number within its limits as an int."""
     number = rational(name, value)
     if number.denominator != 1:
-        raise Refused(f"{name} must be a whole number, found {value!r}")
+        raise Refused(f"{name} must be a whole number, found {shown(value)}")
     if at_least is not None and number < at_least:
-        raise Refused(f"{name} must be at least {at_least}, found {value!r}")
+        raise Refused(f"{name} must be at least {at_least}, found {shown(value)}")
     if at_most is not None and number > at_most:
-        raise Refused(f"{name} must be at most {at_most}, found {value!r}")
+        raise Refused(f"{name} must be at most {at_most}, found {shown(value)}")
     return int(number)
 
 

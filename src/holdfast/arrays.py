@@ -28,15 +28,19 @@ _MAKING = threading.Lock()
 @overload
 def compiled(function: Callable[..., Any]) -> Any: ...
 @overload
-def compiled(function: None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]: ...
-def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def compiled(
+    function: None = None, *, beyond: int | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Any]: ...
+def compiled(function: Callable[..., Any] | None = None, *, beyond: int | None = None, **options: Any) -> Any:
     """Compile a function: kept on disk, without the interpreter's lock, dividing as numpy does.
 
-    Plain, or with options of numba: `@compiled(inline="always")`.
+    Plain, or with options of numba: `@compiled(inline="always")`. With `beyond`, calls whose arrays hold at most so many
+    numbers run as the function is written: they would be over long before it was compiled.
     """
     from holdfast import compiler  # numba is loaded by what is compiled, and by nothing else
 
-    return partial(compiler.compiled, options=options) if function is None else compiler.compiled(function, options)
+    made = partial(compiler.compiled, beyond=beyond, options=options)
+    return made if function is None else made(function)
 
 
 class Owner:

@@ -1,5 +1,9 @@
 """The one compiler: what it makes is kept on disk, and whoever has to wait for it is told why.
 
+Small calls need not wait: a function with `beyond` runs as it is written while its arrays hold no more numbers than
+that. Both ways give the same bits, but for the last one of exp and log, and which one is taken depends on sizes alone,
+never on what happens to be compiled.
+
 Kept code is run as it is, so it is read only from folders that nobody else can have written. It is used again only
 while nothing changed that went into it: the function's own file, the constants that it sees, and the same of every
 function compiled from another file that it sees.
@@ -11,12 +15,13 @@ import hashlib
 import inspect
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, update_wrapper
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numba
@@ -31,12 +36,61 @@ CONSTANTS = (bool, int, float, str, tuple, np.generic)
 ROOT = __name__.partition(".")[0]
 
 
-def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Compile a function when it is first called: without the interpreter's lock, dividing as numpy does."""
+def compiled(function: Callable[..., Any], beyond: int | None, options: dict[str, Any]) -> Any:
+    """Compile a function when it is first called: without the interpreter's lock, dividing as numpy does.
+
+    With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only.
+    """
     made = numba.njit(function, nogil=True, error_model="numpy", **options)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
         made._cache = _Kept(function)  # type: ignore[no-untyped-call]
-    return made
+    return made if beyond is None else update_wrapper(Sized(made, beyond), function)
+
+
+# --- what is not worth compiling -------------------------------------------------------------------------------------
+
+
+class Sized:
+    """A compiled function whose small calls run as it is written."""
+
+    def __init__(self, made: Any, beyond: int) -> None:
+        self.compiled, self.beyond = made, beyond
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function: compiled if the arrays hold more than `beyond` numbers, otherwise plainly."""
+        if _numbers(arguments) > self.beyond:
+            return self.compiled(*arguments)
+        return self.plain(*arguments)
+
+    def plain(self, *arguments: Any) -> Any:
+        """What the function gives as it is written, every compiled function that it calls included."""
+        names = _plain_names(self.compiled.py_func.__module__)
+        with np.errstate(all="ignore"):  # compiled code divides by 0 and overflows in silence
+            return _plainly(self.compiled.py_func, names)(*arguments)
+
+
+def _numbers(arguments: tuple[Any, ...]) -> int:
+    """How many numbers arrays hold, those in tuples included."""
+    return sum(
+        each.size if isinstance(each, np.ndarray) else _numbers(each)
+        for each in arguments
+        if isinstance(each, np.ndarray | tuple)
+    )
+
+
+def _plainly(function: Callable[..., Any], names: dict[str, Any]) -> FunctionType:
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+
+
+@cache
+def _plain_names(module: str) -> dict[str, Any]:
+    """The names of a module, with functions as they are written in place of compiled ones."""
+    names = dict(vars(sys.modules[module]))
+    for name, value in names.items():
+        if isinstance(value, Dispatcher):
+            home = value.py_func.__module__
+            names[name] = _plainly(value.py_func, names if home == module else _plain_names(home))
+    return names
 
 
 # --- where it is kept ------------------------------------------------------------------------------------------------

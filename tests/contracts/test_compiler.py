@@ -14,15 +14,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+import holdfast as hf
 from holdfast import compiler, progress
 
 PACKAGE = Path(compiler.__file__).parent
 NOBODY = 65534
 ROOT = os.geteuid() == 0
-TREE = "import holdfast as hf; hf.Hierarchy.from_parents([-1, 0, 0])\n"
-HITS = "from holdfast.domains.breadth_first import breadth_first; print(sum(breadth_first.stats.cache_hits.values()))\n"
+TREE = (
+    "import numpy as np; from holdfast.domains.breadth_first import breadth_first\n"
+    "breadth_first.compiled(np.array([-1, 0, 0]))\n"
+)
+HITS = "print(sum(breadth_first.compiled.stats.cache_hits.values()))\n"
 
 
 @pytest.fixture(scope="module")
@@ -257,3 +262,40 @@ def test_waits_that_add_up_are_told_once(monkeypatch):
     delay.begin()
     assert len(timers) == 3
     assert told.text == "holdfast: compiling\n"
+
+
+# --- what is not worth compiling -------------------------------------------------------------------------------------
+
+
+def test_small_calls_compile_nothing_and_large_ones_do() -> None:
+    """Which way is taken depends on the numbers in arrays alone, those in tuples included."""
+    taken: list[str] = []
+
+    class Both(compiler.Sized):
+        def plain(self, *arguments: Any) -> None:
+            taken.append("plain")
+
+    sized = Both(lambda *arguments: taken.append("compiled"), 6)
+    for rows in (np.zeros(6), np.zeros((2, 3)), np.zeros(7)):
+        sized(rows, 10_000, "name")
+    sized((np.zeros(3), (np.zeros(3),)), np.zeros(0))
+    sized((np.zeros(3), (np.zeros(3),)), np.zeros(1))
+    assert taken == ["plain", "plain", "compiled", "plain", "compiled"]
+
+
+def test_a_plain_call_calls_nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of other files that it calls run as they are written too."""
+
+    def never(*arguments: Any) -> None:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr("numba.core.dispatcher.Dispatcher._compile_for_args", never)
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])
+    query = hf.counts(tree)
+    must = hf.consistent(tree) & hf.nonnegative() & hf.between(0, 4, at=[3])
+    for norm in ("l2", "l1"):
+        for integer in (True, False):
+            moved = hf.gaussian(query, scale=[1, 2, 1, 1, 2, 1]).onto(must, norm=norm, integer=integer)
+            image = moved.image(query.answer([5, 0, 7]))
+            assert np.isclose(image[0], image[1:3].sum())
+    hf.laplace(query, epsilon=1).given(hf.consistent(tree)).release(query.answer([5, 0, 7])).interval(0.9)

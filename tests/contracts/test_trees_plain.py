@@ -57,3 +57,38 @@ def test_a_neighbouring_scale_may_be_far_off():
     drawn = noise.simulate(noise.query.answer(np.arange(40) * 3), 5, rng=hf.seeded(4))
     assert (drawn >= 0).all()
     assert (drawn[:, 0] == drawn[:, 1:].sum(axis=1)).all()
+
+
+def test_one_large_leaf_may_be_among_any_number_of_empty_ones():
+    """The total may be any part of what the empty leaves have: all of its values are as likely."""
+    n = 30_000
+    tree = hf.Hierarchy.from_parents(np.r_[-1, np.zeros(n, dtype=int)])
+    noise = hf.laplace(hf.counts(tree), scale=6).given(hf.consistent(tree) & hf.nonnegative(at=tree.leaves))
+    truth = noise.query.answer(np.where(np.arange(n) == 7, 10**6, 0))
+    drawn = noise.simulate(truth, 1, rng=hf.seeded(3))[0]
+    assert (drawn[tree.leaves] >= 0).all()
+    assert np.array_equal(drawn, tree.sum_up(drawn[tree.leaves]))
+    others = drawn[0] - drawn[8]
+    assert others / n == pytest.approx(1 / (np.exp(1 / 3) - 1), rel=0.02)  # each empty leaf is pulled by one more 1/λ
+
+
+def test_large_gaussian_leaves_far_beyond_their_tables_are_drawn():
+    n = 30_000
+    tree = hf.Hierarchy.from_parents(np.r_[-1, np.zeros(n, dtype=int)])
+    noise = hf.gaussian(hf.counts(tree), scale=6).given(hf.consistent(tree) & hf.nonnegative(at=tree.leaves))
+    drawn = noise.simulate(noise.query.answer(np.where(np.arange(n) < 3, 9_000, 0)), 1, rng=hf.seeded(3))[0]
+    assert (drawn[tree.leaves] >= 0).all()
+    assert np.array_equal(drawn, tree.sum_up(drawn[tree.leaves]))
+
+
+def test_what_some_data_would_not_allow_is_said_before_any_is_seen():
+    tree = hf.Hierarchy.from_parents(np.r_[-1, np.zeros(300, dtype=int), 1 + np.repeat(np.arange(300), 200)])
+    held = hf.consistent(tree) & hf.nonnegative(at=tree.leaves)
+    wide = hf.laplace(hf.counts(tree), scale=100_000).given(held)
+    sentences = set()
+    for counts in (np.zeros(60_000, dtype=int), np.arange(60_000)):
+        with pytest.raises(hf.Refused, match="so wide on so many outputs within bounds") as caught:
+            wide.release(wide.query.answer(counts))
+        sentences.add(str(caught.value))
+    assert len(sentences) == 1
+    assert not hierarchy.accepts(wide._problem) if hasattr(wide, "_problem") else True

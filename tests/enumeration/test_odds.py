@@ -1,11 +1,13 @@
 """Odds in words: every bound on right guesses dominates what a full list of outcomes says, or attains it."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
+import holdfast as hf
 from holdfast.privacy import Guarantee
 from holdfast.privacy.odds import guessed_right, in_hundred, shift
 
@@ -77,3 +79,32 @@ def test_what_is_not_stated_is_not_made_up():
     assert in_hundred(statement(epsilon=0)) == 51  # 50 and a hair, rounded up
     assert in_hundred(statement(epsilon=1)) == 74
     assert in_hundred(statement(epsilon=50, rho=1e-8)) == 51
+
+
+@pytest.mark.parametrize("right_of_two", [0.55, 0.7, 0.9, 0.99])
+def test_randomised_response_attains_the_odds_of_its_rho(right_of_two):
+    p, q, t = right_of_two, 1 - right_of_two, 2 * right_of_two - 1
+    orders = np.concatenate([[1.0001], np.geomspace(1.01, 200, 400)])
+    log = math.log(p), math.log(q)
+    first, second = (orders * a + (1 - orders) * b for a, b in (log, log[::-1]))
+    renyi = np.logaddexp(first, second) / (orders - 1)
+    rho = 2 * t * math.atanh(t)
+    assert (renyi <= orders * rho * (1 + 1e-9)).all()  # so ρ is true of it, and no smaller bound on the odds is
+    assert p <= guessed_right(statement(rho=rho)) <= p + 1e-9
+
+
+@pytest.mark.parametrize("sigma2", [Fraction(1, 4), 1, Fraction(37, 3)])
+def test_whole_gaussian_noise_has_the_odds_of_its_law(sigma2):
+    whole = np.arange(-80, 81)
+    law = np.exp(-(whole**2) / (2 * float(sigma2)))
+    law /= law.sum()
+    truth = right(law, np.roll(law, 1))
+    found = guessed_right(hf.gaussian(hf.histogram(3), scale=math.sqrt(sigma2)).guarantee)
+    assert truth - 1e-12 <= found <= truth + 1e-6
+
+
+def test_odds_of_a_half_rho():
+    noise = hf.gaussian(hf.histogram(4), rho=0.5)
+    assert in_hundred(noise.guarantee) == 70  # the normal curve has Φ(1/2) = 0.691
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    assert in_hundred(hf.gaussian(hf.counts(tree), rho=0.5).given(hf.consistent(tree)).guarantee) == 74

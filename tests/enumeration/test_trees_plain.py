@@ -20,7 +20,7 @@ from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import working_precision
 from holdfast.trees import Forest
 from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message
+from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message, _transformed
 from holdfast.trees.plain.sampler import PlainSampler
 
 F = Fraction
@@ -75,13 +75,14 @@ def rough(message: Message) -> Message:
 
 
 VARIANTS: dict[str, dict[str, Any]] = {"as it is": {}, "rough": {"worsened": rough}, "narrow": {"need": 0.4}}
+LARGE: dict[str, dict[str, Any]] = {"large": {"most_kept": 0}, "large and narrow": {"most_kept": 0, "need": 0.4}}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", VARIANTS | LARGE)
 @pytest.mark.parametrize("laws", [LAPLACE, GAUSSIAN], ids=["Laplace", "Gaussian"])
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_law(name: str, laws: tuple[Any, ...], variant: str) -> None:
-    law = sampler(name, VARIANTS[variant], laws)
+    law = sampler(name, (VARIANTS | LARGE)[variant], laws)
     size = 300
     drawn = Counter(map(tuple, law.draw(size, hf.seeded(11)).tolist()))
     expected = tables(law, 7 if len(CASES[name][0]) > 3 else 14)
@@ -105,6 +106,43 @@ def test_messages_are_nowhere_below_what_they_stand_for(name: str, variant: str)
                     assert share <= 1
                     if message.lo <= t <= message.hi:
                         assert 1 - share <= message.excess
+
+
+@pytest.mark.parametrize("laws", [LAPLACE, GAUSSIAN], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("name", ["not negative", "three levels", "exact root"])
+def test_sums_by_a_transform_are_from_above_and_as_near_as_they_say(
+    name: str, laws: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.trees.plain.message.WIDE", 1)
+    monkeypatch.setattr("holdfast.trees.plain.message.TRANSFORM", 1e6)  # so that the blur is seen
+    law = sampler(name, None, laws)
+    trees = law._trees(0)
+    blurred = [piece.message for piece in trees.pieces if piece.message.blur > 0]
+    assert blurred
+    with working_precision(192):
+        for message in blurred:
+            for t in range(message.lo - 12, message.hi + 13):
+                if message.ball(t) > 0:
+                    share = message.share(t)
+                    assert share <= 1
+                    if message.lo <= t <= message.hi:
+                        assert 1 - share <= message.excess + float(message.blurred(np.array([t]))[0])
+    size, expected = 300, tables(law, 14 if law.forest.n == 3 else 7)
+    drawn = Counter(map(tuple, law.draw(size, hf.seeded(12)).tolist()))
+    cells = [(drawn[u], size * p) for u, p in expected.items() if size * p >= 4]
+    cells.append((size - sum(count for count, _ in cells), size - sum(mean for _, mean in cells)))
+    assert stats.chi2.sf(sum((k - m) ** 2 / max(m, 1.0) for k, m in cells), len(cells) - 1) > 1e-5
+
+
+def test_the_error_of_a_transform_is_within_its_bound() -> None:
+    """Against sums in doubles whose relative error is small, for messages that fall by many powers."""
+    places = np.arange(-3000, 3001)
+    a, b = np.exp(-abs(places) / 60.0), np.exp(-(places**2) / 2e4)
+    lifted, blur = _transformed(a, b)
+    exact = np.convolve(a, b)
+    assert (lifted >= exact * (1 - 1e-11)).all()
+    assert (lifted <= exact * (1 + 1e-11) + blur).all()
+    assert blur < 1e-7 * exact.max()
 
 
 def ratios(law: PlainSampler, tested: Callable[[Message, int], bool]) -> list[float]:

@@ -69,6 +69,7 @@ def test_croissant_names_every_csv_file_with_its_hash_and_columns(folder) -> Non
     assert [field["source"]["extract"]["column"] for field in first["field"]] == columns
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_croissant_is_read_by_mlcroissant(folder) -> None:
     library = pytest.importorskip("mlcroissant")
     data = library.Dataset(jsonld=json.loads(croissant(folder)))

@@ -31,7 +31,7 @@ cat("title", holdfast_json("{made}")[["a \\"b\\""]][[2]], "\\n")
 
 def run_r(code: str) -> str:
     found = subprocess.run(
-        ["Rscript", "--vanilla", "-e", f'source("{ROOT / "r" / "holdfast.R"}")\n{code}'],
+        ["Rscript", "--vanilla", "-e", f'source("{ROOT / "src" / "holdfast" / "exchange" / "holdfast.R"}")\n{code}'],
         capture_output=True, text=True, timeout=120, check=False,
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nowhere"},
     )  # fmt: skip

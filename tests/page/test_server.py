@@ -7,27 +7,18 @@ import re
 import sqlite3
 
 import pytest
-from starlette.testclient import TestClient
 
-from holdfast.page.draft import Base, draft
+from holdfast.page.draft import draft
 from holdfast.page.planning import KEPT, Kept, Planner
-from holdfast.page.server import HEADERS, LONGEST, Site, app
+from holdfast.page.server import HEADERS, LONGEST
 from holdfast.release.job.job import Job
 from holdfast.release.plan import plan
 from holdfast.release.records import opening, tabulate
 from holdfast.release.spec.spec import read_spec
-from jobs import ZONES, cube, tree
+from jobs import cube, tree
+from planner import HERE, TOKEN, ask, errors, moved, opened
 
-TOKEN, HOST = "a-token-that-nobody-guesses", "127.0.0.1:8000"
-HERE = f"http://{HOST}"
 VERBS = ("plan", "methods", "prices", "preview", "compare", "solve", "write")
-
-
-def opened(folder, text):
-    (folder / "zones.csv").write_text(ZONES)
-    (folder / "spec.yaml").write_text(f"# A comment\ntitle: Test <b>\noutput: out  # a folder\n{text}")
-    site = Site(Base.read(folder / "spec.yaml"), Planner())
-    return TestClient(app(site, TOKEN, frozenset({HOST})), base_url=HERE, raise_server_exceptions=True), site
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +27,6 @@ def made(tmp_path_factory):
     rest = "hold: [consistent, nonnegative]\nmethod: onto"
     client, site = opened(folder, tree(table="guess: 50, shares: {borough: 0.4, zone: 0.6}", rest=rest))
     return client, site, folder
-
-
-def ask(client, verb, sent, **headers):
-    return client.post(f"/{TOKEN}/{verb}", content=json.dumps(sent), headers={"Origin": HERE, **headers})
-
-
-def moved(site, **changes):
-    fields = copy.deepcopy(site.base.fields)
-    fields["budget"].update(changes.pop("budget", {}))
-    fields["tables"][0].update(changes)
-    return fields
-
-
-def errors(answer):
-    """The figures of the page, by level."""
-    found = re.findall(r'data-level="([^"]+)" data-error="([^"]+)"', answer.json()["parts"]["errors"])
-    return {name: float(error) for name, error in found}
 
 
 # --- who is let in --------------------------------------------------------------------------------------------------

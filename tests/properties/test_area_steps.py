@@ -174,3 +174,47 @@ def test_cells_that_are_known_to_be_empty_are(village):
     free = hf.gaussian(query, rho=1).onto(hf.consistent(query) & hf.nonnegative(), integer=True)
     errors = [np.abs(each.simulate(truth, 4, rng=hf.seeded(2)) - truth).mean() for each in (made, free)]
     assert errors[0] < errors[1]
+
+
+def test_what_is_told_from_below_is_least_squares_of_each_subtree(village):
+    query, _ = village
+    rng = np.random.default_rng(7)
+    precisions = tuple(rng.uniform(0.5, 2, len(query.groups)))
+    residuals = Residuals(query, precisions)
+    measured = rng.normal(0, 5, query.n)
+    found = residuals.estimated(measured, below=True)
+    spreads = residuals.variances_by_group(below=True)
+    tree = query.hierarchy
+    part = hf.counts(hf.Hierarchy.from_parents([-1] + [0] * 5), by=(2, 3, 4), keep=[(), (0,), (0, 1), (0, 1, 2)])
+    nodes = np.concatenate([[1], tree.children_of(1)])
+    mine = np.concatenate([np.arange(query.starts[v], query.starts[v + 1]) for v in nodes])
+    below = tuple(p for (depth, _), p in zip(query.groups, precisions, strict=True) if depth > 0)
+    W = part.columns.toarray().astype(float)
+    weight = np.array(below)[part.level_of]
+    dense = W @ np.linalg.pinv(W.T * weight @ W) @ W.T * weight
+    expected = dense @ measured[mine]
+    own = np.arange(part.starts[1])  # of the area itself; its parts are told by themselves
+    assert np.allclose(found[mine][own], expected[own])
+    variance = (dense / weight * 1.0).diagonal()
+    for g, (depth, _) in enumerate(part.groups):
+        if depth == 0:
+            group = query.groups.index((1, part.groups[g][1]))
+            assert np.allclose(variance[part.outputs(g)], spreads[group][0])
+
+
+@pytest.mark.parametrize("method", ["topdown", "bluedown"])
+def test_baselines_hold_the_same_and_are_no_nearer_on_average(village, method):
+    query, truth = village
+    must = hf.consistent(query) & hf.nonnegative()
+    base = hf.gaussian(query, rho=0.2)
+    made, best = base.onto(must, integer=True, method=method), base.onto(must, integer=True)
+    release = made.release(truth, rng=hf.seeded(1))
+    assert made.method == method
+    assert (query.consistency() @ release.values == 0).all()
+    assert release.values.min() >= 0
+    assert "gap of an area's parts" in release.evidence.notes[0]
+    errors = [
+        ((each.simulate(truth, 8, rng=hf.seeded(2)) - truth) ** 2 / base.base.law.variances).sum()
+        for each in (best, made)
+    ]
+    assert errors[0] < 1.1 * errors[1]

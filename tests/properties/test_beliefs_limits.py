@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Refused
+from holdfast import Refused, histogram, laplace, nonnegative
 from holdfast.beliefs import (
     condition,
     credible,
@@ -100,3 +100,19 @@ def test_a_leak_about_the_output_is_conditioning():
         leakage_loss({(0, "a"): F(1)}, {(0, "b"): F(1)})
     with pytest.raises(Refused, match="nearest must lead"):
         leaked_onto({(0, "a"): F(1, 2), (0, "b"): F(1, 2)}, "b", lambda pair: pair)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda m: credible_mechanism(m, nonnegative(), F(1, 2)), "mechanism.given"),
+        (lambda m: credible(m, {0}, F(1, 2)), "p must map worlds"),
+        (lambda m: screened(m, {0}, {0}), "p must map worlds"),
+        (lambda m: leaked(m, 0), "joint must map worlds"),
+        (lambda m: leaked_onto(m, 0, {}), "joint must map worlds"),
+        (lambda m: leakage_loss(m, m), "joint must map worlds"),
+    ],
+)
+def test_mechanisms_whose_laws_are_not_listed_are_refused(call, told):
+    with pytest.raises(Refused, match=told):
+        call(laplace(histogram(2), epsilon=1))

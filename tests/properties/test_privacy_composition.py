@@ -216,8 +216,9 @@ def whole_curve(parts: list[Guarantee]) -> RenyiCurve:
 def test_a_few_orders_chosen_in_doubles_are_as_good_as_all(numbers, delta, epsilon):
     parts = [statement(**each) for each in numbers]
     whole = whole_curve(parts)
-    at_delta = summed_curve(parts, lambda rough: rough.best_at_delta(Fraction(delta)))
-    at_epsilon = summed_curve(parts, lambda rough: rough.best_at_epsilon(Fraction(epsilon)))
+    counted = [(part, 1) for part in parts]
+    at_delta = summed_curve(counted, lambda rough: rough.best_at_delta(Fraction(delta)))
+    at_epsilon = summed_curve(counted, lambda rough: rough.best_at_epsilon(Fraction(epsilon)))
     assert at_delta.epsilon(delta) == pytest.approx(whole.epsilon(delta), rel=1e-9, abs=1e-12)
     assert at_epsilon.delta(epsilon) == pytest.approx(whole.delta(epsilon), rel=1e-6)
     values = dict(zip(whole.orders, whole.values, strict=True))

@@ -3,8 +3,11 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
+from holdfast.release.certificate.certificate import FILE, read_certificate
+from holdfast.release.certificate.verify import verify
 from holdfast.release.plan import plan
 from holdfast.release.run import could_release, release
 from holdfast.release.spec.places import SpecError
@@ -124,3 +127,45 @@ def test_an_outlook_has_the_figures_of_the_plan(tmp_path):
     for rough, fine in zip(few.levels, found.levels, strict=True):
         assert abs(rough.absolute - fine.absolute) < 6 * rough.uncertain
         assert rough.uncertain > fine.uncertain
+
+
+def test_the_certificate_says_what_was_accepted_and_verify_checks_it(tmp_path):
+    """Each table has ε = 1/2: both errors are met, stated with their figures, and checked."""
+    text = (
+        "data: {name: x, values: {age: [1, 2, 3]}}\ntables:\n"
+        "  - {name: a, histogram: age, accept: {age: {error: 4.5}}}\n"
+        "  - {name: b, histogram: age, accept: {age: {error: 12, confidence: 0.95}}}\nprivacy: {epsilon: 1}\n"
+    )
+    made = job(tmp_path, text)
+    source = pl.DataFrame({"age": [1, 2, 2, 3, 3, 3]})
+    folder = release(made, source=source)
+    found = read_certificate(folder)
+    mean_of, part_of = found.tables[0].accepted[0], found.tables[1].accepted[0]
+    assert (mean_of.error, mean_of.confidence) == ("4.5", None)
+    assert mean_of.reached == pytest.approx(found.tables[0].noise_by_level[0].expected_absolute_error)
+    assert (part_of.error, part_of.confidence) == ("12", "0.95")
+    assert within(0.5, 5) < 0.95 < within(0.5, part_of.reached)
+    checks = {check.name: check for check in verify(folder).checks}
+    assert checks["accepted errors"].ok
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Errors that were accepted beforehand" in page
+    assert "the error that 95 in 100 figures keep" in page
+    assert "no error that the plan foresaw is larger than the spec accepts" in page
+
+    for words, change in {
+        "larger than accepted": {"reached": 13.0},
+        "not those that the spec accepts": {"error": "13"},
+        "no level": {"level": "moon"},
+    }.items():
+        table = found.tables[1].model_copy(update={"accepted": [part_of.model_copy(update=change)]})
+        (folder / FILE).write_text(found.model_copy(update={"tables": [found.tables[0], table]}).sealed().to_json())
+        broken = {check.name: check for check in verify(folder).checks}["accepted errors"]
+        assert not broken.ok
+        assert words in broken.sentence
+    for accepted_of, words in (
+        ([mean_of.model_copy(update={"reached": 0.5})], "not the one that the plan had"),
+        ([], "not those that the spec accepts"),
+    ):
+        table = found.tables[0].model_copy(update={"accepted": accepted_of})
+        (folder / FILE).write_text(found.model_copy(update={"tables": [table, found.tables[1]]}).sealed().to_json())
+        assert words in {check.name: check for check in verify(folder).checks}["accepted errors"].sentence

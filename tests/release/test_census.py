@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.onto.ways import areas
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.sums import named_sums
 from holdfast.release.job import sharing
@@ -147,7 +148,12 @@ def test_unmeasured_levels_and_a_guess(tmp_path):
 
 
 WRONG = [
-    ("[consistent, nonnegative]", "[consistent, nonnegative, {exact: [quarter]}]", "hold", "leave the other rules out"),
+    (
+        "[consistent, nonnegative]",
+        "[consistent, nonnegative, {ordered: [B00, B01]}]",
+        "hold",
+        "leave the other rules out",
+    ),
     ("[[sex, age], lives", "[[sex, agee], lives", "table.measure.quarter", "there is no axis 'agee'"),
     ("quarter: [[", "quartre: [[", "table.measure", "there is no level 'quartre'"),
     ("lives, total]", "lives, lives]", "table.measure.quarter", "listed twice"),
@@ -258,6 +264,24 @@ def test_cells_known_to_be_empty_in_a_spec(tmp_path):
     assert {(columns["age"][row], columns["lives"][row]) for row in held} == {("child", "alone")}
     with pytest.raises(hf.Refused, match="outside the public domain"):  # some children live alone
         made.release()
+
+
+def test_exact_figures_and_bounds_in_areas(tmp_path, monkeypatch):
+    monkeypatch.setattr(areas, "MOST_RULED", 300)
+    write(tmp_path)
+    rules = "{exact: [{quarter: total}, {town: [sex]}]}, {between: {low: 1, at: [town]}}"
+    made = job(tmp_path, ("[consistent, nonnegative]", f"[consistent, nonnegative, {rules}]"))
+    assert made.made.tables[0].mechanism.method == "areas"
+    assert "quarter: total: exact" in str(made.plan())
+    table = made.release().table()
+    level = table.names["level"]
+    for quarter in ("Q0", "Q1", "Q2"):
+        here = (level == "quarter: total") & (table.names["quarter"] == quarter)
+        assert table.values[here] == counted(tmp_path, {"quarter": quarter})
+    town = level == "town: sex × age × lives"
+    for sex in VALUES["sex"]:
+        assert table.values[town & (table.names["sex"] == sex)].sum() == counted(tmp_path, {"sex": sex})
+    assert table.values[town].min() >= 1
 
 
 LAPLACE = """\

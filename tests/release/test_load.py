@@ -10,7 +10,7 @@ from scipy import stats
 import holdfast as hf
 import released
 from holdfast.release.certificate.certificate import seal_of
-from holdfast.release.certificate.estimating import Estimate, whole_ends
+from holdfast.release.certificate.estimating import Estimate, quotient, whole_ends
 from holdfast.release.run import release
 
 RARE = 1e-6
@@ -100,6 +100,9 @@ def test_two_releases_are_compared_and_what_shares_a_draw_is_not(tmp_path, moved
     errors = [table.estimate(where={"borough": "South"}).standard_error for table in (moved.table(), other.table())]
     assert found.standard_error == pytest.approx(math.hypot(*errors), rel=0.05)
     assert found.low < found.high
+    assert (found.low % 1, found.high % 1) == (0, 0)  # counts differ by whole numbers
+    rare = moved.table().difference(other.table(), {"zone": "S2"}, confidence=0.9999)
+    assert rare.high - rare.low < 40 * rare.standard_error  # Chebyshev's are 200
     with pytest.raises(hf.Refused, match="share their noise"):
         moved.table().difference(moved.table(), {"borough": "South"})
 
@@ -143,10 +146,13 @@ def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
     mechanism, truth = job.tables[0].mechanism, np.array([270, 53, 217, 50, 3, 0, 200, 17])
     stream, weights = hf.seeded(8), np.array([0, 0, 0, 2, 1, 0, 0, -1.0])
     counts, releases = np.zeros((2, 3), dtype=int), 60
-    for _ in range(releases):
+    pairs, differences = [], [0, 0]
+    for number in range(releases):
         drawn = mechanism.release(truth, rng=stream)
         columns = {**loaded.columns, "value": drawn.values}
-        again = type(loaded)(loaded.certificate, columns, "other", {**loaded.noisy, "value": drawn.measurements})
+        again = type(loaded)(
+            loaded.certificate, columns, f"other {number}", {**loaded.noisy, "value": drawn.measurements}
+        )
         again.__dict__.update(mechanism=loaded.mechanism, _studies=loaded._studies)
         loaded._study(0)
         for k, confidence in enumerate((0.5, 0.9, 0.98)):
@@ -155,6 +161,13 @@ def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
         for k, confidence in enumerate((0.5, 0.9)):
             ratio = again.ratio({"zone": "N1"}, {"borough": "South"}, confidence=confidence)
             counts[1, k] += ratio.low <= 50 / 217 <= ratio.high
+        pairs.append(again)
+    for k, confidence in enumerate((0.5, 0.9)):  # 30 pairs of independent releases of one truth
+        for one, two in zip(pairs[::2], pairs[1::2], strict=True):
+            found = one.difference(two, {"zone": "S2"}, confidence=confidence)
+            differences[k] += found.low <= 0 <= found.high
+        assert stats.binom.ppf(RARE, 30, confidence) <= differences[k]
+    assert differences[0] < 30
     for k, confidence in enumerate((0.5, 0.9, 0.98)):
         assert (counts[: 2 if k < 2 else 1, k] >= stats.binom.ppf(RARE, releases, confidence)).all()
     assert (counts[:, 0] < releases).all()
@@ -182,3 +195,26 @@ def test_ends_for_whole_numbers_are_whole_and_lose_none():
     assert whole_ends(1.2, 1.7) == (1.0, 2.0)
     assert whole_ends(-math.inf, 1.7) == (-math.inf, 1.0)
     assert str(Estimate(-0.0, None, -0.0, math.inf, 0.999)) == "0 (0 to no end at 99.9 %)"
+
+
+def test_where_one_side_is_exact_a_ratio_and_a_difference_have_the_bars_of_the_other(tmp_path):
+    kinds = ("hierarchy", ("method: given", "method: onto"))
+    exact, noisy = ({"city": "city", "sex": "F"}, {"borough": "South", "sex": "F"})
+    first, second = (hf.load(release(released.job(tmp_path / name, *kinds))).table() for name in "ab")
+    assert first.difference(second, exact) == Estimate(0.0, 0.0, 0.0, 0.0, 0.95)
+    bar, upside_down = first.estimate(noisy), first.ratio(exact, noisy)
+    assert (upside_down.low, upside_down.high) == (250 / bar.high, 250 / bar.low)
+
+
+def test_a_ratio_is_about_as_wide_as_the_bars_of_its_figures(tmp_path):
+    table = hf.load(release(released.job(tmp_path, "moved", epsilon="20"))).table()
+    bar, ratio = table.estimate({"zone": "S2"}), table.ratio({"zone": "S2"}, {"zone": "N1"})
+    assert (ratio.high - ratio.low) / ratio.standard_error < 1.15 * (bar.high - bar.low + 1) / bar.standard_error
+
+
+def test_ratios_of_intervals_have_an_end_where_the_lower_one_is_above_0():
+    assert quotient((1, 4), (2, 8)) == (1 / 8, 2)
+    assert quotient((-1, 4), (2, 8)) == (-1 / 2, 2)
+    assert quotient((0, math.inf), (2, math.inf)) == (0, math.inf)
+    assert quotient((3, 4), (0, 6)) == (1 / 2, math.inf)
+    assert quotient((3, 4), (-1, 6)) == (-math.inf, math.inf)

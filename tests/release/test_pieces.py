@@ -11,7 +11,7 @@ from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
 from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
 from holdfast.release.pieces.tasks import ascending, packed, unpacked
-from holdfast.release.pieces.whole import NOT_IN_PIECES, Pieces, in_one_process, undivided
+from holdfast.release.pieces.whole import NOT_IN_PIECES, Drawn, Pieces, in_one_process, undivided
 from jobs import job, tree
 
 
@@ -41,9 +41,9 @@ def random_mechanism(random: np.random.Generator) -> hf.Mechanism:
     return law(query, scale=scale).onto(held, method=method, integer=True)
 
 
-def cut_at(pieces: Pieces, depth: int) -> Pieces:
-    """The same mechanism, cut elsewhere."""
-    return Pieces(pieces.mechanism, Cut(pieces.cut.tree, pieces.cut.by, depth))
+def cut_at(pieces: Pieces, depth: int, width: int) -> Pieces:
+    """The same mechanism, cut elsewhere, and into so many categories."""
+    return Pieces(pieces.mechanism, Cut(pieces.cut.tree, pieces.cut.by, depth, width))
 
 
 def test_pieces_make_the_undivided_table():
@@ -51,7 +51,9 @@ def test_pieces_make_the_undivided_table():
     while tried < 60:
         try:
             mechanism = random_mechanism(random)
-            pieces = cut_at(Pieces.of(mechanism), int(random.integers(1, len(mechanism.query.levels))))
+            whole = Pieces.of(mechanism)
+            width = int(random.choice([1, whole.cut.by]))
+            pieces = cut_at(whole, int(random.integers(1, len(mechanism.query.levels))), width)
         except Refused:  # some leaf is not measured, nor anything above it; or there are only two levels
             continue
         tried += 1
@@ -79,7 +81,7 @@ def test_ties_are_decided_by_the_numbers_in_the_whole():
 def test_every_output_belongs_to_one_piece():
     shape = random_tree(np.random.default_rng(2), 200)
     cut = Cut.of(shape, 2)
-    pieces = [cut.top(), *(cut.piece(number) for number in range(cut.nodes.size))]
+    pieces = [cut.top(), *(cut.piece(number) for number in range(cut.count))]
     own = np.concatenate([piece.outputs[: piece.own] for piece in pieces])
     np.testing.assert_array_equal(np.sort(own), np.arange(2 * shape.n))
     assert max(piece.own for piece in pieces[1:]) == cut.largest
@@ -110,6 +112,52 @@ def test_a_task_makes_the_same_bytes_twice():
     assert unpacked(packed(cells)).tolist() == cells.tolist()
 
 
+@pytest.mark.parametrize("law", [hf.laplace, hf.gaussian])
+def test_conditional_noise_in_pieces_keeps_everything(law):
+    """Random forests, categories, exact nodes, unmeasured levels and bounds; again from the same keys."""
+    random, tried = np.random.default_rng(8), 0
+    while tried < 8:
+        shape = random_tree(random, int(random.integers(8, 40)))
+        query = hf.counts(shape, by=int(random.integers(1, 3)))
+        scale = {d: float(random.integers(1, 6)) for d in range(len(shape.levels))}
+        if random.random() < 0.3:
+            scale[0] = np.inf
+        held = hf.consistent(query)
+        if random.random() < 0.7:
+            held &= hf.nonnegative()
+        if query.n == shape.n and random.random() < 0.5:
+            held &= hf.invariant(hf.exact_nodes(shape, [int(random.integers(0, shape.n))]))
+        try:
+            pieces = Pieces.of(law(query, scale=scale).given(held))
+        except Refused:
+            continue
+        tried += 1
+        pieces = cut_at(pieces, int(random.integers(1, len(shape.levels))), int(random.choice([1, pieces.cut.by])))
+        cells = np.maximum(random.geometric(0.2, query.cells) - 3, 0)
+        keys = Keys.of(random.bytes(32))
+        drawn = Drawn(*in_one_process(pieces, cells, keys), None)
+        released = pieces.released(query.answer(cells), drawn)  # with a last look at everything that must hold
+        assert released.measurements is None
+        assert (released.values != query.answer(cells)).any()
+        np.testing.assert_array_equal(in_one_process(pieces, cells, keys)[0], drawn.values)
+
+
+def test_many_categories_are_shared_out(monkeypatch):
+    """So that no piece is larger than a task can hold; one prime number of categories is cut into single ones."""
+    shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 9, *[2] * 5])
+    monkeypatch.setattr(cut_module, "MOST_OUTPUTS", 40)
+    for by, width in ((12, 4), (7, 1), (4, 4)):
+        cut = Cut.of(shape, by)
+        assert (cut.width, cut.count, cut.largest) == (width, 2 * by // width, 10 * width)
+        cells = np.arange(14 * by)
+        _, below = cut.split(cells)
+        assert sorted(np.concatenate(below)) == cells.tolist()
+        for number, own in enumerate(below):
+            piece = cut.piece(number)
+            leaves = piece.outputs[(piece.parents >= 0)]
+            np.testing.assert_array_equal(own, leaves - 3 * by)
+
+
 def test_the_cut_leaves_small_subtrees_whole(monkeypatch):
     sizes = np.cumsum([0, 1, 5, 50, 1000])
     parents = [-1, *(sizes[d] + i % (sizes[d + 1] - sizes[d]) for d in range(3) for i in range(np.diff(sizes)[d + 1]))]
@@ -122,13 +170,15 @@ def test_the_cut_leaves_small_subtrees_whole(monkeypatch):
         Cut.of(hf.Hierarchy.from_parents([-1, 0, 0]), 1)
 
 
-@pytest.mark.parametrize("method", ["onto", "given"])
-def test_what_is_not_made_level_by_level_is_refused(method):
-    shape = hf.Hierarchy.from_parents([-1, 0, 0])
+def test_what_is_not_made_in_pieces_is_refused():
+    shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 3, *[2] * 3])
     noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape)
-    made = noise.given(held) if method == "given" else noise.onto(held)
-    with pytest.raises(Refused, match="level by level"):
-        Pieces.of(made)
+    for made in (noise.onto(held), noise.given(held).onto(hf.nonnegative())):
+        with pytest.raises(Refused, match="level by level"):
+            Pieces.of(made)
+    open_leaves = hf.laplace(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 1, 2])), scale={0: 1, 1: 1, 2: np.inf})
+    with pytest.raises(Refused, match="the last level"):
+        Pieces.of(open_leaves.given(hf.consistent(open_leaves.query)))
     assert "topdown" in NOT_IN_PIECES
 
 

@@ -253,7 +253,7 @@ def test_a_ledger_that_cannot_be_read_again_costs_the_page_a_line_only(tmp_path,
     def locked(*_):
         raise Refused("the ledger is being written")
 
-    monkeypatch.setattr(Ledger, "beside", locked)
+    monkeypatch.setattr(Ledger, "around", locked)
     text = " ".join(outline(release(released.job(tmp_path))).text)
     assert "The ledger could not be read again when this page was written." in text
 

@@ -14,7 +14,7 @@ from holdfast.randomness import Keys
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces import spark, tasks
-from holdfast.release.pieces.whole import Pieces, undivided
+from holdfast.release.pieces.whole import Pieces, in_one_process, undivided
 from holdfast.release.records.source import Asked, Persons
 from holdfast.release.records.spark import distinct
 from holdfast.release.records.tabulate import tabulate
@@ -113,6 +113,34 @@ def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path):
         assert os.path.exists(marker)
 
 
+@pytest.mark.parametrize("law", [hf.laplace, hf.gaussian])
+def test_the_cluster_conditions_as_one_process_does(monkeypatch, tmp_path, law):
+    """Bit for bit, with and without bounds; a worker that dies while it draws changes nothing."""
+    whole, marker, secret = tasks.drawing, str(tmp_path / "died"), bytes(range(32))
+
+    def dying(given: bytes):
+        one = whole(given)
+
+        def once(*row: object):
+            if not os.path.exists(marker):
+                with open(marker, "w"):
+                    os._exit(1)
+            return one(*row)
+
+        return once
+
+    monkeypatch.setattr(tasks, "drawing", dying)
+    shape = some_pieces()[0].cut.tree
+    query = hf.counts(shape, by=2)
+    cells = np.random.default_rng(1).geometric(0.3, query.cells) - 1
+    for held, session in zip((hf.consistent(query), hf.consistent(query) & hf.nonnegative()), sessions(), strict=True):
+        pieces = Pieces.of(law(query, scale=3).given(held))
+        np.testing.assert_array_equal(
+            spark.draw(session, pieces, cells, secret).values, in_one_process(pieces, cells, Keys.of(secret))[0]
+        )
+    assert os.path.exists(marker)
+
+
 def test_a_release_is_drawn_by_the_cluster(tmp_path):
     made = job(tmp_path, tree("name: trips", rest=f"{TOPDOWN}\nengine: spark"))
     zones = ["N1"] * 30 + ["N2"] * 20 + ["S1"] * 10 + ["S2"]
@@ -121,7 +149,9 @@ def test_a_release_is_drawn_by_the_cluster(tmp_path):
     folder = release(made, source=frame, ledger=ledger)
     assert verify(folder, ledger).ok
     assert len(ledger.entries()) == 1
-    refused = job(tmp_path, tree("name: trips", rest="hold: [consistent]\nmethod: given\nengine: spark"))
+    given = job(tmp_path, tree("name: trips", rest="hold: [consistent, nonnegative]\nmethod: given\nengine: spark"))
+    assert verify(release(given, source=frame, output=tmp_path / "given", ledger=ledger), ledger).ok
+    refused = job(tmp_path, tree("name: trips", rest="hold: [consistent]\nmethod: onto\nengine: spark"))
     with pytest.raises(Refused, match="level by level"):
         release(refused, source=frame, output=tmp_path / "another", ledger=ledger)
-    assert len(ledger.entries()) == 1
+    assert len(ledger.entries()) == 2

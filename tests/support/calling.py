@@ -1,6 +1,7 @@
 """Calls of the public names with whatever somebody may pass: each must return, refuse, or say that the type is wrong.
 
-Left out are methods whose arguments only the library itself makes: difference sets, scales by output, columns.
+Left out are methods whose arguments only the library itself makes: difference sets, scales by output, columns, names of
+arguments.
 """
 
 import inspect
@@ -15,7 +16,18 @@ import holdfast as hf
 
 #: What a public name may raise.
 ALLOWED = (hf.Refused, TypeError)
-INNER = ("statement_about", "statement_for", "protection", "pair", "single", "pair_kinds", "single_kinds", "error_bars")
+INNER = (
+    "in_steps",
+    "level_number",
+    "statement_about",
+    "statement_for",
+    "protection",
+    "pair",
+    "single",
+    "pair_kinds",
+    "single_kinds",
+    "error_bars",
+)
 #: Values of every kind, few of which fit anywhere.
 ODD = (
     None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**63, 2**64, -(2**70), 10**400, 10**5000, 0.0, -0.0, 0.5, 1.5, 1e-300,

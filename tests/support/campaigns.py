@@ -17,7 +17,7 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.chain import Entered, behind
 from holdfast.release.ledger.entries import charge_content
 from holdfast.release.ledger.ledger import Ledger, Overspent
-from holdfast.release.ledger.ledger_file import INSERT, LedgerFile
+from holdfast.release.ledger.ledger_file import LedgerFile
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 
@@ -226,15 +226,13 @@ def filled(path: Path, count):
     book, content = LedgerFile(path), charge_content([STATEMENTS], "Trips", "sha256:0")
     import json
 
-    with book.writing() as (before, _):
-        rows = list(before)
-    for number in range(count):
-        entered = Entered("2026-01-01T00:00:00+00:00", "charge", json.dumps(content), *DATA, f"old{number}")
-        rows.append(behind(rows, entered))
-    if not count:
-        return Ledger(path)
-    with book._engine.connect().execution_options(immediate=True) as connection, connection.begin():
-        connection.execute(INSERT, [vars(row) for row in rows[len(before) :]])
+    with book.writing() as table:
+        rows = list(table.all())
+        for number in range(count):
+            entered = Entered("2026-01-01T00:00:00+00:00", "charge", json.dumps(content), *DATA, f"old{number}")
+            rows.append(behind(rows[-1], entered))
+        if count:
+            table.insert(rows[-count:])
     return Ledger(path)
 
 

@@ -57,8 +57,15 @@ def credible_mechanism(
     """A mechanism, a belief for every dataset, changed by `credible`; refused where datasets decide differently.
 
     *Guarantee:* where all datasets accept, that of conditioning; where none does, that of the mechanism. Where some do
-    and some do not, the release shows which, and no pure ε is left.
+    and some do not, the release shows which, and no pure ε is left. Laws must be listed: for noise on unboundedly many
+    values the chance of the event would have to be compared for all datasets, and such a mechanism is refused.
     """
+    if not isinstance(mechanism, Mapping):
+        raise Refused(
+            f"mechanism must map every dataset to its law, a finite belief, found {type(mechanism).__name__}: whether "
+            "noise makes a constraint credible depends on the data and would show; mechanism.given(c) accepts it for "
+            "all data, and mechanism.then(function, name) may decide by the noisy output"
+        )
     laws, inside, threshold = {x: belief(p) for x, p in mechanism.items()}, set(event), _threshold(least)
     decisions = {_accepts(p, inside, threshold) for p in laws.values()}
     if len(decisions) > 1:
@@ -83,7 +90,7 @@ def leaked(joint: Mapping[tuple[Output, Any], Any], outcome: Any) -> dict[Output
     `joint`: the law of pairs (output, outcome) of one dataset. Where the outcome tells only whether the output lies in
     C, this is conditioning on C.
     """
-    inside = [pair for pair, value in joint.items() if pair[1] == outcome and value]
+    inside = [pair for pair, value in belief(joint, "joint").items() if pair[1] == outcome and value]
     if not inside:
         raise Refused(f"the outcome {outcome!r} must be possible to be conditioned on")
     return push({pair: value for pair, value in condition(joint, inside).items() if value}, _output)
@@ -96,7 +103,7 @@ def leaked_onto(
 
     *Guarantee:* where `nearest` does not depend on the data, that of the pair: it is a function of it.
     """
-    found = {_checked(nearest, pair, outcome) for pair in joint}
+    found = {_checked(nearest, pair, outcome) for pair in belief(joint, "joint")}
     moved = image(joint, found, lambda pair: _moved(nearest, pair, outcome))
     return push({pair: value for pair, value in moved.items() if value}, _output)
 
@@ -120,7 +127,8 @@ def _checked(nearest: Nearest[tuple[Output, Any]], pair: tuple[Output, Any], out
 
 def leakage_loss(one: Mapping[tuple[Output, Any], Any], other: Mapping[tuple[Output, Any], Any]) -> float:
     """The ε of bounded leakage between two datasets: the largest log ratio given an outcome that both can have."""
-    both = {pair[1] for pair, value in one.items() if value} & {pair[1] for pair, value in other.items() if value}
+    outcomes = [{pair[1] for pair, value in belief(joint, "joint").items() if value} for joint in (one, other)]
+    both = outcomes[0] & outcomes[1]
     if not both:
         raise Refused("the two datasets have no outcome in common, so that the outcome alone tells them apart")
     found = []

@@ -200,7 +200,7 @@ def mend(
 def export(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
     form: Annotated[
-        str, typer.Option("--as", metavar="FORMAT", help="sdmx (CSV 2.0), croissant or registry (OpenDP).")
+        str, typer.Option("--as", metavar="FORMAT", help="sdmx (CSV 2.0), croissant, registry (OpenDP) or r (reader).")
     ],
     table: Annotated[str | None, typer.Option(help="The table, where there are several (sdmx).")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; left out: printed.")] = None,

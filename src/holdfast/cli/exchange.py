@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 from holdfast.arguments import one_of
 from holdfast.cli import showing
 from holdfast.cli.verbs import ledger_of, write_new
 
-FORMATS = ("sdmx", "croissant", "registry")
+FORMATS = ("sdmx", "croissant", "registry", "r")
 
 
 def export(folder: Path, form: str, table: str | None, output: Path | None) -> None:
@@ -22,6 +23,8 @@ def export(folder: Path, form: str, table: str | None, output: Path | None) -> N
         from holdfast.exchange.croissant import croissant
 
         text = croissant(folder)
+    elif form == "r":
+        text = resources.files("holdfast.exchange").joinpath("holdfast.R").read_text(encoding="utf-8")
     else:
         from holdfast.exchange.registry import registry_entry
 

@@ -80,6 +80,12 @@ def aside(words: list[str]) -> None:
             print(f"holdfast: {each} (only you are told)", file=sys.stderr)
 
 
+def notes(words: list[str]) -> None:
+    """Print what whoever runs the command should know, beside its answer."""
+    for each in words:
+        print(f"holdfast: {each}", file=sys.stderr)
+
+
 def sections(found: dict[str, list[str]]) -> None:
     """Print headings with sentences."""
     console = _console()
@@ -121,6 +127,9 @@ def plan(found: Any) -> None:
         console.print("\n[bold]What stays unprotected[/bold]")
         for words in (*found.unprotected, *found.disclosed):
             console.print(f"  {escape(words)}")
+    console.print("\n[bold]What was spent[/bold]")
+    for words in found.spending:
+        console.print(f"  {escape(words)}")
     console.print("\n[bold]To know[/bold]")
     for words in job.caveats:
         console.print(f"  {escape(words[0].upper() + words[1:])}.")

@@ -77,13 +77,17 @@ def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: b
         words = f"nothing stands in the way of {folder}; nothing was read, charged or drawn"
     else:
         asides: list[str] = []
-        with command(quiet=quiet or json) as step:
-            from holdfast.release.run import release as released
+        notes: list[str] = []
+        try:
+            with command(quiet=quiet or json) as step:
+                from holdfast.release.run import release as released
 
-            folder = released(job, output=output, step=step, aside=asides.append)
-        if not quiet:
-            showing.aside(asides)
-        told = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html")}
+                folder = released(job, output=output, step=step, aside=asides.append, note=notes.append)
+        finally:
+            if not quiet:
+                showing.notes(notes)
+                showing.aside(asides)
+        told = {"dry_run": False, "folder": str(folder), "report": str(folder / "report.html"), "notes": notes}
         words = f"released into {folder}; read {folder / 'report.html'}"
     told["statement"] = job.guarantee.as_mapping()
     if json:
@@ -155,7 +159,7 @@ def page(spec: Path, port: int, browser: bool) -> None:
 
     with ExitStack() as door:
         with command(quiet=False) as step:
-            step("planning once, so that the page answers at once")
+            step("reading the spec and its public files")
             address, serve = door.enter_context(opened(spec, port))
         showing.sentence(f"The planner is at {address}\nOnly this machine reaches it; Ctrl-C stops it.")
         sys.stdout.flush()

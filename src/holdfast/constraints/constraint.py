@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from holdfast.arguments import Refused, whole
+from holdfast.arguments import MOST_POSITIONS, Refused, whole
 from holdfast.constraints.possible.contradiction import common_size, refuse_contradiction
 from holdfast.constraints.possible.feasibility import conflict, whole_point
 from holdfast.constraints.system.exact_figures import ExactMargins, ExactNodes
@@ -78,7 +78,7 @@ class Constraint:
 
     def system(self, n: int) -> System:
         """Write the constraint out for n values; refuse if a part is about another number of them."""
-        n = whole("n", n, at_least=1, at_most=2**40)
+        n = whole("n", n, at_least=1, at_most=MOST_POSITIONS)
         sides = [System.of(self.parts + branch.parts, n) for branch in self.branches]
         return System.of(self.parts, n, sides)
 

@@ -11,6 +11,7 @@ from holdfast.arguments import LARGEST, Refused, positions, whole
 from holdfast.arrays import Bools
 from holdfast.constraints.constraint import Constraint, build
 from holdfast.constraints.system.null_space import TreeShape
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import Bounds, Part, listing
 from holdfast.constraints.system.rows import Names, Rows
 from holdfast.domains.hierarchy import sums_of_children
@@ -57,6 +58,10 @@ def consistent(tree_or_query: Any) -> Constraint:
             f"found {type(tree_or_query).__name__}"
         )
     n = whole("the number of outputs", tree_or_query.n, at_least=1)
+    many = getattr(tree_or_query, "many_sums", None)
+    if many is not None:
+        later = OwnSums(tree_or_query, many)
+        return build([Part(f"consistent({n} outputs)", "consistent", n, n, rows=later, source=tree_or_query)])
     A = tidy(tree_or_query.consistency())
     if A.shape[1] != n:
         raise Refused(f"the query's consistency rows must have {n} columns, found {A.shape[1]}")
@@ -131,7 +136,12 @@ def between(low: Any, high: Any, at: Any = None) -> Constraint:
     where = None if at is None else positions("at", at)
     size: int | None = None if where is None else where.size
     if size is None:
-        sizes = {np.size(side) for side in (low, high) if side is not None and np.ndim(side) > 0}
+        try:
+            sizes = {np.size(side) for side in (low, high) if side is not None and np.ndim(side) > 0}
+        except ValueError:
+            raise Refused(
+                "low and high must be numbers or plain lists of them, found lists of unequal length"
+            ) from None
         if len(sizes) > 1:
             raise Refused(f"low and high must have the same length, found {' and '.join(map(str, sorted(sizes)))}")
         size = sizes.pop() if sizes else None

@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.arrays import Ints, compiled
 
 
-@compiled
+@compiled(beyond=20_000)
 def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragma: no cover
     """Return (start, children, order, depth, reached) of the forest in O(n).
 
@@ -49,7 +49,7 @@ def breadth_first(parents: Ints) -> tuple[Ints, Ints, Ints, Ints, int]:  # pragm
     return start, children, order, depth, reached
 
 
-@compiled
+@compiled(beyond=20_000)
 def sum_towards_roots(parents: Ints, order: Ints, values: Any, limit: Any) -> int:  # pragma: no cover (compiled)
     """Add every node's row of `values` to its parent's, deepest first, in place.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from holdfast.arguments import Refused, one_of, whole, whole_numbers
+from holdfast.arguments import Refused, one_of, shown, whole, whole_numbers
 from holdfast.arrays import Ints
 
 #: Index arithmetic stays far inside 64 bits; lists of cells are asked for much smaller cubes only.
@@ -66,7 +66,7 @@ class Cube:
     def margins(self, keep: Any) -> tuple[tuple[int, ...], ...]:
         """Return a list of different margins, each as its kept axes."""
         if isinstance(keep, str) or not isinstance(keep, Iterable):
-            raise Refused(f"keep must be a list of margins such as [(0, 1), (2,)], found {keep!r}")
+            raise Refused(f"keep must be a list of margins such as [(0, 1), (2,)], found {shown(keep)}")
         result = tuple(self.axes(axes) for axes in keep)
         if not result:
             raise Refused("keep must list at least one margin, found none")
@@ -99,9 +99,9 @@ class Cube:
                 position = position * self.shape[a] + along
             return position.ravel()
         coordinates = self.coordinates(cells)
-        position = np.zeros(len(coordinates), np.int64)
+        position = np.zeros(coordinates.shape[:-1], np.int64)
         for a in axes:
-            position = position * self.shape[a] + coordinates[:, a]
+            position = position * self.shape[a] + coordinates[..., a]
         return position
 
     def margin_rows(self, keep: Any) -> csr_array[Any]:

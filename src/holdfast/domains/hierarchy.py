@@ -168,7 +168,7 @@ class Hierarchy:
                 near = difflib.get_close_matches(shown(label).strip("'"), labels, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 where = f"below {' / '.join(path[:step])!r}" if step else "among the roots"
-                raise Refused(f"path must name nodes of the hierarchy, but {label!r} is not {where}{hint}")
+                raise Refused(f"path must name nodes of the hierarchy, but {shown(label)} is not {where}{hint}")
             node = labels[label]
             among = self.children_of(node)
         return node

@@ -23,7 +23,7 @@ def output_parents(parents: Ints, by: int) -> Ints:
     return np.asarray(np.where(above < 0, -1, above * by + category))
 
 
-@compiled
+@compiled(beyond=20_000)
 def bound_upwards(start: Any, children: Any, order: Any, low: Any, high: Any, slack: Any) -> Any:  # pragma: no cover
     """Tighten bounds by the sums of the children's, in place; return a node whose bounds then cross, or −1.
 
@@ -51,7 +51,7 @@ def bound_upwards(start: Any, children: Any, order: Any, low: Any, high: Any, sl
     return -1
 
 
-@compiled
+@compiled(beyond=20_000)
 def bound_downwards(start: Any, children: Any, order: Any, low: Any, high: Any) -> None:  # pragma: no cover
     """Tighten whole bounds, from `bound_upwards`, by what a parent leaves a child for any values of the others."""
     for v in order:

@@ -203,6 +203,10 @@ def _no_way(problem: Problem, method: str | None) -> str:
     if held is not None:
         where = f"where the output at position {held} has a bound but is not measured"
         return f"{asked} {law} noise {where}: measure it or drop its bound"
+    if problem.law.integer and hierarchy.too_wide(problem):
+        return (
+            f"{asked} {law} noise that is so wide on so many outputs within bounds: use a larger epsilon or onto(...)"
+        )
     if None in problem.law.laws:
         what += " with outputs that are not measured"
     remedy = "use other noise or fewer constraints" if problem.depends_on_data else "use onto(..., integer=False)"

@@ -110,7 +110,10 @@ def last_look(
 
     Doubles that stand for multiples of a grid are tested once more on these, in whole numbers.
     """
-    _refuse_missed(system, values, values - truth, unit, np.abs(truth).astype(np.float64))
+    if system.invariants.count:
+        _refuse_missed(system, values, values - truth, unit, np.abs(truth).astype(np.float64))
+    else:
+        _refuse_missed(system, values, values, unit, None)
     if evidence is None or evidence.grid is None or not evidence.exact or values.dtype.kind == "i":
         return
     known = evidence.steps(truth)

@@ -290,7 +290,8 @@ class Mechanism(Promising):
         """The truth with its noise, conditioned but not moved."""
         values = self._noise(truth, size, stream)
         # An unmeasured output that a move determines starts from 0 and not from its true value.
-        values += truth if self.source.system is not None else truth * np.isfinite(self.base.law.variances)
+        every = self.source.system is not None or None not in self.base.law.laws
+        values += truth if every else truth * np.isfinite(self.base.law.variances)
         return values
 
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy.typing as npt
 
+from holdfast import arguments
 from holdfast.arguments import Refused
 from holdfast.mechanism.release import Release
 from holdfast.pictures import card, rows_of
@@ -171,5 +172,5 @@ def then(source: Any, function: Any, name: Any) -> Processed:
     if not callable(function):
         raise Refused(f"function must take the released values and return a result, found {type(function).__name__}")
     if not isinstance(name, str) or not name.strip():
-        raise Refused(f"name must say in a few words what the function does, found {name!r}")
+        raise Refused(f"name must say in a few words what the function does, found {arguments.shown(name)}")
     return Processed(source, function, name.strip())

@@ -24,6 +24,10 @@ LAWS: dict[tuple[str, bool], Any] = {
 }
 
 
+#: Coordinates up to which those of every law are kept as a list; beyond, they are found each time.
+MOST_LISTED = 10_000_000
+
+
 @dataclass(frozen=True, eq=False)
 class Independent:
     """n independent coordinates; coordinate i has law `laws[which[i]]`, or `laws[0]` if which is None.
@@ -53,7 +57,7 @@ class Independent:
             raise Refused(f"which must hold {self.n} positions in laws, found shape {which.shape}")
         if which.size and (which.min() < 0 or which.max() >= len(self.laws)):
             raise Refused(f"which must hold positions in laws, between 0 and {len(self.laws) - 1}")
-        which = which.astype(np.int32)
+        which = which.astype(np.int32, copy=False).view()
         which.setflags(write=False)
         object.__setattr__(self, "which", which)
 
@@ -72,6 +76,12 @@ class Independent:
         return self._measured_law.kind
 
     @cached_property
+    def _used(self) -> tuple[int, ...]:
+        """The numbers of the laws that some coordinate has, where there are several laws."""
+        assert self.which is not None
+        return tuple(np.flatnonzero(np.bincount(self.which, minlength=1)).tolist())
+
+    @cached_property
     def _groups(self) -> tuple[tuple[Law | None, npt.NDArray[np.intp]], ...]:
         """The coordinates of each law that has any, when there are several laws."""
         assert self.which is not None
@@ -85,14 +95,16 @@ class Independent:
         """The one law that all coordinates share, if they do."""
         if self.which is None:
             return self.laws[0]
-        return self._groups[0][0] if len(self._groups) == 1 else None
+        return self.laws[self._used[0]] if len(self._used) == 1 else None
 
     def _parts(self) -> Iterator[tuple[Law | None, Any]]:
         """Each law with the index of its coordinates; a slice where all share one law, to avoid copies."""
         if self.which is None:
             yield self.laws[0], slice(None)
-        elif len(self._groups) == 1:
-            yield self._groups[0][0], slice(None)
+        elif len(self._used) == 1:
+            yield self.laws[self._used[0]], slice(None)
+        elif self.n > MOST_LISTED:
+            yield from ((self.laws[k], np.flatnonzero(self.which == k)) for k in self._used)
         else:
             yield from self._groups
 

@@ -4,16 +4,25 @@ TopDown is the algorithm of the 2020 US Census on one hierarchy: each level is f
 final values above it, by non-negative least squares, and then rounded. BlueDown does the same with the estimates and
 variances of generalised least squares at and below each child in place of its own noisy value: given a parent's final
 value, only these tell the children apart. Without bounds and over the reals it is generalised least squares itself.
-Both are heuristics for the nearest table (docs/theory/levelwise.md).
+Both are heuristics for the nearest table (docs/theory/levelwise.md). With margins of a cube in every area the same goes
+for the cells of each area's parts (onto/areas): told by their own measurements, or by those in and below them.
 """
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
+import numpy as np
+
 from holdfast.arrays import Array, kept
+from holdfast.evidence import Evidence
 from holdfast.noise import Independent
 from holdfast.noise.spread import STUDY, Spread, simulated_spread
+from holdfast.onto.areas.steps import BELOW, OWN
+from holdfast.onto.plan import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
-from holdfast.onto.ways import projection
+from holdfast.onto.ways import areas, projection
 from holdfast.trees.nearest.levelwise import Levelwise
 
 
@@ -32,6 +41,8 @@ class LevelByLevel:
         TopDown leaves real values with exact nodes and no bounds to the projection: the statement made there is about
         that projection, and this map is another one.
         """
+        if areas.goes_down(problem):
+            return True
         system = problem.system
         another = system.invariants.count > 0 and not system.has_inequalities and not problem.integer
         if problem.norm != "l2" or (another and not self.combined):
@@ -41,9 +52,28 @@ class LevelByLevel:
 
     def image(self, problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
         """Move the noisy values, (size, n); `right` holds the right-hand sides of `problem.space.rows`."""
+        if areas.goes_down(problem):
+            coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
+            moved = (
+                areas.moved_down(problem, row, right, int(coin), self._source)
+                for row, coin in zip(noisy, coins, strict=True)
+            )
+            return np.stack([found.values for found in moved])
         made = _levelwise(problem, self.combined)
         assert made is not None
         return made.move(noisy, *problem.bounds(right), ties)
+
+    def certified(self, problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
+        """Move one table, (n,); in areas with margins, with its evidence."""
+        if areas.goes_down(problem):
+            return areas.moved_down(problem, noisy, right, coin, self._source)
+        values = self.image(problem, noisy[None, :], right, np.array([coin], dtype=np.uint64))[0]
+        grid = Fraction(1) if problem.integer else None
+        return Answer(values, Evidence(gap=math.inf, grid=grid, exact=problem.integer, nearest=False))
+
+    @property
+    def _source(self) -> str:
+        return BELOW if self.combined else OWN
 
     def spread(self, problem: Problem, law: Independent) -> Spread | None:
         """Errors of generalised least squares, or from simulated draws; not known before data is seen with bounds."""

@@ -16,6 +16,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 
 from holdfast.arguments import Refused
+from holdfast.page.splitting import nested
+from holdfast.release.spec.dividing import BEST
 from holdfast.release.spec.places import Places, parsed, read_yaml
 from holdfast.release.spec.rules import WORDS
 from holdfast.release.spec.spec import BESIDE, Spec, checked
@@ -23,6 +25,8 @@ from holdfast.release.spec.table import METHODS
 
 #: What a budget can be: which numbers it has.
 KINDS = {"epsilon": ("epsilon",), "epsilon-delta": ("epsilon", "delta"), "rho": ("rho",)}
+#: Shares that stay as the file has them.
+FILE = "file"
 #: The longest text of a rule or a number, and how many tables, rules and levels the page sends at most.
 LONGEST, MOST = 2_000, 200
 #: How deep a rule is at most: sides of lists of sums of weighted cells.
@@ -95,12 +99,35 @@ def _fields_of(table: Mapping[str, Any]) -> dict[str, Any]:
     shares, guess = table.get("shares"), table.get("guess")
     return {
         "method": table.get("method", "auto"),
-        "shares": {str(k): _shown(v) for k, v in shares.items()} if isinstance(shares, Mapping) else None,
+        "shares": _shares_of(shares, "hierarchy" in table and "cube" in table),
         "guess": "" if guess is None else _shown(guess),
         "words": [word for word in WORDS if word in hold],
         "exact": [str(one) for one in exact if isinstance(one, (str, int))],
         "others": [_one_line(rule) for rule in others],
     }
+
+
+def _shares_of(shares: Any, areas: bool) -> Any:
+    """Shares as the page has them: None, best, one for each level, or as in the file where levels have margins."""
+    if not isinstance(shares, Mapping):
+        return shares
+    if areas:
+        return FILE
+    return {str(level): _shown(share) for level, share in shares.items()}
+
+
+def _move_shares(inner: CommentedMap, shares: Any) -> None:
+    """Write other shares; what goes with the best ones alone goes with them."""
+    inner.pop("shares", None)
+    if shares == BEST:
+        inner["shares"] = BEST
+        return
+    for name in ("weights", "minimise"):
+        inner.pop(name, None)
+    if shares is not None:
+        each = {_text(name): _number("a share", share) for name, share in _mapping(shares, "shares").items()}
+        written = nested(each, "hierarchy" in inner and "cube" in inner)
+        inner["shares"] = _flow(CommentedMap(written))
 
 
 def _move_budget(privacy: CommentedMap, budget: Mapping[str, Any]) -> None:
@@ -127,10 +154,7 @@ def _move_table(inner: CommentedMap, outer: CommentedMap, before: Mapping[str, A
         (inner if "method" in inner else outer)["method"] = method
     shares = table.get("shares")
     if shares != now["shares"]:
-        inner.pop("shares", None)
-        if shares is not None:
-            each = {_text(name): _number("a share", share) for name, share in _mapping(shares, "shares").items()}
-            inner["shares"] = _flow(CommentedMap(each))
+        _move_shares(inner, shares)
     guess = table.get("guess", "")
     if guess != now["guess"]:
         inner.pop("guess", None)
@@ -237,7 +261,7 @@ def _one_line(rule: Any) -> str:
 def _writer() -> YAML:
     """What reads and writes a spec so that it looks as it did."""
     writer = YAML()
-    writer.preserve_quotes, writer.width = True, 100
+    writer.preserve_quotes, writer.width = True, 10**6  # no line is broken anew
     writer.brace_single_entry_mapping_in_flow_sequence = True
     writer.indent(mapping=2, sequence=4, offset=2)
     return writer

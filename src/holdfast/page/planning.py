@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
+from holdfast.page import splitting
 from holdfast.release.job.errors import TABLES
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
@@ -86,7 +87,7 @@ class Planner:
         known = self._kept.get(("measured", spec.hash)) or self._kept.get(("near", spec.hash))
         if known is not None:
             return known
-        job = self._with_any_method(spec)
+        job = self._with_any_method(self._divided(spec) or splitting.with_shares(spec, splitting.near(spec)))
         before = self._kept.get(("shape", _shape(job)))
         found, near = [], []
         for i, table in enumerate(job.tables):
@@ -119,8 +120,17 @@ class Planner:
             known = self._kept.get(key)
             return known if known is not None else self._kept.put(key, made())
 
+    def _divided(self, spec: Spec) -> Spec | None:
+        """The spec with the best shares where it asks for them; None where they were not searched yet."""
+        if not splitting.wants_best(spec):
+            return spec
+        known = self._kept.get(("best", _division(spec)))
+        return None if known is None else splitting.with_shares(spec, known)
+
     def _measure(self, spec: Spec) -> Planned:
-        job = Job.from_spec(spec)
+        job = Job.from_spec(self._divided(spec) or spec)
+        if splitting.wants_best(job.spec):
+            self._kept.put(("best", _division(spec)), splitting.found_by(job))
         outlooks = tuple(outlook(table, TABLES) for table in job.tables)
         found = Planned(job, outlooks, tuple(level_errors(table) for table in job.tables), measured=True)
         self._kept.put(("shape", _shape(job)), found)
@@ -165,6 +175,12 @@ def _shape(job: Job) -> tuple[str, ...]:
     """What must be the same for errors to be scaled: everything but amounts and shares, the methods and the laws."""
     made = (f"{table.chosen.method} {table.mechanism.base.law.kind}" for table in job.tables)
     return (_without(job.spec, True, ("shares", "share", "method", "accept")), *made)
+
+
+def _division(spec: Spec) -> tuple[str, ...]:
+    """What must be the same for the best shares to be the same: all but amounts, methods and guesses."""
+    kinds = (name for name in ("epsilon", "delta", "rho") if getattr(spec.privacy, name) is not None)
+    return (_without(spec, True, ("share", "method", "guess", "accept")), *kinds)
 
 
 def _holds(spec: Spec) -> str:

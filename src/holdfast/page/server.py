@@ -31,6 +31,7 @@ from holdfast.page.prices import prices
 from holdfast.release.disclosure.disclosure import so_far
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.storage.files import write_text
+from holdfast.release.table.laid import laid
 
 #: The longest request that is read.
 LONGEST = 200_000
@@ -149,7 +150,7 @@ def app(site: Site, token: str, hosts: frozenset[str]) -> ASGIApp:
     verbs = {
         name: getattr(site, name) for name in ("plan", "methods", "prices", "preview", "compare", "solve", "write")
     }
-    text, policy = showing.page(site.base, site.planner.at_once(draft(site.base, site.base.fields).spec))
+    text, policy = showing.page(site.base, laid(draft(site.base, site.base.fields).spec)[0])
 
     async def whole(_: Request) -> Response:
         return HTMLResponse(text, headers={"Content-Security-Policy": policy})

@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 @contextmanager
 def opened(spec: Path, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Plan a spec once and open a door to its page: the address, and what serves it until it is interrupted."""
+    """Lay a spec out and open a door to its page: the address, and what serves it until it is interrupted."""
     try:
         import uvicorn
 

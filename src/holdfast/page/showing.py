@@ -22,8 +22,10 @@ from holdfast.pictures import Picture, bars, hundred, number, spreads
 from holdfast.privacy import odds
 from holdfast.release.job.caveats import protected
 from holdfast.release.job.job import Job
+from holdfast.release.job.table import Table
 from holdfast.release.spec.rules import WORDS
 from holdfast.release.spec.table import METHODS
+from holdfast.release.table.laid import Laid
 from holdfast.release.wanted.outlook import LevelOutlook, Outlook
 from holdfast.version import __version__
 
@@ -31,19 +33,24 @@ from holdfast.version import __version__
 MOST = 0.95
 
 
-def page(base: Base, planned: Planned) -> tuple[str, str]:
+def page(base: Base, shape: Laid) -> tuple[str, str]:
     """Return the whole page and the content security policy that it needs."""
     style, script = (
         _text("holdfast.release", "report.css") + _text("holdfast.page", "page.css"),
         _text("holdfast.page", "page.js"),
     )
     tables = [
-        {"name": table.name, "levels": table.layout.levels, "exact": _can_be_exact(table)}
-        for table in planned.job.tables
+        {
+            "name": table.name,
+            "levels": table.layout.levels,
+            "exact": _can_be_exact(table),
+            "minimise": table.layout.asked.minimise,
+        }
+        for table in shape.tables
     ]
     text = _filled(
         "page.html",
-        title=planned.job.title,
+        title=shape.title,
         file=base.path.name,
         tables=tables,
         fields=base.fields,
@@ -85,11 +92,25 @@ def _tables(planned: Planned) -> list[dict[str, Any]]:
             "method": table.chosen.method,
             "law": table.chosen.noise,
             "outlook": outlook,
+            "shares": _shares(table),
             "picture": _distribution(outlook),
             "error_bars": table.chosen.error_bars,
         }
         for table, outlook in zip(planned.job.tables, planned.outlooks, strict=True)
     ]
+
+
+def _shares(table: Table) -> dict[str, str] | None:
+    """What part of the budget every level has; what costs nothing has all of it."""
+    shares = table.problem.shares
+    if shares is None:
+        return None
+    return {level: f"{min(float(shares.get(level, 0)), 1):.3g}" for level in table.layout.levels}
+
+
+def _rough(value: float) -> str:
+    """An uncertainty, in two digits."""
+    return number(float(f"{value:.2g}"))
 
 
 def _distribution(outlook: Outlook) -> Picture:
@@ -166,7 +187,13 @@ def _filled(name: str, **values: Any) -> str:
         _environment()
         .get_template(name)
         .render(
-            odds=odds, number=number, error=_error, hundred=hundred, svg=lambda picture: Markup(str(picture)), **values
+            odds=odds,
+            number=number,
+            rough=_rough,
+            error=_error,
+            hundred=hundred,
+            svg=lambda picture: Markup(str(picture)),
+            **values,
         )
     )
 

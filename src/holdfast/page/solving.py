@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.arguments import Refused
 from holdfast.page.planning import Planned, Planner
+from holdfast.page.splitting import with_shares
 from holdfast.release.spec.privacy import MOST_ASKED
 from holdfast.release.spec.spec import Spec
 from holdfast.release.wanted.outlook import Outlook
@@ -57,7 +58,7 @@ def solved(planner: Planner, spec: Spec, wanted: Sequence[Any], *, split: bool) 
     shares: tuple[Mapping[str, Fraction] | None, ...] = (None,) * len(planned.job.tables)
     if split:
         shares = tuple(_split(planned, t, wishes) for t in range(len(shares)))
-        spec = with_shares(spec, shares)
+        spec = with_shares(spec, [None if each is None else in_decimals(each) for each in shares])
     spec = at_amount(spec, getattr(spec.privacy, parameter_of(spec)), planned.methods)
     power = 2 if parameter_of(spec) == "rho" else 1
     for _ in range(ROUNDS):
@@ -83,15 +84,6 @@ def best(planner: Planner, spec: Spec) -> tuple[Mapping[str, Fraction] | None, .
     if not any(found):
         raise Refused("there is nothing to divide: shares divide a budget over several levels that have noise")
     return found
-
-
-def with_shares(spec: Spec, shares: Sequence[Mapping[str, Fraction] | None]) -> Spec:
-    """The same spec with other shares where there are some."""
-    tables = tuple(
-        table if each is None else table.model_copy(update={"shares": in_decimals(each)})
-        for table, each in zip(spec.tables, shares, strict=True)
-    )
-    return spec.model_copy(update={"tables": tables})
 
 
 def in_decimals(shares: Mapping[str, Fraction]) -> dict[str, Decimal]:

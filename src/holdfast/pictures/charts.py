@@ -214,7 +214,7 @@ def spreads(rows: Sequence[tuple[str, Sequence[float], float, float]], words: st
         else:
             drawn.append(_hill(parts_of, own, scale, y, height - 20))
             drawn.append(line(scale(-limit), y + 5, scale(limit), y + 5, stroke_width=2))
-            drawn.append(text(scale(limit) + 6, y - 6, f"±{number(limit)}"))
+            drawn.append(text(scale(max(own, limit)) + 6, y - 6, f"±{number(limit)}"))
     drawn += [text(scale(tick), bottom + 11, number(tick), "middle", font_size=11) for tick in scale.ticks]
     drawn.append(text((scale.start + scale.end) / 2, bottom + 28, words, "middle", opacity=0.75))
     told = "; ".join(

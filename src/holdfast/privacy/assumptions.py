@@ -10,9 +10,11 @@ from scipy import sparse
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Ints
 from holdfast.constraints import System
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import stacked
 from holdfast.queries import Query
+from holdfast.queries.areas.area_margins import same_answers
 from holdfast.queries.areas.linked import LinkedCounts
 
 #: So many outputs are named one by one.
@@ -39,6 +41,8 @@ def _of_part(query: Query, part: Part) -> str:
     if part.bounds is not None:
         return _bounds(query, part)
     assert part.rows is not None
+    if isinstance(part.rows, OwnSums) and same_answers(part.rows.query, query):
+        return ""
     if part.kind == "consistent" and part.source is query:
         return ""
     if part.kind in EQUALITIES and not part.rows.b.any() and _kept_by_the_query(query, stacked([part.rows], query.n).A):
@@ -85,7 +89,7 @@ def never_lowered(query: Query) -> bool:
     """Whether no record lowers any output."""
     if query.cells is None:
         return isinstance(query, LinkedCounts)
-    if query.identity or query.tree is not None or query.cube is not None:
+    if query.identity or query.domain != (None, None):
         return True
     return bool((query.columns.data >= 0).all())
 

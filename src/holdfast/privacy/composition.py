@@ -9,13 +9,14 @@ the sum (Mironov 2017, Proposition 1). All hold when a later release is chosen a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from holdfast.arguments import Refused, probability, whole
-from holdfast.privacy.guarantee import LOSS_LAW, SCOPES, Guarantee
+from holdfast.privacy.guarantee import LOSS_LAW, SCOPES, Counted, Guarantee
 from holdfast.privacy.losses.adding import LEAST_DELTA, by_response, total_loss
 from holdfast.privacy.losses.conversion import pure_rho
 from holdfast.privacy.losses.gaussian import not_negative
@@ -65,22 +66,23 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
     """Return what several releases promise together.
 
     With `delta`, the smallest proved ε at this δ is stated; with `epsilon`, the smallest proved δ at this ε;
-    with neither, the plain sums. Statements of different `records` are brought to the largest by group
-    privacy where that is proved; different kinds of neighbours are refused. The scope is the narrowest of
-    the parts: an "all" statement is a subspace statement for every subspace (SDP Cor 8), a pair of subspace
-    statements is one for the product of the null spaces (SDP Props 7 and 9), and with an invariant-sharing
-    part only neighbours that share *all* exact figures are covered (THEORY §3).
+    with neither, the plain sums. A `Counter` of statements says how often each is made. Statements of
+    different `records` are brought to the largest by group privacy where that is proved; different kinds of
+    neighbours are refused. The scope is the narrowest of the parts: an "all" statement is a subspace statement
+    for every subspace (SDP Cor 8), a pair of subspace statements is one for the product of the null spaces (SDP
+    Props 7 and 9), and with an invariant-sharing part only neighbours that share *all* exact figures are covered
+    (THEORY §3).
     """
     if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
         raise Refused(f"guarantees must be a list of guarantees, found {type(guarantees).__name__}")
     parts = _checked(guarantees)
     if epsilon is not None and delta is not None:
         raise Refused("compose takes epsilon or delta, not both: the other one is what it computes")
-    if any(part.void for part in parts):
+    if any(part.void for part, _ in parts):
         void = "one of the composed statements is void, so the composition is too"
         return _together(parts, {"epsilon": math.inf, "because": void})
-    if len(parts) == 1:
-        numbers = {name: getattr(parts[0], name) for name in NUMBERS}
+    if _count(parts) == 1:
+        numbers = {name: getattr(parts[0][0], name) for name in NUMBERS}
     else:
         numbers = _sums(parts)
     if delta is not None:
@@ -95,13 +97,22 @@ def compose(guarantees: Iterable[Guarantee], *, epsilon: Any = None, delta: Any 
     return _together(parts, numbers)
 
 
-def _checked(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
-    parts = list(guarantees)
-    if not parts:
+def _checked(guarantees: Iterable[Guarantee]) -> Counted:
+    """Return the different statements for one number of records, each with how often it is there."""
+    # Most parts of a long list are one and the same value: these are counted without looking at what they say.
+    listed: dict[int, tuple[Any, int]] = {}
+    often = guarantees.items() if isinstance(guarantees, Counter) else ((part, 1) for part in guarantees)
+    for part, number in often:
+        before = listed.get(id(part))
+        listed[id(part)] = (part, number if before is None else before[1] + number)
+    if not listed:
         raise Refused("guarantees must hold at least one statement, found none")
-    for part in parts:
+    counted: Counter[Guarantee] = Counter()
+    for part, number in listed.values():
         if not isinstance(part, Guarantee):
             raise Refused(f"guarantees must hold Guarantee values, found {type(part).__name__}")
+        counted[part] += whole("the number of times of a statement", number, at_least=1)
+    parts = list(counted)
     kinds = sorted({part.neighbours.kind for part in parts})
     if len(kinds) > 1:
         raise Refused(
@@ -109,7 +120,11 @@ def _checked(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
             "make the mechanisms for the same neighbours and compose these"
         )
     records = max(part.records for part in parts)
-    return [for_records(part, records) for part in parts]
+    return [(for_records(part, records), number) for part, number in counted.items()]
+
+
+def _count(parts: Counted) -> int:
+    return sum(number for _, number in parts)
 
 
 def for_records(guarantee: Guarantee, records: Any) -> Guarantee:
@@ -186,12 +201,15 @@ def _grown(delta: Fraction, epsilon: Fraction, steps: int) -> float:
     return min(1.0, outward(grown))
 
 
-def _total(values: Iterable[float | None]) -> float | None:
-    """Return the exact sum rounded up once, or None when one value is not known."""
-    found = list(values)
-    if any(value is None for value in found):
-        return None
-    return outward(sum((Fraction(value) for value in found if value is not None), Fraction(0)))
+def _total(parts: Counted, value: Callable[[Guarantee], float | None]) -> float | None:
+    """Return the exact sum of a number of every part rounded up once, or None when one is not known."""
+    total = Fraction(0)
+    for part, number in parts:
+        found = value(part)
+        if found is None:
+            return None
+        total += number * Fraction(found)
+    return outward(total)
 
 
 def _rho(part: Guarantee) -> float | None:
@@ -209,50 +227,47 @@ def _whole_orders_only(part: Guarantee) -> bool:
     return part.orders == "integer" and part.rho is not None and part.rho == _rho(part)
 
 
-def _sums(parts: Sequence[Guarantee]) -> dict[str, Any]:
+def _sums(parts: Counted) -> dict[str, Any]:
     """Return the plain sums: each is given when every part can supply it."""
-    epsilon, delta = _total(part.epsilon for part in parts), 0.0
+    epsilon, delta = _total(parts, lambda part: part.epsilon), 0.0
     if epsilon is not None:
-        delta = _total(part.delta for part in parts) or 0.0
+        delta = _total(parts, lambda part: part.delta) or 0.0
         if delta >= 1 or math.isinf(epsilon):
             epsilon, delta = None, 0.0
-    rho = _total(_rho(part) for part in parts)
-    orders = "integer" if rho is not None and any(_whole_orders_only(part) for part in parts) else "all"
+    rho = _total(parts, _rho)
+    orders = "integer" if rho is not None and any(_whole_orders_only(part) for part, _ in parts) else "all"
     mu = None
-    if all(part.mu is not None for part in parts):
-        square = sum((Fraction(part.mu) ** 2 for part in parts if part.mu is not None), Fraction(0))
+    if all(part.mu is not None for part, _ in parts):
+        square = sum((number * Fraction(part.mu or 0.0) ** 2 for part, number in parts), Fraction(0))
         mu = outward(settled(lambda: ball(square).sqrt())) if square else 0.0
     reasons = []
     if epsilon is not None:
         reasons.append("ε and δ add (basic composition, TV Lemmas 13 and 17)")
     if rho is not None:
-        mixed = any(part.rho is None for part in parts)
+        mixed = any(part.rho is None for part, _ in parts)
         extra = ", pure ε counting as ε·tanh(ε/2)" if mixed else ""
         reasons.append(f"ρ adds, order by order (Bun–Steinke 2016, Lemma 1.7; Mironov 2017, Prop 1{extra})")
     if mu is not None:
         reasons.append("μ² adds (Dong–Roth–Su 2022, Corollary 3.3)")
-    because = f"{len(parts)} statements composed: {'; '.join(reasons)}"
+    because = f"{_count(parts)} statements composed: {'; '.join(reasons)}"
     return {
         "epsilon": epsilon,
         "delta": delta,
         "rho": rho,
         "mu": mu,
         "orders": orders,
-        "losses": joined(part.losses for part in parts),
+        "losses": joined((part.losses, number) for part, number in parts),
         "because": because,
     }
 
 
-def _split(parts: Sequence[Guarantee]) -> tuple[list[Guarantee], list[Guarantee]]:
+def _split(parts: Counted) -> tuple[Counted, Counted]:
     """Return the parts that only state (ε, δ > 0), and the others."""
-    loose: list[Guarantee] = []
-    rest: list[Guarantee] = []
-    for part in parts:
-        (loose if part.rho is None and part.mu is None and part.delta > 0 else rest).append(part)
-    return loose, rest
+    loose = [each for each in parts if each[0].rho is None and each[0].mu is None and each[0].delta > 0]
+    return loose, [each for each in parts if each not in loose]
 
 
-def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float) -> dict[str, Any]:
+def _at_delta(parts: Counted, numbers: dict[str, Any], limit: float) -> dict[str, Any]:
     """Return the numbers with the smallest proved ε at this δ among all ways to compose."""
     choices: list[tuple[float, float, str]] = []
     if numbers["epsilon"] is not None and numbers["delta"] <= limit:
@@ -267,13 +282,13 @@ def _at_delta(parts: Sequence[Guarantee], numbers: dict[str, Any], limit: float)
         if math.isfinite(found):
             choices.append((found, limit, LOSS_LAWS))
     loose, rest = _split(parts)
-    left = inward(Fraction(limit) - sum((Fraction(part.delta) for part in loose), Fraction(0)))
+    left = inward(Fraction(limit) - sum((number * Fraction(part.delta) for part, number in loose), Fraction(0)))
     # The loss laws of parts with ε alone are the worst there are: no other way can do better.
-    if rest and left > 0 and not (laws is not None and all(map(by_response, parts))):
+    if rest and left > 0 and not (laws is not None and all(by_response(part) for part, _ in parts)):
         curve = summed_curve(rest, lambda rough: rough.best_at_delta(Fraction(left)))
         alone = (at.epsilon or 0.0 for at in (_alone(rest, left) if loose else ()))
         best = min([curve.epsilon(left), *alone])
-        total = outward(sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(best)))
+        total = outward(sum((number * Fraction(part.epsilon or 0.0) for part, number in loose), Fraction(best)))
         choices.append((total, limit, RENYI_CURVES))
     if not choices:
         raise Refused(f"delta must exceed the sum of the parts' own deltas, found {limit!r}")
@@ -285,13 +300,13 @@ def _chosen(numbers: dict[str, Any], epsilon: float, delta: float, theorem: str)
     return {**numbers, "epsilon": epsilon, "delta": delta, "because": because}
 
 
-def _alone(rest: Sequence[Guarantee], limit: float) -> list[Guarantee]:
+def _alone(rest: Counted, limit: float) -> list[Guarantee]:
     """Return the statement of the parts with ρ or μ, at this δ, where their sums exist."""
     stated = _stated(rest, _sums(rest))
     return [] if stated is None else [stated.at_delta(limit)]
 
 
-def _stated(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee | None:
+def _stated(parts: Counted, numbers: dict[str, Any]) -> Guarantee | None:
     """Return the summed ρ and μ as a statement, for conversion; None when there is neither."""
     if numbers["rho"] is None and numbers["mu"] is None:
         return None
@@ -300,7 +315,7 @@ def _stated(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee | 
         mu=numbers["mu"],
         orders=numbers["orders"],
         losses=numbers["losses"],
-        neighbours=parts[0].neighbours,
+        neighbours=parts[0][0].neighbours,
         because="sum",
     )
 
@@ -309,7 +324,7 @@ def _theorem(because: str) -> str:
     return because.rpartition(" by ")[2]
 
 
-def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: float) -> dict[str, Any]:
+def _at_epsilon(parts: Counted, numbers: dict[str, Any], wanted: float) -> dict[str, Any]:
     """Return the numbers with the smallest proved δ at this ε among all ways to compose."""
     choices: list[tuple[float, float, str]] = []
     if numbers["epsilon"] is not None and numbers["epsilon"] <= wanted:
@@ -319,10 +334,11 @@ def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: flo
         at = stated.at_epsilon(wanted)
         choices.append((at.delta, at.epsilon or 0.0, _theorem(at.because)))
     loose, rest = _split(parts)
-    left = inward(Fraction(wanted) - sum((Fraction(part.epsilon or 0.0) for part in loose), Fraction(0)))
+    spent = sum((number * Fraction(part.epsilon or 0.0) for part, number in loose), Fraction(0))
+    left = inward(Fraction(wanted) - spent)
     if rest and left >= 0:
         curve = summed_curve(rest, lambda rough: rough.best_at_epsilon(Fraction(left)))
-        total = outward(sum((Fraction(part.delta) for part in loose), Fraction(curve.delta(left))))
+        total = outward(sum((number * Fraction(part.delta) for part, number in loose), Fraction(curve.delta(left))))
         if total < 1:
             choices.append((total, wanted, RENYI_CURVES))
     # What is found so far says how small a δ to look for.
@@ -337,18 +353,19 @@ def _at_epsilon(parts: Sequence[Guarantee], numbers: dict[str, Any], wanted: flo
     return _chosen(numbers, epsilon, delta, theorem)
 
 
-def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
+def _together(counted: Counted, numbers: dict[str, Any]) -> Guarantee:
     """Return the numbers with the joint scope, status, caveats and unprotected figures."""
+    parts, count = [part for part, _ in counted], _count(counted)
     caveats = [caveat for part in parts for caveat in part.caveats]
-    if _figures_may_differ(parts):
+    if _figures_may_differ(counted):
         caveats.append(DIFFERENT_FIGURES)
     scope = max((part.scope for part in parts), key=SCOPES.index)
-    if scope == "subspace" and len(parts) > 1:
+    if scope == "subspace" and count > 1:
         caveats.append(CHOSEN_BEFOREHAND)
     # Losses that were joined will be converted at a δ sooner or later.
-    if len(parts) > 1 and (numbers.get("losses") or numbers["because"].endswith(FIXED_AMOUNTS)):
+    if count > 1 and (numbers.get("losses") or numbers["because"].endswith(FIXED_AMOUNTS)):
         caveats.append(AMOUNTS_BEFOREHAND)
-    numerical = outward(sum((Fraction(part.numerical_delta) for part in parts), Fraction(0)))
+    numerical = outward(sum((number * Fraction(part.numerical_delta) for part, number in counted), Fraction(0)))
     return Guarantee(
         **numbers,
         neighbours=parts[0].neighbours,
@@ -358,15 +375,17 @@ def _together(parts: Sequence[Guarantee], numbers: dict[str, Any]) -> Guarantee:
         assumes=tuple(dict.fromkeys(item for part in parts for item in part.assumes)),
         numerical_delta=min(numerical, numbers.get("delta", 0.0)),
         caveats=tuple(dict.fromkeys(caveats)),
-        exact=len(parts) == 1 and parts[0].exact and numbers["because"] == parts[0].because,
+        exact=count == 1 and parts[0].exact and numbers["because"] == parts[0].because,
     )
 
 
-def _figures_may_differ(parts: Sequence[Guarantee]) -> bool:
+def _figures_may_differ(parts: Counted) -> bool:
     """Say whether some parts may publish other exact figures than others, as far as words tell."""
-    told = [
-        tuple(item for item in part.unprotected if part.scope != "all" or item.endswith(PUBLISHED)) for part in parts
-    ]
-    publishing = [figures for figures in told if figures]
+    publishing: Counter[tuple[str, ...]] = Counter()
+    for part, number in parts:
+        publishing[tuple(item for item in part.unprotected if part.scope != "all" or item.endswith(PUBLISHED))] += (
+            number
+        )
+    del publishing[()]
     nameless = any(words in item for figures in publishing for item in figures for words in NAMELESS)
-    return len(publishing) > 1 and (nameless or len(set(publishing)) > 1)
+    return publishing.total() > 1 and (nameless or len(publishing) > 1)

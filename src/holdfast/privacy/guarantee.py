@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -27,7 +27,7 @@ from holdfast.privacy.rounding import ball, inward, outward, settled
 from holdfast.privacy.words import describe
 from holdfast.queries.neighbours import Neighbours
 
-__all__ = ["SCHEMA", "SCOPES", "STATUSES", "Guarantee", "best_first", "outward"]
+__all__ = ["SCHEMA", "SCOPES", "STATUSES", "Counted", "Guarantee", "best_first", "outward"]
 
 #: Version of the JSON form.
 SCHEMA = "holdfast-guarantee-1"
@@ -319,6 +319,10 @@ class Guarantee:
 def _conversion(orders: str) -> str:
     whole_orders = " at whole orders" if orders == "integer" else ""
     return f"the conversion of Canonne–Kamath–Steinke 2020{whole_orders}"
+
+
+#: Different statements, each with how often it is made.
+Counted = Sequence[tuple[Guarantee, int]]
 
 
 def best_first(guarantees: Iterable[Guarantee]) -> tuple[Guarantee, ...]:

@@ -19,6 +19,7 @@ from holdfast.arrays import Array, Bools, Floats, Ints, kept
 from holdfast.constraints import Names, NullSpace, Rows, System
 from holdfast.constraints.possible.neighbours import MOST_CHANGES, none_possible
 from holdfast.constraints.system.enclosed import Enclosed
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import rational_basis
 from holdfast.privacy.additive import Additive, AllDifferences, Differences
@@ -26,6 +27,7 @@ from holdfast.privacy.composition import PUBLISHED, THESE_RECORDS_ONLY
 from holdfast.privacy.guarantee import Guarantee
 from holdfast.privacy.projected.subspace import sensitivity_within
 from holdfast.queries import Moves, Neighbours, Query, shared_moves
+from holdfast.queries.areas.area_margins import same_answers
 from holdfast.queries.moves.signatures import Signatures, independent, signatures
 from holdfast.queries.moves.sumsets import few_differences
 
@@ -111,6 +113,9 @@ def possible(base: Additive, system: System) -> tuple[Differences, dict[str, Any
 
     None when no such difference of a few records was found: then nothing can be said.
     """
+    if isinstance(system.equalities, OwnSums) and same_answers(system.equalities.query, base.query):
+        # All data keep them. Whatever else must hold only leaves some changes out: the statement is about all.
+        return AllDifferences(base.query, base.neighbours), {}
     space = system.null_space(invariants=False)
     if space.rank == 0 or base.query.cells is None or _adds_up(base.query, space):
         return None if _no_room(base, system, base.neighbours) else (AllDifferences(base.query, base.neighbours), {})
@@ -147,7 +152,7 @@ def _larger_are_sums(space: NullSpace, query: Query, neighbours: Neighbours) -> 
     change the records of one signature cancel, so it consists of single records of signature 0 and of pairs of one
     signature. Pairs fill up groups of an even number of records (docs/theory/composition.md).
     """
-    found = signatures(space.rows, query.columns, None)
+    found = query.signatures(space.rows, None)
     pairs = neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
     return independent(found.distinct()) and not (pairs and neighbours.records % 2)
 
@@ -201,7 +206,7 @@ def never_altered(base: Additive, space: NullSpace, moves: Moves) -> Bools:
     Where the distinct signatures are linearly independent, larger changes are sums of single records and of pairs, so
     what the smallest moves leave frozen stays so (docs/theory/what-can-change.md, Proposition 2).
     """
-    found = signatures(space.rows, base.query.columns, None)
+    found = base.query.signatures(space.rows, None)
     pairs = not moves.neighbours.adds or moves.records > 1 or not _has_pairs(found)
     if pairs and independent(found.distinct()):
         frozen = np.zeros(base.query.n, dtype=bool)

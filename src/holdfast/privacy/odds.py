@@ -6,8 +6,9 @@ bounds it (docs/theory/calibration.md, "Odds in words"):
 
 - (ε, δ): TV ≤ (e^ε − 1 + 2δ)/(e^ε + 1); for δ = 0 the guess is right with probability e^ε/(1 + e^ε) at most;
 - μ: TV ≤ 2Φ(μ/2) − 1;
-- ρ: with the Kullback–Leibler divergence D ≤ ρ (D ≤ D₂ ≤ 2ρ where only whole orders are proved),
-  TV ≤ √(D/2) (Pinsker) and TV ≤ √(1 − e^(−D)) (Bretagnolle–Huber).
+- whole Gaussian noise: TV = δ(0) of its loss law;
+- ρ: t = TV has 2t·artanh(t) ≤ ρ, by the Kullback–Leibler divergence in both directions, unless only whole orders are
+  proved, and t² ≤ 1 − 4/(e^(2ρ) + 3), by D₂ in both directions.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from scipy.special import expit, ndtr, ndtri
 
 from holdfast.pictures import card, number, rows_of, table_of
+from holdfast.privacy.losses.integer_gaussian import losses_delta
 from holdfast.privacy.words import CHANGES, Statement, figure
 
 #: Far more than the error of the functions above in doubles; results are rounded up by it.
@@ -35,10 +37,22 @@ def guessed_right(statement: Statement) -> float:
     if statement.mu is not None:
         bounds.append(float(ndtr(statement.mu / 2)))
     if statement.rho is not None:
-        divergence = statement.rho * (2 if statement.orders == "integer" else 1)
-        distance = min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
-        bounds.append((1 + distance) / 2)
+        bounds.append((1 + _distance(statement.rho, whole_orders=statement.orders == "integer")) / 2)
+    if statement.losses:
+        bounds.append((1 + losses_delta(statement.losses, 0)) / 2)
     return min(1.0, min(bounds) + MARGIN)
+
+
+def _distance(rho: float, *, whole_orders: bool) -> float:
+    """The largest total variation between two laws with D_α ≤ αρ in both directions."""
+    square = math.exp(min(2 * rho, 700.0)) + 3
+    low, high = 0.0, math.sqrt(max(1 - 4 / square, 0.0)) + MARGIN
+    if whole_orders or high >= 1:
+        return min(high, 1.0)
+    for _ in range(60):  # halves what is left of (0, 1) below the spacing of doubles
+        middle = (low + high) / 2
+        low, high = (middle, high) if 2 * middle * math.atanh(middle) <= rho else (low, middle)
+    return high
 
 
 def in_hundred(statement: Statement) -> int:
@@ -81,9 +95,9 @@ def in_words(statement: Statement) -> str:
     shared = " and which share every exactly published figure" if statement.scope == "invariant-sharing" else ""
     seen = "sees the part of the release that is covered" if statement.scope == "subspace" else "sees the release"
     return (
-        f"Take any two datasets that differ in that {change}{shared}. Somebody who knows both, {seen} and guesses "
-        f"which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a coin it would "
-        "be 50 in 100."
+        f"Take any two datasets, one of which becomes the other when {change}{shared}. Somebody who knows both, {seen} "
+        f"and guesses which of them is the true one is right in at most {in_hundred(statement)} of 100 cases; with a "
+        "coin it would be 50 in 100."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from typing import Protocol
 
 from holdfast.queries.neighbours import Neighbours
@@ -40,6 +41,8 @@ class Statement(Protocol):
     def assumes(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def exact(self) -> bool: ...  # noqa: D102
+    @property
+    def losses(self) -> tuple[tuple[tuple[int, Fraction, int], ...], ...]: ...  # noqa: D102
     @property
     def records(self) -> int: ...  # noqa: D102
     @property

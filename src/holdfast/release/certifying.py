@@ -18,6 +18,7 @@ from holdfast.noise import Independent
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours
 from holdfast.queries.areas.linked import LinkedCounts
+from holdfast.release.certificate.accepted import AcceptedError
 from holdfast.release.certificate.certificate import (
     Certificate,
     ComparedMethod,
@@ -51,7 +52,9 @@ from holdfast.release.job.caveats import as_sentence, protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.publishing import public_part
+from holdfast.release.spending import statements_of
 from holdfast.release.table.wording import ways_in_words
+from holdfast.release.wanted.accepting import judged
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -73,11 +76,6 @@ class TableFiles(NamedTuple):
 
 def _neighbours(found: Neighbours) -> TableNeighbours:
     return TableNeighbours(kind=cast(Literal["add-remove", "replace-one"], found.kind), records=found.records)
-
-
-def statements_of(table: Table) -> tuple[Guarantee, ...]:
-    """Return every statement about a table, the one that the budget counts first."""
-    return tuple(dict.fromkeys((table.counted, *table.guarantees)))
 
 
 def table_certificate(
@@ -109,6 +107,16 @@ def table_certificate(
         errors_known=table.errors.basis,
         simulated_tables=table.errors.tables,
         compared=[ComparedMethod.model_validate_json(json.dumps(each.as_mapping())) for each in table.comparison],
+        accepted=[
+            AcceptedError(
+                level=each.level,
+                error=f"{each.error:f}",
+                confidence=None if each.confidence is None else f"{each.confidence:f}",
+                reached=each.reached,
+                in_words=str(each),
+            )
+            for each in judged(table)
+        ],
         statements=list(statements_of(table)),
         holds=Holds.model_validate_json(json.dumps(table.holding.account | _tied(table))),
         linked=_linked(table),

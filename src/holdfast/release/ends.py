@@ -36,7 +36,7 @@ def saying(ledger: Ledger, release: str) -> Iterator[None]:
         yield
     except BaseException as error:
         try:
-            words = became_of(ledger.entry(release))
+            words = became_of(ledger.became(release))
         except Exception:  # what went wrong matters more than a ledger that cannot be read now
             words = UNSURE
         error.add_note(words)

@@ -15,6 +15,7 @@ from holdfast.release.job.protecting import in_words, outside_words
 from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.spending import foreseen
 from holdfast.release.table.wording import ways_in_words
 
 HOW = (
@@ -39,6 +40,7 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
         **_protects(job, outside),
         "What holds in every table": [_held(table) for table in job.tables],
         "What is given away": [*_given_away(job, told), *told],
+        "What was spent": foreseen(job, book),
         "How the records are treated": [
             as_sentence(words, job.tables) for words in job.caveats if words not in outside
         ],

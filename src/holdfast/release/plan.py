@@ -28,6 +28,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
+from holdfast.release.spending import foreseen
 from holdfast.release.wanted.accepting import Accepted, accepted
 
 #: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
@@ -67,6 +68,7 @@ class Plan:
     tables: tuple[TablePlan, ...]
     disclosed: tuple[str, ...] = ()
     accepted: Accepted | None = None
+    spending: tuple[str, ...] = ()
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
@@ -137,6 +139,7 @@ class Plan:
             "unprotected": list(self.unprotected),
             "disclosed": list(self.disclosed),
             "caveats": list(job.caveats),
+            "spending": list(self.spending),
             "accepted": None if self.accepted is None else self.accepted.as_mapping(),
             "seconds_to_draw": self.seconds,
             "bytes_at_peak": self.bytes,
@@ -171,9 +174,10 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
 
 def plan(job: Job) -> Plan:
     """Plan a job from its spec and public guesses."""
-    figures = Ledger(job.spec.ledger_file, job.spec.witness).figures(job.dataset)
+    ledger = Ledger(job.spec.ledger_file, job.spec.witness)
+    told = tuple(so_far(job, ledger.figures(job.dataset)))
     tables = tuple(_planned(table) for table in job.tables)
-    return Plan(job, tables, tuple(so_far(job, figures)), accepted(job))
+    return Plan(job, tables, told, accepted(job), tuple(foreseen(job, ledger)))
 
 
 def _planned(table: Table) -> TablePlan:

@@ -13,10 +13,9 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +33,12 @@ from holdfast.release.certificate.certificate import (
     ReleasedFile,
 )
 from holdfast.release.certificate.verify import budget_findings, verify
-from holdfast.release.certifying import TableFiles, certificate_of, statements_of, table_certificate
+from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
 from holdfast.release.ends import saying, saying_nothing_happened, told
 from holdfast.release.job.sizes import Sizes, errors_by_size
+from holdfast.release.job.unprotected import DETERMINED, listed
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, now
@@ -48,6 +48,7 @@ from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
 from holdfast.release.signing.keys import Signer, read_key
 from holdfast.release.signing.signatures import SUFFIX, signature_text
+from holdfast.release.spending import budget_of, spent, statements_of, unfinished
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.stranger.one_file import NAME, one_file
 from holdfast.release.wanted.accepting import refuse_unmet
@@ -83,7 +84,7 @@ class Run:
         book = Ledger(job.spec.ledger_file, job.spec.witness) if ledger is None else ledger
         parts = tuple(statements_of(table) for table in job.tables)
         signer = None if job.spec.key_file is None else read_key(job.spec.key_file)
-        return cls(job, folder, book, secrets.token_hex(16), now(), parts, _budget(job), signer)
+        return cls(job, folder, book, secrets.token_hex(16), now(), parts, budget_of(job), signer)
 
     @property
     def date(self) -> str:
@@ -147,7 +148,7 @@ class Run:
     @property
     def charge_row(self) -> Entry | None:
         """The charge in the ledger, if there is one."""
-        return self.ledger.entry(self.identity)
+        return self.ledger.became(self.identity)
 
     @property
     def charged(self) -> bool:
@@ -177,19 +178,22 @@ def release(
     engine: str | None = None,
     step: Callable[[str], None] = lambda _: None,
     aside: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Release the tables of a job into a new folder and return it.
 
     `source` replaces the spec's data source, `output` its folder, `ledger` its ledger and `engine` who draws. `step` is
-    told in public words what happens next, `aside` what only the curator may know: that records were dropped. Refused
-    before anything is charged: an output folder that exists, one that cannot be written, a budget with too little left,
-    data that do not fit the spec, exact figures that determine others where the spec does not accept it, and what a
-    cluster cannot draw.
+    told in public words what happens next, `aside` what only the curator may know: that records were dropped, which
+    figures the exact ones determine; `note` which earlier charges have no table. Refused before anything is charged: an
+    output folder that exists, one that cannot be written, a budget with too little left, data that do not fit the spec,
+    exact figures that determine others where the spec does not accept it, and what a cluster cannot draw.
     """
     with saying_nothing_happened():
         step("checking the ledger")
         run = Run.of(job, output, ledger)
         draw = drawing(job, source, engine)
+        for words in unfinished(run.ledger, job):
+            note(words)
         with run.workplace() as place:
             step("counting")
             with told("the records cannot be counted"):
@@ -197,6 +201,7 @@ def release(
             answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
             exact = any(table.holding.exact for table in job.tables)
             disclosed = given_away(job, run.ledger.figures(job.dataset), answers if exact else None)
+            _tell_determined(job, disclosed, aside)
             refuse_disclosure(job, disclosed)
             with saying(run.ledger, run.identity):
                 step("charging the ledger")
@@ -216,9 +221,12 @@ def release(
     return run.folder
 
 
-def _budget(job: Job) -> Budget | None:
-    asked = job.spec.budget
-    return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
+def _tell_determined(job: Job, disclosed: Sequence[GivenAway], aside: Callable[[str], None]) -> None:
+    """Name to the curator alone the figures for which a release is refused: which they are depends on the data."""
+    for each in disclosed:
+        if each.rows.size and not job.spec.accept_disclosure:
+            named = ", ".join(map(str, listed(each.table.layout, each.rows, DETERMINED)))
+            aside(f"what the exact figures determine in the table {each.table.name!r}: {named}")
 
 
 def _rehearse(run: Run, place: Path) -> None:
@@ -266,7 +274,7 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     files.append(_described(place / NAME))
     charge = run.charge_row
     head = None if charge is None else LedgerHead(row=charge.number, hash=charge.hash)
-    told = _spent(run) if job.spec.ledger.in_report else ()
+    told = spent(run.ledger, charge) if charge is not None and job.spec.ledger.in_report else ()
 
     def certified() -> Certificate:
         found = certificate_of(job, run.identity, run.date, tables, files, also, told)
@@ -287,25 +295,6 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
     midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()
     for path in (*place.iterdir(), place):
         os.utime(path, (midnight, midnight))
-
-
-def _spent(run: Run) -> tuple[str, ...]:
-    """What the ledger says about the dataset after the charge, in sentences."""
-    try:
-        account = run.ledger.account(run.job.dataset, run.job.unit)
-        beside = run.ledger.beside(run.job.dataset, run.job.unit)
-        entries = run.ledger.entries(run.job.dataset, run.job.unit)
-    except Refused:  # a page that says less is better than a charge for nothing
-        return ("The ledger could not be read again when this page was written.",)
-    earlier = takewhile(lambda entry: entry.release != run.identity, entries)
-    first = sum(len(entry.parts) for entry in earlier)
-    last = first + len(run.parts)
-    before, own = (
-        replace(account, parts=account.parts[part], kept=account.kept[part]).amount
-        for part in (slice(first), slice(first, last))
-    )
-    this = f"Before this release {before} was spent on this dataset; this release costs {own}."
-    return (this, account.words, *(f"{words[0].upper()}{words[1:]}." for words in beside))
 
 
 def _described(path: Path) -> ReleasedFile:

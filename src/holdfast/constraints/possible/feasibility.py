@@ -241,6 +241,8 @@ def _exact_multipliers(found: Model, y: Floats) -> dict[int, Fraction] | None:
 
 def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
     """Return a proved contradiction between structural parts over n coordinates, or None."""
+    if _nothing_excluded(parts):
+        return None
     decided, crossing = crossing_on_tree(parts, n)
     if decided:
         return Conflict(crossing) if crossing else None
@@ -258,6 +260,16 @@ def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
         return _proved(found) or _crossing_after_steps(found) or _in_rationals(found, None)
     # a program that is slow to decide is slower still to explain: long chains, which propagation settles
     return _crossing_after_steps(found) or _proved(found) or _in_rationals(found, None)
+
+
+def _nothing_excluded(parts: Sequence[Part]) -> bool:
+    """Whether 0 everywhere satisfies all parts, told from their sides alone."""
+    for part in parts:
+        if part.bounds is not None and ((part.bounds.low > 0).any() or (part.bounds.high < 0).any()):
+            return False
+        if part.rows is not None and ((part.rows.b != 0) if part.kind in EQUALITIES else (part.rows.b > 0)).any():
+            return False
+    return True
 
 
 def _values(solver: Any, n: int) -> Floats | None:

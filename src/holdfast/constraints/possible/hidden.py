@@ -23,6 +23,7 @@ from holdfast.arrays import Bools, Ints
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.possible.small_systems import Small
 from holdfast.constraints.system.null_space import TreeShape
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import FOLLOWS, Part
 from holdfast.constraints.system.rows import Names, Rows, divided, stacked
 from holdfast.constraints.system.system import System
@@ -48,8 +49,8 @@ def revealed(system: System, step: Fraction | None) -> System:
         return (
             system if step is not None else replace(system, branches=tuple(revealed(b, None) for b in system.branches))
         )
-    if not system.has_inequalities or _open_tree(system):
-        return system
+    if not system.has_inequalities or _open_tree(system) or isinstance(system.equalities, OwnSums):
+        return system  # of sums that are not written out nothing is found, and what is not found stays as it is
     unit, whole = (Fraction(1), False) if step is None else (step, True)
     bounds = system.integer_bounds(step) if whole else (system.lower, system.upper)
     values, tight = _tight(system, bounds, unit, whole=whole)

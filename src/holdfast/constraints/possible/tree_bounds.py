@@ -114,7 +114,7 @@ def _tighten(kept: Ints, better: npt.NDArray[np.bool_], found: Ints, behind: Int
     kept[better], behind[better] = found[better], number
 
 
-@compiled
+@compiled(beyond=20_000)
 def _mark_behind(at: Any, start: Any, children: Any, summed: Any, behind: Any, used: Any) -> Any:  # pragma: no cover
     """Mark the parts behind both ends of an interval; return whether sums of children were used."""
     through = False

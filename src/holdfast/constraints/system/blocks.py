@@ -9,7 +9,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from holdfast.arguments import Refused
 from holdfast.arrays import Ints
+from holdfast.constraints.system.null_space import TOO_MANY_SUMS
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.rows import Rows
 from holdfast.constraints.system.system import System
 
@@ -20,6 +23,8 @@ def independent_outputs(system: System, equalities: sparse.csr_array) -> list[In
     `equalities` holds the independent equality rows of the system. Outputs in no such row form one group together. A
     union is one group.
     """
+    if isinstance(system.equalities, OwnSums):
+        raise Refused(TOO_MANY_SUMS)
     everything = [np.arange(system.n)]
     if system.branches:
         return everything

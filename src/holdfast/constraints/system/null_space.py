@@ -25,6 +25,7 @@ _BLOCK = 256
 #: Entries of unit vectors that are held at once.
 _WORK = 1 << 22
 
+TOO_MANY_SUMS = "so many figures in areas are moved by onto with consistent, and no other way: ask for fewer figures"
 #: Rows with entries below this cannot be so nearly parallel that the rounding of one right-hand side matters.
 LARGE = 1000
 
@@ -286,6 +287,61 @@ class NullSpace(Owner):
         if self.rank == 0:
             return np.zeros(self.n, dtype=np.bool_)
         return np.asarray(np.diff(sparse.csr_array(self._basis).indptr) == 0)
+
+
+class BesideSums(NullSpace):
+    """The null space of a query's own sums, which are not written out, and of `rows`, the others.
+
+    Every record keeps the query's own sums, so `rows` alone tell which changes of records are possible; what needs all
+    rows is refused.
+    """
+
+    @property
+    def dimension(self) -> int:
+        """Not known without the sums."""
+        raise Refused(TOO_MANY_SUMS)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether N holds the zero vector only: it holds what every cell adds that the other rows do not see."""
+        return False
+
+    @cached_property
+    def _elimination(self) -> Elimination:
+        raise Refused(TOO_MANY_SUMS)
+
+    @cached_property
+    def _lattice(self) -> sparse.csc_array:
+        raise Refused(TOO_MANY_SUMS)
+
+    def _columns(self, columns: Any) -> Floats:
+        del columns  # nothing can be projected
+        raise Refused(TOO_MANY_SUMS)
+
+    def orthonormal(self) -> Floats:
+        """Refused: all rows would be needed."""
+        raise Refused(TOO_MANY_SUMS)
+
+    def alike(self, *values: Floats) -> tuple[Ints, Ints]:
+        """Refused: all rows would be needed."""
+        del values
+        raise Refused(TOO_MANY_SUMS)
+
+    @cached_property
+    def sound(self) -> SoundRows:
+        """Refused: all rows would be needed."""
+        raise Refused(TOO_MANY_SUMS)
+
+    def contains(self, columns: Any, size: Any = None) -> Any:
+        """Refused: all rows would be needed."""
+        del columns, size
+        raise Refused(TOO_MANY_SUMS)
+
+    def pinned_coordinates(self) -> Bools:
+        """Tell which coordinates the other rows determine one by one."""
+        result = np.zeros(self.n, dtype=np.bool_)
+        result[self.rows.indices[self.rows.indptr[:-1][np.diff(self.rows.indptr) == 1]]] = True
+        return result
 
 
 def determined_sums(space: NullSpace, sums: sparse.csr_array) -> Bools:

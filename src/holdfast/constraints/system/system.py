@@ -15,12 +15,16 @@ from scipy import sparse
 from holdfast.arguments import LARGEST, Refused, array, rational, reals, whole_numbers
 from holdfast.arrays import Array, Bools, Floats, Ints, Owner, kept
 from holdfast.constraints.system.exact_figures import ExactMargins
-from holdfast.constraints.system.null_space import NullSpace, TreeShape
+from holdfast.constraints.system.null_space import BesideSums, NullSpace, TreeShape
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, raised, stacked
 from holdfast.exact.elimination import eliminate
 from holdfast.exact.lattice import lattice_basis
 from holdfast.exact.rationals import ExactVector, compact
+
+#: Values up to which bounds that are alike everywhere are written out for each.
+FEW = 1_000_000
 
 
 def part_bounds(part: Part, n: int) -> tuple[ExactVector, ExactVector] | None:
@@ -47,12 +51,15 @@ def part_bounds(part: Part, n: int) -> tuple[ExactVector, ExactVector] | None:
 
 def merged_bounds(parts: Iterable[Part], n: int) -> tuple[ExactVector, ExactVector]:
     """Return the tightest bounds that the parts put on each of n coordinates; ∓2**62 where there is none."""
-    low: ExactVector = np.full(n, -LARGEST, dtype=np.int64)
-    high: ExactVector = np.full(n, LARGEST, dtype=np.int64)
+    parts = list(parts)
+    low: ExactVector = np.full(1, -LARGEST, dtype=np.int64)
+    high: ExactVector = np.full(1, LARGEST, dtype=np.int64)
     for part in parts:
-        found = part_bounds(part, n)
+        alike = part.bounds is not None and part.bounds.at is None and part.bounds.low.size == 1
+        found = (part.bounds.low, part.bounds.high) if alike and part.bounds is not None else part_bounds(part, n)
         if found is not None:
             low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
+    low, high = (np.array(np.broadcast_to(side, n)) if n <= FEW else np.broadcast_to(side, n) for side in (low, high))
     if low.dtype == object:
         low = compact((Fraction(value) for value in low), n)
     if high.dtype == object:
@@ -93,6 +100,10 @@ class System(Owner):
         for part in parts:
             part.refuse_unless_fits(n)
         equalities = [part.rows for part in parts if part.kind in EQUALITIES and part.rows is not None]
+        own = [rows for rows in equalities if isinstance(rows, OwnSums)]
+        if own:  # stays unwritten, in front
+            others = [rows for rows in equalities if rows is not own[0]]
+            equalities = [OwnSums(own[0].query, own[0].own, stacked(others, n))]
         invariants = [part.rows for part in parts if part.kind == "invariant" and part.rows is not None]
         inequalities = [rows for part in parts if (rows := inequality_rows(part)) is not None]
         low, high = merged_bounds(parts, n)
@@ -121,7 +132,7 @@ class System(Owner):
     def coordinatewise(self) -> bool:
         """Whether every coordinate is constrained by itself: bounds and single values only, and no union."""
         rows = (self.equalities, self.invariants)
-        alone = all(part.sizes.max(initial=0) <= 1 for part in rows)
+        alone = all(not isinstance(part, OwnSums) and part.sizes.max(initial=0) <= 1 for part in rows)
         return alone and self.inequalities.count == 0 and not self.branches
 
     def integer_bounds(self, scale: Any = 1) -> tuple[Ints, Ints]:
@@ -168,6 +179,9 @@ class System(Owner):
                 return part.source.null_space()
             if part.kind == "consistent" and isinstance(part.source, TreeShape):
                 return NullSpace(self.n, stacked([part.rows], self.n).A, tree=part.source)  # type: ignore[list-item]
+        own = self.equalities
+        if isinstance(own, OwnSums) and structural:
+            return BesideSums.of(stacked([own.others] + [self.invariants] * invariants, self.n).A)
         wanted = [self.equalities] * structural + [self.invariants] * invariants
         return NullSpace.of(stacked(wanted, self.n).A)
 
@@ -179,6 +193,7 @@ class System(Owner):
         if self.invariants.count:
             raise Refused("the right-hand sides of invariants are read from the data")
         space, rows = self.null_space(), self.equalities
+        rows = rows.others if isinstance(rows, OwnSums) else rows
         kept = np.arange(rows.count) if space.rank == rows.count else eliminate(rows.A).independent
         return divided(rows.b[kept], rational("scale", scale))
 
@@ -223,7 +238,12 @@ class System(Owner):
         if flat.ndim != 1:
             raise Refused(f"values must have shape ({self.n},), found shape {flat.shape}")
         column = flat[:, None]
-        for rows, equality in ((self.equalities, True), (self.inequalities, False)):
+        equal = self.equalities
+        if isinstance(equal, OwnSums):
+            if equal.missed(column)[0]:
+                return equal.names[0]
+            equal = equal.others
+        for rows, equality in ((equal, True), (self.inequalities, False)):
             missed = _missed(rows, column, equality, step)[:, 0]
             if missed.any():
                 return rows.names[int(np.flatnonzero(missed)[0])]
@@ -256,7 +276,7 @@ class System(Owner):
         """
         step = rational("scale", scale)
         words = "whole numbers" if step == 1 else "steps of the grid"
-        rows = self.equalities
+        rows = self.equalities.others if isinstance(self.equalities, OwnSums) else self.equalities
         if step != 1:
             rows = Rows(rows.A, compact(divided(rows.b, step), rows.count), rows.names)
         obstacle = _row_obstacle(rows)
@@ -305,7 +325,11 @@ class System(Owner):
         return columns < real_low - slack_low, columns > real_high + slack_high
 
     def _holds(self, columns: Array, step: Fraction) -> Bools:
-        bad = _missed(self.equalities, columns, True, step).any(axis=0)
+        equal = self.equalities
+        bad = np.zeros(columns.shape[1], dtype=bool)
+        if isinstance(equal, OwnSums):
+            bad, equal = equal.missed(columns), equal.others
+        bad |= _missed(equal, columns, True, step).any(axis=0)
         bad |= _missed(self.inequalities, columns, False, step).any(axis=0)
         if self.has_bounds:
             below, above = self._outside(columns, step)

@@ -10,14 +10,22 @@ from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Sampler
 from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.sampler import PlainSampler, serves, serves_sums
+from holdfast.trees.plain.sampler import PlainSampler, reaches, serves, serves_sums
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
 
 
 def accepts(problem: Problem) -> bool:
-    """Whether the system is a hierarchy, the noise is integer, and leaves that are not measured can be filled in."""
-    return problem.law.integer and _free_leaves(problem) is not None
+    """Whether the system is a hierarchy, the noise is integer, and leaves that are not measured can be filled in.
+
+    What some data would not allow is not accepted for any, so that no refusal tells about the data.
+    """
+    return problem.law.integer and _free_leaves(problem) is not None and not too_wide(problem)
+
+
+def too_wide(problem: Problem) -> bool:
+    """Whether bounds depend on the data, and scales are too wide for so many outputs for some of it."""
+    return problem.forest is not None and problem.depends_on_data and not reaches(problem.forest, problem.law)
 
 
 def bounded_unmeasured(problem: Problem) -> int | None:

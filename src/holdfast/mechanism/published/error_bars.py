@@ -18,6 +18,7 @@ from holdfast.arguments import LARGEST, probability
 from holdfast.arrays import Array, Floats, Ints
 from holdfast.constraints import System
 from holdfast.constraints.possible.propagation import carried
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.noise.spread import Spread
 
 #: Rounds in which what is certain of one figure is carried to others: more than a hierarchy has levels, up and down.
@@ -89,6 +90,7 @@ def certain(system: System | None, values: npt.NDArray[Any], *, whole: bool) -> 
     room = 0.0 if whole else TOLERANCE * np.maximum(1.0, np.abs(exact))
     least = np.rint(exact) if whole else np.floor(exact - room)
     most = np.rint(exact) if whole else np.ceil(exact + room)
+    equal = equal.others if isinstance(equal, OwnSums) else equal  # what sums alone would carry on is left out
     A = sparse.csr_array(sparse.vstack([equal.A, -equal.A, given.A, -given.A, more.A], format="csr"))
     sides = [_outward(equal.b, False), -_outward(equal.b, True), _whole(least), -_whole(most), _outward(more.b, False)]
     if A.nnz:

@@ -43,7 +43,7 @@ def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) 
     tail = (1 - float(probability("confidence", confidence))) / 2
     low, high = sums @ bars.low, sums @ bars.high
     linear = mechanism.linear_part
-    if bars.spread is None or linear is None:
+    if bars.spread is None or linear is None or not sums.shape[0]:
         return np.column_stack([low, high])
     middle = sums @ np.asarray(bars.centre, dtype=np.float64)
     reach = np.zeros(sums.shape[0])
@@ -84,8 +84,8 @@ def linear_part(mechanism: Made) -> Made | None:
     if mechanism.source.system is not None or asked is None:
         return drawn
     kept = tuple(part for part in asked.parts if part.kind in EQUALITIES or part.origin == "invariant")
-    if any(isinstance(part.source, AreaMargins) for part in kept):  # cells known to be empty are certain anyway
-        kept = tuple(part for part in kept if part.kind != "fixed")
+    if any(isinstance(part.source, AreaMargins) for part in kept):  # the best linear estimate; what is exact is certain
+        kept = tuple(part for part in kept if part.kind == "consistent")
     return drawn.onto(replace(asked, parts=kept, branches=()), integer=False) if kept else drawn
 
 

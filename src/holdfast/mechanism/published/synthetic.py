@@ -11,11 +11,10 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query
-from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.queries.areas.area_margins import NO_CELLS, AreaMargins
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.margin_counts import MarginCounts
 
-NO_CELLS = "records need a table that counts every cell: a hierarchy, a histogram, a cube, or margins with all axes"
 NOT_COUNTS = (
     "records need whole numbers of 0 or more that add up: ask for nonnegative and consistent, and whole numbers"
 )
@@ -29,26 +28,12 @@ def cell_outputs(query: Query) -> Ints:
     if query.identity:
         return np.arange(query.n)
     if isinstance(query, AreaMargins):
-        return _cells_of_areas(query)
+        return query.cell_outputs
     if isinstance(query, MarginCounts):
         for start, axes in zip(query.offsets.tolist(), query.keep, strict=True):
             if len(axes) == len(query.table.shape):
                 return start + np.arange(query.cells)
     raise Refused(NO_CELLS)
-
-
-def _cells_of_areas(query: AreaMargins) -> Ints:
-    """The outputs that are the cells of the leaves; refused where a level with leaves does not ask them."""
-    tree, every = query.hierarchy, tuple(range(len(query.table.shape)))
-    found = np.empty((tree.n_leaves, query.table.cells), np.int64)
-    for depth in np.unique(tree.depth[tree.leaves]).tolist():
-        if (depth, every) not in query.groups:
-            raise Refused(NO_CELLS)
-        group = query.groups.index((depth, every))
-        at = tree.depth[tree.leaves] == depth
-        begin = query.starts[tree.leaves[at]] + query.places[group][1]
-        found[at] = begin[:, None] + np.arange(query.table.cells)
-    return found.ravel()
 
 
 def cells_of(query: Query, values: npt.NDArray[Any]) -> Ints:

@@ -66,7 +66,7 @@ def below(enclose: Callable[[], arb], value: int, bits: int, stream: Stream) -> 
     raise ArithmeticError("a draw stayed undecided after a million bits")
 
 
-@compiled
+@compiled(beyond=2_000)
 def _locate(
     words: npt.NDArray[np.uint64],
     shift: np.uint64,

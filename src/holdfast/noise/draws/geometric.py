@@ -115,7 +115,7 @@ class Digit:
         return (self.at(k) for k in range(1, self.size))
 
 
-@compiled
+@compiled(beyond=2_000)
 def unfold(symbols: npt.NDArray[np.int64]) -> None:
     """Turn symbols 2a + side into a or −1−a, in place."""
     for i in range(symbols.size):

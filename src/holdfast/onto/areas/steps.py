@@ -19,23 +19,37 @@ from functools import cached_property
 import numpy as np
 
 from holdfast.arrays import Array, Bools, Floats, Ints
+from holdfast.onto.areas.programs import shared_atoms, shared_cells
 from holdfast.onto.areas.rounded import rounded
+from holdfast.onto.areas.rules import Rules
 from holdfast.onto.areas.shared_out import Sharing
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.trees.normal.residuals import Residuals
+
+#: What areas are told by: all measurements, those in them and in their parts (BlueDown), or their own (TopDown).
+EVERYTHING, BELOW, OWN = "everything", "below", "own"
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
     """A query with Gaussian measurements, ready to share out cells; `whole`: whole numbers, `signed`: of any sign.
 
-    `empty`: cells of the leaves, (leaves, cells), that are 0.
+    `empty`: cells of the leaves, (leaves, cells), that are 0. `rules`: what is known or bounded in areas besides.
+    `source`: what areas are told by.
     """
 
     residuals: Residuals
     whole: bool
     signed: bool = False
     empty: Bools | None = None
+    rules: Rules | None = None
+    source: str = EVERYTHING
+
+    def estimated(self, noisy: Floats) -> Floats:
+        """Return what is told about all outputs: estimates from all measurements, from those below, or these."""
+        if self.source == OWN:
+            return noisy
+        return self.residuals.estimated(noisy, below=self.source == BELOW)
 
     @cached_property
     def _empty(self) -> Bools | None:
@@ -54,6 +68,8 @@ class Steps:
     def told(self) -> AreaMargins:
         """The query with what lower levels tell about each area: margins that they ask and the area does not."""
         query, tree = self.residuals.query, self.residuals.query.hierarchy
+        if self.source == OWN:
+            return query
         shallowest = int(tree.depth[tree.leaves].min())
         keep = []
         for depth, kept in enumerate(query.keep):
@@ -73,6 +89,8 @@ class Steps:
     def told_by(self, estimate: Floats) -> Floats:
         """Return the estimates of all that is told, from estimates of all outputs."""
         told, query = self.told, self.residuals.query
+        if told.keep == query.keep:
+            return estimate
         result = np.empty(told.n)
         for g, (depth, axes) in enumerate(told.groups):
             source = next(at for at, kept in enumerate(query.keep) if at >= depth and axes in kept)
@@ -91,7 +109,10 @@ class Steps:
         """What is told about the areas of each depth, margins weighted by their precision after estimation."""
         measured = dict(zip(self.residuals.query.groups, self.residuals.precisions, strict=True))
         known = Residuals(self.told, tuple(measured.get(group, 0.0) for group in self.told.groups))
-        by_group = [1 / max(float(at_nodes.mean()), 1e-12) for at_nodes in known.variances_by_group()]
+        by_group = list(self.residuals.precisions)
+        if self.source != OWN:
+            spreads = known.variances_by_group(below=self.source == BELOW)
+            by_group = [1 / max(float(at_nodes.mean()), 1e-12) for at_nodes in spreads]
         found = []
         for depth, kept in enumerate(self.told.keep):
             mine = [by_group[g] for g, (at, _) in enumerate(self.told.groups) if at == depth]
@@ -100,9 +121,18 @@ class Steps:
 
     def cells(self, estimate: Floats, coin: int) -> Array:
         """Return the cells of all leaves, (leaves, cells), from estimates of all outputs."""
+        return self.shared_out(estimate, coin)[0]
+
+    def shared_out(self, estimate: Floats, coin: int) -> tuple[Array, Floats]:
+        """Return the same, and the gap of every area that has parts, 0 elsewhere.
+
+        The gap: how much further its parts lie from what is told about them than the nearest cells of any sign, whole
+        or not, that add up to the area's.
+        """
         query, tree = self.residuals.query, self.residuals.query.hierarchy
         told = self.told_by(estimate)
         table = np.zeros((tree.n, query.table.cells), np.int64 if self.whole else np.float64)
+        gaps = np.zeros(tree.n)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for depth in range(len(tree.levels)):
                 parents = [-1] if depth == 0 else np.unique(tree.parents[tree.nodes_at(depth)]).tolist()
@@ -112,12 +142,12 @@ class Steps:
                     above = None if parent < 0 else table[parent]
                     if above is None:
                         for root in parts:
-                            table[root] = self._shared(depth, np.array([root]), None, told, coin)[0]
+                            table[root] = self._shared(depth, np.array([root]), None, told, coin)[0][0]
                     else:
-                        table[parts] = self._shared(depth, parts, above, told, coin)
+                        table[parts], gaps[parent] = self._shared(depth, parts, above, told, coin)
 
                 list(pool.map(one, parents))
-        return np.asarray(table[tree.leaves])
+        return np.asarray(table[tree.leaves]), gaps
 
     def told_at(self, depth: int, parts: Ints, told: Floats) -> list[Floats]:
         """Return what is told about some areas of a level, margin by margin, (areas, entries)."""
@@ -128,14 +158,36 @@ class Steps:
                 found.append(told[begin[:, None] + np.arange(self.told.sizes[g])])
         return found
 
-    def _shared(self, depth: int, parts: Ints, above: Array | None, estimate: Floats, coin: int) -> Array:
+    def _shared(self, depth: int, parts: Ints, above: Array | None, estimate: Floats, coin: int) -> tuple[Array, float]:
         sharing, told = self.levels[depth], self.told_at(depth, parts, estimate)
         empty = None if self._empty is None else self._empty[parts]
-        found = sharing.shared(above, told, parts.size, signed=self.signed, empty=empty)
-        if not self.whole:
-            return found
-        coins = np.random.default_rng([coin, int(parts[0])]).random(found.shape)
-        return rounded(found, above, coins)
+        found: Array = sharing.shared(above, told, parts.size, signed=self.signed, empty=empty)
+        if self.whole:
+            coins = np.random.default_rng([coin, int(parts[0])]).random(found.shape)
+            found = rounded(found, above, coins) if self.rules is None else self._ruled(parts, above, found, coins)
+        if above is None or parts.size == 1:
+            return found, 0.0
+        nearest = sharing.shared(above, told, parts.size, signed=True)
+        return found, max(sharing.distance(found, told) - sharing.distance(nearest, told), 0.0)
+
+    def _ruled(self, parts: Ints, above: Array | None, near: Floats, coins: Floats) -> Ints:
+        """Return whole cells of the parts near to real ones that keep all rules: sums over atoms first."""
+        assert self.rules is not None
+        if above is not None and parts.size == 1:
+            return np.asarray(near).astype(np.int64)
+        atom_of, atoms = self.rules.atom_of, self.rules.inside.shape[1]
+
+        def by_atom(cells: Array) -> Array:
+            total = np.zeros((len(cells), atoms), cells.dtype)
+            np.add.at(total, (slice(None), atom_of), cells)
+            return total
+
+        here = by_atom(near)
+        sums = shared_atoms(
+            self.rules, parts, None if above is None else by_atom(above[None])[0], here, coins[:, :atoms]
+        )
+        filled = np.where(here > 0, sums / np.where(here > 0, here, 1.0), 1.0)
+        return shared_cells(atom_of, sums, above, near * filled[:, atom_of], coins)
 
 
 def empty_cells(query: AreaMargins, outputs: Ints) -> Bools | None:

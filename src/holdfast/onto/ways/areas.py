@@ -8,16 +8,19 @@ values follow it down the hierarchy in steps (onto/areas), and hold exactly wher
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from scipy import special
 
 from holdfast.arrays import Array, Floats, kept
+from holdfast.domains import Hierarchy
 from holdfast.evidence import Evidence
 from holdfast.noise import Independent, IntegerGaussian
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
-from holdfast.onto.areas.steps import Steps, empty_cells
+from holdfast.onto.areas.asked import Asked, asked_of, exact_figures
+from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.normal.residuals import Residuals
@@ -26,6 +29,8 @@ from holdfast.trees.normal.residuals import Residuals
 MOST_TOGETHER = 1 << 22
 #: Outputs up to which a program looks for the nearest whole or non-negative table.
 MOST_EXACT = 300
+#: Outputs up to which it also holds exact figures and bounds.
+MOST_RULED = 1_000
 
 
 def accepts(problem: Problem) -> bool:
@@ -38,10 +43,17 @@ def accepts(problem: Problem) -> bool:
     """
     if problem.norm != "l2" or _residuals(problem) is None:
         return False
+    if _asked(problem) is not None:
+        return problem.n > MOST_RULED
     if problem.depends_on_data or _formula(problem):
         return _formula(problem) or problem.n > MOST_EXACT
     # Whole numbers of any sign: an error that would depend on the data is left to other ways.
     return problem.n > MOST_EXACT and _steps(problem).equivariant
+
+
+def goes_down(problem: Problem) -> bool:
+    """Whether whole or non-negative values can be moved from the roots down, whatever areas are told by."""
+    return problem.norm == "l2" and problem.depends_on_data and _residuals(problem) is not None
 
 
 def _formula(problem: Problem) -> bool:
@@ -49,19 +61,37 @@ def _formula(problem: Problem) -> bool:
 
 
 @kept
+def _asked(problem: Problem) -> Asked | None:
+    """What must hold beside consistency and non-negativity; None where that is nothing, or cells that are empty."""
+    if not _may_be_ruled(problem):
+        return None
+    residuals = Residuals.of_system(problem.system, problem.spreads, ruled=True)
+    found = None if residuals is None else asked_of(problem, residuals.query)
+    return None if found is None or not found.rows.shape[0] or found.empty_only else found
+
+
+def _may_be_ruled(problem: Problem) -> bool:
+    """Whether whole numbers of 0 or more are asked for, and something beside that and consistency."""
+    return problem.integer and problem.system.has_bounds and problem.unit == 1 and problem.n > MOST_EXACT
+
+
+@kept
 def _residuals(problem: Problem) -> Residuals | None:
-    found = Residuals.of_system(problem.system, problem.spreads)
+    ruled = _asked(problem) is not None
+    found = Residuals.of_system(problem.system, problem.spreads, ruled=ruled)
     return found if found is not None and problem.unit == 1 else None
 
 
 @kept
-def _steps(problem: Problem) -> Steps:
+def _steps(problem: Problem, source: str = EVERYTHING) -> Steps:
     residuals = _residuals(problem)
     assert residuals is not None
+    if _asked(problem) is not None:
+        return Steps(residuals, True, source=source)
     fixed = [part.rows.A.indices for part in problem.system.parts if part.kind == "fixed" and part.rows is not None]
     outputs = np.concatenate([np.zeros(0, np.int64), *fixed])
     empty = empty_cells(residuals.query, outputs)
-    return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty)
+    return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty, source=source)
 
 
 def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Array:
@@ -69,7 +99,7 @@ def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Ar
     if _formula(problem):
         residuals = _residuals(problem)
         assert residuals is not None
-        rows = np.array_split(noisy, -(-noisy.size // MOST_TOGETHER) or 1)
+        rows = np.array_split(noisy, min(len(noisy), -(-noisy.size // MOST_TOGETHER)) or 1)
         return np.concatenate([residuals.estimated(part.astype(np.float64)) for part in rows])
     coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
     return np.stack([certified(problem, row, right, int(coin)).values for row, coin in zip(noisy, coins, strict=True)])
@@ -77,18 +107,50 @@ def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Ar
 
 def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> Answer:
     """Move one table, (n,), with its evidence."""
-    del right  # all sides are 0
     residuals = _residuals(problem)
     assert residuals is not None
-    estimate = residuals.estimated(noisy.astype(np.float64))
     if _formula(problem):
-        return Answer(estimate, Evidence(gap=0.0))
-    values = residuals.query.totals(_steps(problem).cells(estimate, coin))
-    weight = 1 / problem.spreads
-    reached, least = (float((weight * (found - noisy) ** 2).sum()) for found in (values, estimate))
+        return Answer(residuals.estimated(noisy.astype(np.float64)), Evidence(gap=0.0))
+    return moved_down(problem, noisy, right, coin, EVERYTHING)
+
+
+def moved_down(problem: Problem, noisy: Array, right: Array, coin: int, source: str) -> Answer:
+    """Move one table, (n,), from the roots down, with its evidence."""
+    residuals = _residuals(problem)
+    assert residuals is not None
+    steps, asked = _steps(problem, source), _asked(problem)
+    estimate = residuals.estimated(noisy.astype(np.float64))
+    if asked is not None:
+        steps = replace(steps, rules=asked.rules(exact_figures(problem, right)))
+    told = estimate if source == EVERYTHING else steps.estimated(noisy.astype(np.float64))
+    cells, gaps = steps.shared_out(told, coin)
+    values = residuals.query.totals(cells)
+    reached, least = (_distance(found, noisy, problem.spreads) for found in (values, estimate))
     gap = max(reached - least, 0.0)
     grid = Fraction(1) if problem.integer else None
-    return Answer(values, Evidence(objective=reached, gap=gap, grid=grid, exact=problem.integer, nearest=False))
+    notes = _said(residuals.query.hierarchy, gaps)
+    return Answer(values, Evidence(0.0, True, "", reached, gap, grid, problem.integer, nearest=False, notes=notes))
+
+
+def _distance(values: Array, noisy: Array, spreads: Floats) -> float:
+    """Return Σ(z − y)²/v, piece by piece: a census is large."""
+    total = 0.0
+    for start in range(0, noisy.size, MOST_TOGETHER):
+        at = slice(start, start + MOST_TOGETHER)
+        total += float(((values[at] - noisy[at]) ** 2 / spreads[at]).sum())
+    return total
+
+
+def _said(tree: Hierarchy, gaps: Floats) -> tuple[str, ...]:
+    """How far the parts of areas lie from what is told about them, beyond what any cells that add up must."""
+    inner = np.flatnonzero(~tree.is_leaf)
+    if not inner.size:
+        return ()
+    worst = inner[np.argmax(gaps[inner])]
+    return (
+        f"gap of an area's parts, in squared standard errors: {np.median(gaps[inner]):.4g} in the middle of "
+        f"{inner.size:,} areas, {gaps[worst]:.4g} at most, in {' / '.join(tree.path(int(worst)))}",
+    )
 
 
 def spread(problem: Problem, law: Independent) -> Spread | None:

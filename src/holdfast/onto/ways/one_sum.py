@@ -111,7 +111,7 @@ def _price(weights: Floats, low: Ints, high: Ints, total: float) -> tuple[float,
     return anchor + (total - at(anchor)) / rate, rate
 
 
-@compiled
+@compiled(beyond=5_000)
 def _put_right(weights, low, high, moves, missing, coin):  # type: ignore[no-untyped-def]
     """Add (or take off) the cheapest steps until nothing is missing, then exchange steps while that is cheaper.
 

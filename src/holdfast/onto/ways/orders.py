@@ -93,7 +93,7 @@ def _chain(problem: Problem) -> Ints | None:
     return np.asarray(_followed(following, first[0]))
 
 
-@compiled
+@compiled(beyond=5_000)
 def _followed(following, first):  # type: ignore[no-untyped-def]
     order = np.empty(following.size, np.int64)
     place = first
@@ -103,7 +103,7 @@ def _followed(following, first):  # type: ignore[no-untyped-def]
     return order
 
 
-@compiled
+@compiled(beyond=5_000)
 def _means(values, weights, low, high, result):  # type: ignore[no-untyped-def]
     """Least squares: blocks at their weighted mean, cut to [low of the last, high of the first]."""
     n = values.size
@@ -124,7 +124,7 @@ def _means(values, weights, low, high, result):  # type: ignore[no-untyped-def]
         result[start[k] : start[k + 1]] = level[k]
 
 
-@compiled
+@compiled(beyond=5_000)
 def _medians(values, weights, low, high, result):  # type: ignore[no-untyped-def]
     """L1: the slopes of the least cost so far as a function of the last value, kept as weighted points in a heap.
 

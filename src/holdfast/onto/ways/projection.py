@@ -17,6 +17,7 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats
 from holdfast.constraints import NullSpace
 from holdfast.constraints.system.null_space import for_alike
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.sound_rows import TOO_CLOSE
 from holdfast.noise import Independent
@@ -35,6 +36,8 @@ def accepts(problem: Problem) -> bool:
     """Whether only equalities hold, the norm is L2 and real values are asked for."""
     system = problem.system
     if system.branches or system.has_inequalities or problem.integer or problem.norm != "l2":
+        return False
+    if isinstance(system.equalities, OwnSums):  # too many rows for a solve
         return False
     return bool(np.isfinite(problem.spreads).all()) or determined(problem)
 

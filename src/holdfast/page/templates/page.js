@@ -22,18 +22,19 @@
 
   const value = (id) => $(id).value.trim();
   const levelBox = (row) => row.querySelector("input[type=text]");
+  const split = (t) => form.querySelector(`input[name=split-${t}]:checked`)?.value ?? "one";
   const fields = () => ({
     budget: {
       kind: form.querySelector("input[name=kind]:checked").value,
       epsilon: value("epsilon"), delta: value("delta"), rho: value("rho"),
     },
     tables: tables.map((table, t) => {
-      const shares = table.querySelector(`input[name=split-${t}][value=shares]`);
       return {
         method: $(`method-${t}`).value,
-        shares: shares && shares.checked
-          ? Object.fromEntries(all(".share", table).map((row) => [row.dataset.level, levelBox(row).value.trim()]).filter((pair) => pair[1] !== ""))
-          : null,
+        shares: { one: null, best: "best", file: "file" }[split(t)]
+          ?? (split(t) === "shares"
+            ? Object.fromEntries(all(".slide.share", table).map((row) => [row.dataset.level, levelBox(row).value.trim()]).filter((pair) => pair[1] !== ""))
+            : null),
         guess: value(`guess-${t}`),
         words: all("input[name=words]:checked", table).map((box) => box.value),
         exact: [...all("input[name=exact]:checked", table).map((box) => box.value), ...(table.exactBeside ?? [])],
@@ -65,10 +66,11 @@
       const boxes = all("input[name=exact]", room);
       for (const box of boxes) box.checked = table.exact.includes(box.value);
       room.exactBeside = table.exact.filter((name) => !boxes.some((box) => box.value === name));
-      for (const radio of all(`input[name=split-${t}]`, room)) radio.checked = (radio.value === "shares") === (table.shares !== null);
-      const rows = all(".share", room);
+      const chosen = table.shares === null ? "one" : typeof table.shares === "string" ? table.shares : "shares";
+      for (const radio of all(`input[name=split-${t}]`, room)) radio.checked = radio.value === chosen;
+      const rows = all(".slide.share", room);
       for (const row of rows) {
-        if (table.shares) levelBox(row).value = table.shares[row.dataset.level] ?? "0";
+        if (chosen === "shares") levelBox(row).value = table.shares[row.dataset.level] ?? "0";
         else if (levelBox(row).value === "") levelBox(row).value = tidy(1 / rows.length);
       }
     });
@@ -81,8 +83,8 @@
     for (const row of all("[data-of]")) row.hidden = !needed[kind].includes(row.dataset.of);
     for (const [name, otherwise] of [["epsilon", "1"], ["delta", "1e-6"], ["rho", "0.5"]]) if (!value(name)) $(name).value = otherwise;
     tables.forEach((table, t) => {
-      const shares = table.querySelector(`input[name=split-${t}][value=shares]`);
-      for (const row of all(".share", table)) row.hidden = !shares.checked;
+      for (const row of all(".share", table)) row.hidden = split(t) !== "shares";
+      for (const row of all(".split-best", table)) row.hidden = split(t) !== "best";
     });
     for (const box of all("input[type=text]", form)) follow(box);
     $("undo").disabled = past.length === 0;
@@ -118,6 +120,8 @@
       const t = all("#errors table").indexOf(row.closest("table"));
       const box = all(`.wanted[data-table="${t}"] .slide`).find((each) => each.dataset.level === row.dataset.level);
       if (!box) continue;
+      const part = tables[t] && split(t) !== "shares" && all(".slide.share", tables[t]).find((each) => each.dataset.level === row.dataset.level);
+      if (part && row.dataset.share) { levelBox(part).value = row.dataset.share; follow(levelBox(part)); }
       const input = levelBox(box);
       input.placeholder = Number(row.dataset.error) > 0 ? tidy(Number(row.dataset.error)) : "exact";
       if (input.value === "") { const range = slider(input); range.value = Math.log10(Math.max(Number(row.dataset.error), 1e-9)); range.setAttribute("aria-valuetext", `now ${input.placeholder}`); }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.guarantee import Counted, Guarantee
 from holdfast.privacy.losses.conversion import rho_to_delta
 from holdfast.privacy.losses.gaussian import gaussian_delta
 from holdfast.privacy.losses.integer_gaussian import joined, losses_curve
@@ -48,7 +48,7 @@ class _Smooth:
     rho: float
 
 
-def total_loss(parts: Sequence[Guarantee], delta: float) -> Total | None:
+def total_loss(parts: Counted, delta: float) -> Total | None:
     """Return the added losses of statements with ε, ρ or μ, in a window that serves δ of about this size.
 
     None where that is no use: one statement alone, a δ too small, or too many statements for any useful grid.
@@ -76,32 +76,33 @@ def by_response(part: Guarantee) -> bool:
     return part.epsilon is not None and (part.delta == 0 or (part.rho is None and part.mu is None))
 
 
-def _sorted(parts: Sequence[Guarantee]) -> tuple[Counter[tuple[float, float]], list[_Smooth]]:
+def _sorted(parts: Counted) -> tuple[Counter[tuple[float, float]], list[_Smooth]]:
     """Return the parts that count by their (ε, δ), with how often, and the others, added up."""
     responses: Counter[tuple[float, float]] = Counter()
-    gaussian: list[Guarantee] = []
-    integer: list[Guarantee] = []
-    concentrated: list[Guarantee] = []
-    for part in parts:
+    gaussian: list[tuple[Guarantee, int]] = []
+    integer: list[tuple[Guarantee, int]] = []
+    concentrated: list[tuple[Guarantee, int]] = []
+    for part, number in parts:
         if part.epsilon is not None and by_response(part):
             if part.epsilon or part.delta:
-                responses[part.epsilon, part.delta] += 1
+                responses[part.epsilon, part.delta] += number
         else:
-            (gaussian if part.mu is not None else integer if part.losses else concentrated).append(part)
+            (gaussian if part.mu is not None else integer if part.losses else concentrated).append((part, number))
     smooth = []
     if gaussian:
-        square = sum((Fraction(part.mu or 0.0) ** 2 for part in gaussian), Fraction(0))
+        square = sum((number * Fraction(part.mu or 0.0) ** 2 for part, number in gaussian), Fraction(0))
         if square:
             mu = outward(settled(lambda: ball(square).sqrt()))
             smooth.append(_Smooth(lambda: partial(gaussian_delta, mu), float(square) / 2))
-    united = joined(part.losses for part in integer) if integer else ()
+    united = joined((part.losses, number) for part, number in integer) if integer else ()
     if united:
-        smooth.append(_Smooth(partial(losses_curve, united), sum(part.rho or 0.0 for part in integer)))
+        width = sum(number * (part.rho or 0.0) for part, number in integer)
+        smooth.append(_Smooth(partial(losses_curve, united), width))
     else:
         concentrated += integer
-    total = sum((Fraction(part.rho or 0.0) for part in concentrated), Fraction(0))
+    total = sum((number * Fraction(part.rho or 0.0) for part, number in concentrated), Fraction(0))
     if total:
-        orders = "integer" if any(part.orders == "integer" for part in concentrated) else "all"
+        orders = "integer" if any(part.orders == "integer" for part, _ in concentrated) else "all"
         smooth.append(_Smooth(lambda: partial(rho_to_delta, outward(total), orders=orders), float(total)))
     return responses, smooth
 

@@ -370,16 +370,18 @@ def losses_epsilon(losses: Losses, delta: Any) -> float:
     return max(integer_gaussian_epsilon(kind, delta) for kind in kinds_of(losses))
 
 
-def joined(parts: Iterable[Losses]) -> Losses:
-    """Return the losses of several releases together; nothing where one is not known or has several kinds.
+def joined(parts: Iterable[tuple[Losses, int]]) -> Losses:
+    """Return the losses of several releases together, each with how often it was made.
+
+    Nothing where one is not known or has several kinds.
 
     With one kind each the sum of the losses is that of the united coordinates. With several, a later kind may follow
     from earlier results, and no single union need be the worst.
     """
     union: dict[tuple[int, Fraction], int] = {}
-    for losses in parts:
+    for losses, number in parts:
         if len(losses) != 1:
             return ()
         for size, sigma2, count in losses[0]:
-            union[size, sigma2] = union.get((size, sigma2), 0) + count
+            union[size, sigma2] = union.get((size, sigma2), 0) + number * count
     return losses_of([union])

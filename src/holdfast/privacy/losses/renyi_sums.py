@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.arrays import Floats
-from holdfast.privacy.guarantee import Guarantee
+from holdfast.privacy.guarantee import Counted, Guarantee
 from holdfast.privacy.losses.conversion import pure_divergence
 from holdfast.privacy.losses.renyi import ORDERS, RenyiCurve, rough_pure
 from holdfast.privacy.rounding import outward, settled
@@ -25,17 +25,20 @@ class _Numbers(NamedTuple):
     mu: float | None
 
 
-def summed_curve(parts: Sequence[Guarantee], best: Callable[[RenyiCurve], tuple[int, ...]]) -> RenyiCurve:
+def summed_curve(parts: Counted, best: Callable[[RenyiCurve], tuple[int, ...]]) -> RenyiCurve:
     """Return the summed Rényi curve at the few orders that are best for what is asked.
 
     The orders are chosen in plain doubles, since every order gives a true bound; the sums there are rigorous.
     """
     orders = np.array(ORDERS, dtype=np.float64)
-    distinct = list(Counter(map(_numbers, parts)).items())
-    rough = sum((count * _rough(part, orders) for part, count in distinct), np.zeros(orders.size))
+    distinct: Counter[_Numbers] = Counter()
+    for part, number in parts:
+        distinct[_numbers(part)] += number
+    rough = sum((count * _rough(part, orders) for part, count in distinct.items()), np.zeros(orders.size))
     chosen = best(RenyiCurve(ORDERS, tuple(rough.tolist())))
     values = (
-        outward(sum((count * Fraction(_divergence(part, a)) for part, count in distinct), Fraction(0))) for a in chosen
+        outward(sum((count * Fraction(_divergence(part, a)) for part, count in distinct.items()), Fraction(0)))
+        for a in chosen
     )
     return RenyiCurve(chosen, tuple(values))
 

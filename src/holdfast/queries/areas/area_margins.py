@@ -17,14 +17,20 @@ from scipy.sparse import csc_array, csr_array
 from holdfast.arguments import Refused, one_of
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
+from holdfast.queries.areas.area_classes import Spans, area_signatures
 from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
+from holdfast.queries.moves.signatures import Signatures
 from holdfast.queries.moves.tree_pairs import meeting_paths
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
+
+#: Outputs up to which the equalities between margins in areas are written out as rows.
+MOST_WRITTEN = 200_000
+NO_CELLS = "records need a table that counts every cell: a hierarchy, a histogram, a cube, or margins with all axes"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,10 +107,32 @@ class AreaMargins(Query):
     @cached_property
     def level_of(self) -> Ints:
         """The group of each output."""
-        result = np.empty(self.n, np.int64)
+        result = np.empty(self.n, np.int32)
         for g in range(len(self.groups)):
-            result[self.outputs(g)] = g
+            self.set(result, g, g)
         return result
+
+    def taken(self, values: Array, group: int) -> Array:
+        """Return the values of a group, (…, nodes of its depth, entries of its margin): a view where it can be one."""
+        found = self._view(values, group)
+        return values[..., self.outputs(group)] if found is None else found
+
+    def set(self, values: Array, group: int, given: Any) -> None:
+        """Put values of a group in their places."""
+        found = self._view(values, group)
+        if found is None:
+            values[..., self.outputs(group)] = given
+        else:
+            found[...] = given
+
+    def _view(self, values: Array, group: int) -> Array | None:
+        nodes, begin = self.places[group]
+        first, last = int(nodes[0]), int(nodes[-1]) + 1
+        if last - first != nodes.size:
+            return None
+        block = values[..., self.starts[first] : self.starts[last]]
+        by_node = block.reshape(*values.shape[:-1], nodes.size, block.shape[-1] // nodes.size)
+        return by_node[..., begin : begin + int(self.sizes[group])]
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
@@ -143,6 +171,33 @@ class AreaMargins(Query):
         """Return rows that make margins agree inside every node and add up along the hierarchy."""
         return area_equalities(self.hierarchy, self.table, self.keep, self.starts)
 
+    @cached_property
+    def many_sums(self) -> int | None:
+        """How many equalities the answers obey, where they are too many to be written out and the cells tell them."""
+        deep = np.unique(self.hierarchy.depth[self.hierarchy.leaves]).tolist()
+        if self.n <= MOST_WRITTEN or not all((depth, self.every_axis) in self.groups for depth in deep):
+            return None
+        return self.n - self.cells
+
+    @property
+    def every_axis(self) -> Axes:
+        """The margin that keeps all axes: the cells."""
+        return tuple(range(len(self.table.shape)))
+
+    @cached_property
+    def cell_outputs(self) -> Ints:
+        """The outputs that are the cells of the leaves, in their order; refused where a leaf does not ask them."""
+        tree = self.hierarchy
+        found = np.empty((tree.n_leaves, self.table.cells), np.int64)
+        for depth in np.unique(tree.depth[tree.leaves]).tolist():
+            if (depth, self.every_axis) not in self.groups:
+                raise Refused(NO_CELLS)
+            group = self.groups.index((depth, self.every_axis))
+            at = tree.depth[tree.leaves] == depth
+            begin = self.starts[tree.leaves[at]] + self.places[group][1]
+            found[at] = begin[:, None] + np.arange(self.table.cells)
+        return found.ravel()
+
     def paths(self) -> list[Ints]:
         """Return for each depth the ancestor of every leaf at it, −1 where the leaf lies higher."""
         tree = self.hierarchy
@@ -166,7 +221,7 @@ class AreaMargins(Query):
             summed = self.hierarchy.sum_up(by_leaf.sum(axis=others).reshape(self.hierarchy.n_leaves, -1))
             for g, (_, wanted) in enumerate(self.groups):
                 if wanted == axes:
-                    result[self.outputs(g)] = summed[self.places[g][0]]
+                    self.set(result, g, summed[self.places[g][0]])
         return result
 
     def _cell_shapes(self) -> list[tuple[int, ...]]:
@@ -187,6 +242,10 @@ class AreaMargins(Query):
     def pair(self, weights: Weights, p: int, classes: Ints | None) -> Bound:
         """Return the heaviest pair of paths whose cells differ on every axis."""
         group = self._group(weights.which)
+        if group is not None and classes is not None and self.many_sums is not None:
+            within = Spans(self, classes).patterns()
+            sums = (sum((n * weights.values[group[g]] for g, n in pair.items()), Fraction(0)) for pair in within)
+            return Bound(max(sums, default=Fraction(0)), False)
         if group is None or classes is not None:
             return super().pair(weights, p, classes)
         changed = (
@@ -206,15 +265,45 @@ class AreaMargins(Query):
     def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
         """Return the maximal kinds of pairs, where the groups follow those of this query."""
         group = self._group(which)
-        if group is None or classes is not None:
+        many = self.many_sums is not None
+        if group is None or (classes is not None and not many):
             return super().pair_kinds(which, classes)
         found = []
-        for pair in self._pairs():
+        for pair in self._pairs() if classes is None else Spans(self, classes).patterns():
             times: Counter[tuple[int, int]] = Counter()
             for g, count in pair.items():
                 times[1, group[g]] += count
             found.append(frozenset(times.items()))
         return maximal(found)
+
+    # Where there are many areas, columns are not written out --------------------------------------------------
+
+    def outputs_of(self, cells: Ints) -> tuple[Ints, Ints]:
+        """Return the outputs to which some cells add, and the number of the cell behind each."""
+        leaf, cell = np.divmod(cells, self.table.cells)
+        above = self.paths()
+        outputs, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for g, (depth, axes) in enumerate(self.groups):
+            on = np.flatnonzero(above[depth][leaf] >= 0)
+            first = self.starts[above[depth][leaf[on]]] + self.places[g][1]
+            outputs.append(first + self.table.margin_index(axes)[cell[on]])
+            owners.append(on)
+        return np.concatenate(outputs), np.concatenate(owners)
+
+    def signatures(self, rows: Any, mask: Bools | None) -> Signatures:
+        """Return what each allowed cell adds to rows on the outputs, and the cells that add the same."""
+        found = area_signatures(self, rows, mask) if self.many_sums is not None else None
+        return super().signatures(rows, mask) if found is None else found
+
+    def touched_by_one(self, chosen: Bools) -> Bools:
+        """Return which outputs some chosen cell adds to."""
+        if self.many_sums is None:
+            return super().touched_by_one(chosen)
+        return np.asarray(self.totals(chosen.astype(np.int64)) > 0)
+
+    def touched_by_pairs(self, classes: Ints) -> Bools:
+        """Return which outputs some pair of cells of one class changes."""
+        return super().touched_by_pairs(classes) if self.many_sums is None else Spans(self, classes).touched()
 
     def _pairs(self) -> Iterator[Counter[int]]:
         """Yield how many entries of each group two cells change that differ on every axis, for all kinds of paths.
@@ -249,6 +338,14 @@ class AreaMargins(Query):
     def _widest(self, relation: Neighbours) -> Fraction:
         one = any(self._pairs()) if not relation.adds else bool(self.groups)
         return Fraction(int(one))
+
+
+def same_answers(one: Any, other: Query) -> bool:
+    """Whether two queries in areas ask the same, whatever they call it."""
+    if not (isinstance(one, AreaMargins) and isinstance(other, AreaMargins)):
+        return False
+    same_places = one.hierarchy is other.hierarchy or np.array_equal(one.hierarchy.parents, other.hierarchy.parents)
+    return same_places and one.table.shape == other.table.shape and one.keep == other.keep
 
 
 def margins_by_depth(tree: Hierarchy, table: Cube, keep: Any) -> Keep:

@@ -12,13 +12,13 @@ import numpy as np
 
 from holdfast.arguments import Refused, whole
 from holdfast.arrays import Bools, Ints
-from holdfast.queries.columns import Columns, distinct_only, largest_column, row_extremes
+from holdfast.queries.columns import Columns, distinct_only, largest_column
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
 from holdfast.queries.linear_query import Query, as_classes
 from holdfast.queries.moves.cube import cube_moves
 from holdfast.queries.moves.joint import joint_moves
 from holdfast.queries.moves.moves import Moves, no_moves
-from holdfast.queries.moves.signatures import Signatures, independent, opposite, signatures
+from holdfast.queries.moves.signatures import Signatures, independent, opposite
 from holdfast.queries.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from holdfast.queries.rounding import sqrt_up
 from holdfast.queries.weights import Bound, Weights, greatest
@@ -50,7 +50,7 @@ def shared_moves(
     relation = Neighbours.of(neighbours)
     start = max(relation.records, whole("records_at_least", records_at_least, at_least=1))
     mask = query.mask(allowed)
-    search = _Search(query, signatures(rows, query.columns, mask), mask, relation)
+    search = _Search(query, query.signatures(rows, mask), mask, relation)
     asked = Neighbours(relation.kind, start)
     if search.everything():
         return search.whole_set(asked)
@@ -110,17 +110,17 @@ class _Search:
     def alterable(self) -> Bools:
         """Which outputs some change of records in the original relation alters."""
         if self.relation.adds:
-            return self._touched_by_one(self.signature.classes >= 0)
-        return self._touched_by_pairs(np.where(self.signature.classes >= 0, 0, -1))
+            return self.query.touched_by_one(self.signature.classes >= 0)
+        return self.query.touched_by_pairs(np.where(self.signature.classes >= 0, 0, -1))
 
     def at(self, stage: Neighbours) -> Moves | None:
         """Return the moves of one relation, or None if there are none or none were found."""
         zero = self.signature.zero if stage.adds else np.zeros(self.query.cells or 0, bool)
-        one = self._touched_by_one(zero)
+        one = self.query.touched_by_one(zero)
         pairs = stage.records > 1 or not stage.adds
         # Two records of a zero signature come and go alone: their pairs add nothing under add-remove.
         classes = np.where(zero, -1, self.signature.classes)
-        two = self._touched_by_pairs(classes) if pairs else np.zeros(self.query.n, bool)
+        two = self.query.touched_by_pairs(classes) if pairs else np.zeros(self.query.n, bool)
         if self._simple(stage):
             if not (one.any() or two.any()):
                 return None
@@ -185,26 +185,6 @@ class _Search:
         classes = np.where(self.signature.classes >= 0, 0, -1)
         cells = np.flatnonzero(distinct_only(self.query.columns, classes) >= 0)
         return self.signature.matrix[:, cells], self.query.columns[:, cells]
-
-    def _touched_by_one(self, chosen: Bools) -> Bools:
-        touched = np.zeros(self.query.n, bool)
-        touched[self.query.columns[:, np.flatnonzero(chosen)].indices] = True
-        return touched
-
-    def _touched_by_pairs(self, classes: Ints) -> Bools:
-        """Return which rows of W are not constant within some class."""
-        touched = np.zeros(self.query.n, bool)
-        cells = np.flatnonzero(classes >= 0)
-        if cells.size == 0:
-            return touched
-        part = self.query.columns[:, cells].tocoo()
-        label = classes[cells]
-        high, low, (row, group, count) = row_extremes(
-            part.row.astype(np.int64), label[part.col], part.data, self.query.n
-        )
-        size = np.bincount(label)
-        touched[row[(count < size[group]) | (high != low)]] = True
-        return touched
 
 
 def _simple_bound(query: Query, zero: Bools, classes: Ints, stage: Neighbours, weights: Weights, p: int) -> Bound:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csc_array
 
-from holdfast.arguments import Refused
+from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array
 from holdfast.queries.columns import Columns
 from holdfast.queries.neighbours import Neighbours
 
-#: Entries of the largest table that is built while listing.
+#: Entries of all tables together that are built while listing.
 MOST_ENTRIES = 40_000_000
 
 
@@ -28,9 +29,12 @@ def difference_set(columns: Columns, neighbours: Neighbours) -> Array:
         first, second = np.nonzero(~np.eye(cells, dtype=bool))
         one = table[first] - table[second]
     one = _distinct(one)
-    reached = one
+    # With every further record there are more sums, by as many as one record has differences at least, less one.
+    _refuse_large(neighbours.records * len(one), n)
+    reached, listed = one, 0
     for _ in range(neighbours.records - 1):
-        _refuse_large(len(reached) * len(one), n)
+        listed += len(reached) * len(one)
+        _refuse_large(listed, n)
         sums = (reached[:, None, :] + one[None, :, :]).reshape(-1, n)
         reached = _distinct(np.vstack([reached, sums]))
     return reached
@@ -53,7 +57,17 @@ def one_of_each_sign(differences: Array) -> Columns:
 
 
 def _distinct(rows: Array) -> Array:
-    return np.unique(rows[(rows != 0).any(axis=1)] + 0, axis=0)  # + 0 turns −0.0 into 0.0
+    """Return the distinct rows that are not 0, in order."""
+    found = rows[(rows != 0).any(axis=1)] + 0  # + 0 turns −0.0 into 0.0
+    if not found.size or found.dtype.kind not in "iu":
+        return np.unique(found, axis=0)
+    low, high = found.min(axis=0), found.max(axis=0)
+    widths = [int(top) - int(bottom) + 1 for bottom, top in zip(low, high, strict=True)]
+    if math.prod(widths) >= LARGEST:
+        return np.unique(found, axis=0)
+    # Each row as one number, whose order is that of the rows: sorted in a twentieth of the time.
+    numbers = np.unique(np.ravel_multi_index(tuple((found - low).T), tuple(widths)))
+    return np.stack(np.unravel_index(numbers, tuple(widths)), axis=1).astype(found.dtype) + low
 
 
 def _refuse_large(rows: int, n: int) -> None:

@@ -14,8 +14,9 @@ from holdfast.release.ledger.ledger import Ledger
 
 def claim(ledger: Ledger, fingerprint: str, release: str) -> None:
     """Keep that a secret makes a release; refuse a secret that made another one. Durable when this returns."""
-    with ledger.writing() as (rows, add):
-        found = next((content_of(row) for row in rows if (row.kind, row.key) == ("secret", fingerprint)), None)
+    with ledger.writing() as (seen, add):
+        row = seen.find("secret", fingerprint)
+        found = None if row is None else content_of(row)
         if found is None:
             add("secret", {"release": release}, key=fingerprint)
     if found is not None and found.get("release") != release:
@@ -30,8 +31,9 @@ def commit(ledger: Ledger, release: str, agent: str, commitment: str, published:
 
     Durable when this returns.
     """
-    with ledger.writing() as (rows, add):
-        found = next((content_of(row) for row in rows if (row.kind, row.key) == ("slice", f"{release} {agent}")), None)
+    with ledger.writing() as (seen, add):
+        row = seen.find("slice", f"{release} {agent}")
+        found = None if row is None else content_of(row)
         if found is None:
             add("slice", {"commitment": commitment, "published": published}, key=f"{release} {agent}")
     if found is not None and found.get("commitment") != commitment:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
+from holdfast.release.certificate.accepted import AcceptedError
 from holdfast.release.certificate.registry import Deployment, Parameter
 from holdfast.release.certificate.statement import Model, Statement
 from holdfast.release.storage.files import plain_json, read_plain
@@ -244,6 +245,7 @@ class TableCertificate(Model):
     errors_known: str
     simulated_tables: Annotated[int, Field(ge=0)]
     compared: list[ComparedMethod]
+    accepted: list[AcceptedError] = Field(default=[])
     statements: list[Statement]
     holds: Holds
     unprotected: list[Unprotected]

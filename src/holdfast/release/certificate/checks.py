@@ -11,6 +11,16 @@ OF_ALL = {
     "files": "every file is as certified, and there is no other",
     "budget": "the tables together promise what is certified, as asked",
 }
+#: What is said of errors where the spec accepts some at most.
+ACCEPTED = "no error that the plan foresaw is larger than the spec accepts"
+
+
+def asks_for_errors(certificate: Certificate) -> bool:
+    """Whether the spec accepts errors up to a limit, or the certificate says that it does."""
+    tables = certificate.spec.get("tables")
+    listed = tables if isinstance(tables, list) else []
+    asked = any(isinstance(each, dict) and each.get("accept") for each in listed)
+    return asked or any(table.accepted for table in certificate.tables)
 
 
 def of_table(table: TableCertificate) -> dict[str, str]:
@@ -41,4 +51,5 @@ def foretold(certificate: Certificate) -> list[tuple[str, str]]:
         (f"{table.name}: {name}", words) for table in certificate.tables for name, words in of_table(table).items()
     ]
     signed = NOBODY if certificate.signed_by is None else f"signed by the key {certificate.signed_by}"
-    return [*OF_ALL.items(), ("signature", signed), *tables]
+    wanted = [("accepted errors", ACCEPTED)] if asks_for_errors(certificate) else []
+    return [*OF_ALL.items(), ("signature", signed), *wanted, *tables]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-from holdfast.arguments import Refused
-from holdfast.arrays import Array, Floats
-from holdfast.noise.spread import MISSED, simulated_quantiles
+from holdfast.arrays import Floats
+from holdfast.noise.spread import MISSED
 from holdfast.release.table.wording import percent
 
-#: Directions in which the errors of a numerator and its denominator are compared.
-DIRECTIONS = 61
+#: Two ends of an interval.
+Ends = tuple[float, float]
+#: Directions in which the errors of a numerator and its denominator are compared, by so many of them: all round, and
+#: between the ends that are then left.
+DIRECTIONS, ROUND, BETWEEN = 61, 5_000, 9
 #: Ends so near to a whole number are this number, but for rounding.
 NEAR = 1e-6
 
@@ -41,12 +42,6 @@ class Estimate:
         return f"{value} ({low} to {high} at {percent(self.confidence)}{error})"
 
 
-def divided(found: Estimate, by: float) -> Estimate:
-    """Return an estimate in units of `by`."""
-    error = None if found.standard_error is None else found.standard_error / by
-    return Estimate(found.value / by, error, found.low / by, found.high / by, found.confidence)
-
-
 def _shown(number: float) -> str:
     """A number for people: whole ones and large ones in full, and no zero with a sign."""
     if math.isinf(number) or math.isnan(number):
@@ -55,20 +50,22 @@ def _shown(number: float) -> str:
     return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown
 
 
-def whole_ends(low: float, high: float) -> tuple[float, float]:
+def whole_ends(low: float, high: float) -> Ends:
     """Ends of an interval for a whole number: the whole numbers between them, or around them where there is none."""
     inner = float(math.ceil(low - NEAR)) if math.isfinite(low) else low
     outer = float(math.floor(high + NEAR)) if math.isfinite(high) else high
     return (inner, outer) if inner <= outer else (float(math.floor(low)), float(math.ceil(high)))
 
 
-def reach(errors: Array, standard_error: float, tail: float) -> float:
-    """How far an error reaches on either side, `tail` of the time at most: measured on simulated ones, a limit."""
-    found = simulated_quantiles(lambda: errors[:, None])
-    try:
-        return max(abs(float(found(tail)[0])), abs(float(found(1 - tail)[0])))
-    except Refused:  # too rare for so few simulated errors
-        return chebyshev(standard_error, tail)
+def reach(errors: Floats, tail: float) -> float | None:
+    """How far an error reaches on either side, 2·`tail` of the time at most: a limit measured on simulated ones.
+
+    None where so few cannot show it. *Law:* as many of `size` independent |e| lie below their quantile as a binomial
+    law says, or fewer; the limit is inside it MISSED of the time.
+    """
+    size = len(errors)
+    rank = int(stats.binom.isf(MISSED, size, 1 - 2 * tail)) + 1
+    return None if rank > size else float(np.partition(np.abs(errors), rank - 1)[rank - 1])
 
 
 def chebyshev(standard_error: float, tail: float) -> float:
@@ -76,52 +73,62 @@ def chebyshev(standard_error: float, tail: float) -> float:
     return standard_error / math.sqrt(2 * tail)
 
 
+def quotient(above: Ends, below: Ends) -> Ends:
+    """Ends of a ratio of two numbers that lie between theirs; infinite where the lower one may be 0."""
+    if below[0] < 0 or below[1] <= 0:
+        return -math.inf, math.inf
+    if below[0] == 0:
+        return (above[0] / below[1] if above[0] >= 0 else -math.inf), math.inf
+    return above[0] / below[above[0] >= 0], above[1] / below[above[1] < 0]
+
+
 def fieller(
-    numerator: float, denominator: float, errors: tuple[Array, Array], tail: float
-) -> tuple[float, float, Callable[[float], float]]:
-    """Ends between which a ratio lies (Fieller), and the standard deviation of numerator − r·denominator by r.
+    numerator: float, denominator: float, covariance: Floats, errors: tuple[Floats, Floats] | None, tail: float
+) -> Ends:
+    """Ends between which a ratio a/b lies (Fieller); `errors`: simulated ones of both sums, None: for every law.
 
-    At the true ratio r, a − r·b has the errors e − r·f. Their quantile is at most k times their standard deviation, k
-    the largest such factor in any direction, so the ratios with (a − rb)² ≤ k²·var(e − rf) include the true one; where
-    the denominator may be 0 they have no end.
+    At the true ratio r, a − r·b has the errors e − r·f. Let their quantile be at most k(r) standard deviations: the
+    ratios with (a − rb)² ≤ k(r)²·var(e − rf) include the true one. All of them lie among those of the largest k, and
+    therefore among those of the largest k between the ends of these; where the denominator may be 0 they have no end.
     """
+    first = 1 / math.sqrt(2 * tail) if errors is None else _farthest((errors[0][:ROUND], errors[1][:ROUND]), tail)
+    ends = _between(numerator, denominator, covariance, first)
+    if errors is None or math.isinf(ends[0]):
+        return ends
+    return _between(numerator, denominator, covariance, _farthest(errors, tail, ends, BETWEEN))
+
+
+def _between(a: float, b: float, covariance: Floats, factor: float) -> Ends:
+    """The ratios r with (a − rb)² ≤ factor²·var(e − rf)."""
+    k = factor**2
+    square, middle, rest = b * b - k * covariance[1, 1], a * b - k * covariance[0, 1], a * a - k * covariance[0, 0]
+    if square <= 0:
+        return -math.inf, math.inf
+    root = math.sqrt(max(middle**2 - square * rest, 0.0))
+    return (middle - root) / square, (middle + root) / square
+
+
+def _farthest(
+    errors: tuple[Floats, Floats], tail: float, ratios: Ends = (-math.inf, math.inf), directions: int = DIRECTIONS
+) -> float:
+    """The largest quantile of |e − rf| in its own standard deviations, over ratios r between these, as a limit."""
     first, second = errors
-    covariance = np.cov(first, second)
-    vee, veff, vef = covariance[0, 0], covariance[1, 1], covariance[0, 1]
-
-    def deviation(ratio: float) -> float:
-        return math.sqrt(max(vee - 2 * ratio * vef + ratio**2 * veff, 0.0))
-
-    factor = _farthest(first, second, tail)
-    a, b, k = numerator, denominator, factor**2
-    square, middle, rest = b * b - k * veff, a * b - k * vef, a * a - k * vee
-    if square <= 0 or middle**2 < square * rest:
-        if square <= 0:
-            return -math.inf, math.inf, deviation
-        return a / b, a / b, deviation
-    root = math.sqrt(middle**2 - square * rest)
-    return (middle - root) / square, (middle + root) / square, deviation
-
-
-def _farthest(first: Array, second: Array, tail: float) -> float:
-    """The largest quantile of |e·cos − f·sin| in its own standard deviations, over directions, as a limit."""
-    size = len(first)
-    rank = int(stats.binom.isf(MISSED, size, 1 - 2 * tail)) + 1
-    if rank > size:
-        return 1 / math.sqrt(2 * tail)
-    scale = [float(part.std()) or 1.0 for part in (first, second)]
+    scale = [float(part.std()) or 1.0 for part in errors]
+    begin, end = (math.atan(ratio * scale[1] / scale[0]) for ratio in ratios)
     largest = 0.0
-    for angle in np.linspace(0, math.pi, DIRECTIONS):
-        sums = np.abs(first / scale[0] * math.cos(angle) - second / scale[1] * math.sin(angle))
+    for angle in np.linspace(begin, end, directions):
+        sums = first / scale[0] * math.cos(angle) - second / scale[1] * math.sin(angle)
         spread = float(np.sqrt((sums**2).mean()))
         if spread > 0:
-            largest = max(largest, float(np.partition(sums, rank - 1)[rank - 1]) / spread)
+            found = reach(sums, tail)
+            largest = max(largest, 1 / math.sqrt(2 * tail) if found is None else found / spread)
     return largest
 
 
-def within(low: float, high: float, least: float, most: float) -> tuple[float, float]:
+def within(ends: Ends, certain: Ends) -> Ends:
     """Cut an interval to limits that are certain; the nearest allowed point where nothing is left."""
-    return min(max(low, least), most), max(min(high, most), least)
+    low, high = (min(max(end, certain[0]), certain[1]) for end in ends)
+    return low, high
 
 
 def weighted(errors: Floats, weights: Floats) -> Floats:

@@ -24,24 +24,13 @@ from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
-from holdfast.release.certificate.estimating import (
-    Estimate,
-    chebyshev,
-    divided,
-    fieller,
-    reach,
-    weighted,
-    whole_ends,
-    within,
-)
+from holdfast.release.certificate.comparing import Summed, difference, ratio
+from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
 from holdfast.release.table.wording import percent
-
-#: Simulated errors by which the two sums of a ratio are compared in every direction.
-MOST_COMPARED = 5_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,69 +159,47 @@ class LoadedTable:
     def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
         """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row."""
         asked = weights_of(self.certificate, self.columns, where, weights)
-        tail = (1 - float(probability("confidence", confidence))) / 2
-        value, chosen, used = float(asked @ self.values), self._of_outputs(asked), np.flatnonzero(asked)
-        certain, spread = self._certain(chosen), self.error_bars.spread
-        if used.size == 1:  # a published figure has its own interval
-            factor, row = float(asked[used[0]]), int(used[0])
-            low, high = sorted((factor * self.interval(confidence)[row]).tolist())
-            error = None if spread is None else math.sqrt(max(spread.variance_of(chosen), 0.0))
-            return Estimate(value, error, low, high, confidence)
-        if self.error_bars.spread is None:
-            return Estimate(value, None, *certain, confidence)
-        error, far = self._error_of(chosen, tail)
-        middle = float(chosen @ self.centre)
-        ends = within(middle - far, middle + far, *certain)
-        ends = ends if (chosen % 1).any() else whole_ends(*ends)  # a sum of counts is whole
-        return Estimate(value, error, *ends, confidence)
+        found = self._known(asked, confidence)
+        return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence)
 
     def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
         """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
-        tail = (1 - float(probability("confidence", confidence))) / 2
-        above, below = (self._weights(each) for each in (where, to))
-        least, most = self._certain(below)
-        if least == most and least > 0:  # an exact figure: the ratio is an estimate in other units
-            names = {"where" if isinstance(where, Mapping) else "weights": where}
-            return divided(self.estimate(**names, confidence=confidence), least)
-        own = self.values[: self.certificate.outputs]
-        value = float(above @ own) / float(below @ own) if below @ own else math.nan
-        low, high, error = -math.inf, math.inf, None
-        centre = float(above @ self.centre), float(below @ self.centre)
-        if self.error_bars.spread is not None:
-            study = self._study(0)
-            if study is None:
-                raise Refused(f"the table has too many figures for a ratio: {self.certificate.rows:,}")
-            study = study[:MOST_COMPARED]
-            low, high, deviation = fieller(*centre, (weighted(study, above), weighted(study, below)), tail)
-            error = deviation(centre[0] / centre[1]) / abs(centre[1]) if centre[1] else None
-        positive = [self._certain(each)[0] >= 0 for each in (above, below, below - above)]
-        least = 0.0 if positive[0] and positive[1] else -math.inf
-        most = 1.0 if all(positive) else math.inf
-        return Estimate(value, error, *within(low, high, least, most), confidence)
+        above, below = (self._known(self._weights(each), confidence) for each in (where, to))
+        error, ends = ratio(above, below, _tail(confidence))
+        if above.certain[0] >= 0 and self._certain(below.weights - above.weights)[0] >= 0:
+            ends = within(ends, (0.0, 1.0))  # a part of the whole
+        value = above.value / below.value if below.value else math.nan
+        return Estimate(value, error, *ends, confidence)
 
     def difference(self, other: LoadedTable, where: Any, confidence: float = 0.95) -> Estimate:
         """Estimate how much larger a sum is here than in a table of another release, whose noise is independent."""
-        tail = (1 - float(probability("confidence", confidence))) / 2
         if not isinstance(other, LoadedTable):
             raise Refused(f"other must be a table of a loaded release, found {type(other).__name__}")
         if (self.release, self.certificate.name) == (other.release, other.certificate.name):
             raise Refused("both are one table of one release, which share their noise: use estimate() with weights")
         if self.certificate.domain_hash != other.certificate.domain_hash:
             raise Refused("the two tables have different domains: compare tables with the same rows")
-        chosen = self._weights(where)
-        value = float(chosen @ self.values[: chosen.size]) - float(chosen @ other.values[: chosen.size])
-        here, there = self._certain(chosen), other._certain(chosen)
-        certain = here[0] - there[1], here[1] - there[0]
-        if self.error_bars.spread is None or other.error_bars.spread is None:
-            return Estimate(value, None, *certain, confidence)
-        error = math.hypot(self._error_of(chosen, tail)[0], other._error_of(chosen, tail)[0])
-        study, another = self._study(0), other._study(1)
-        far = chebyshev(error, tail)
-        if study is not None and another is not None:
-            size = min(len(study), len(another))
-            far = reach(weighted(study[:size], chosen) - weighted(another[:size], chosen), error, tail)
-        middle = float(chosen @ self.centre) - float(chosen @ other.centre)
-        return Estimate(value, error, *within(middle - far, middle + far, *certain), confidence)
+        asked = self._weights(where)
+        here, there = self._known(asked, confidence), other._known(asked, confidence, seed=1)
+        error, ends = difference(here, there, _tail(confidence))
+        return Estimate(here.value - there.value, error, *ends, confidence)
+
+    def _known(self, asked: Floats, confidence: float, seed: int = 0) -> Summed:
+        """What is known of a sum of rows with these weights; a published figure has its own interval."""
+        chosen, used = self._of_outputs(asked), np.flatnonzero(asked)
+
+        def own() -> Ends:
+            low, high = sorted((asked[used[0]] * self.interval(confidence)[used[0]]).tolist())
+            return low, high
+
+        return Summed(
+            float(asked @ self.values),
+            chosen,
+            self.error_bars,
+            self._certain(chosen),
+            lambda: self._study(seed),
+            own if used.size == 1 else None,
+        )
 
     def _certain(self, weights: Floats) -> tuple[float, float]:
         """Limits of a weighted sum that are certain; where parents are the sums of their leaves, by these too."""
@@ -249,24 +216,12 @@ class LoadedTable:
 
     def _weights(self, where: Any) -> Floats:
         named = isinstance(where, Mapping)
-        found = weights_of(self.certificate, self.columns, where if named else None, None if named else where)
-        return self._of_outputs(found)
+        return weights_of(self.certificate, self.columns, where if named else None, None if named else where)
 
     def _of_outputs(self, weights: Floats) -> Floats:
         """Weights of all rows as weights of the outputs, which the rows behind them are sums of."""
         outputs = self.certificate.outputs
         return np.asarray(weights[:outputs] + self._sums.T @ weights[outputs:])
-
-    def _error_of(self, weights: Floats, tail: float) -> tuple[float, float]:
-        """The standard error of a weighted sum, and how far its error reaches."""
-        study = self._study(0)
-        if study is None:
-            assert self.error_bars.spread is not None
-            error = math.sqrt(max(self.error_bars.spread.variance_of(weights), 0.0))
-            return error, chebyshev(error, tail)
-        errors = weighted(study, weights)
-        error = float(errors.std())
-        return error, reach(errors, error, tail)
 
     def _study(self, seed: int) -> Floats | None:
         """Simulated errors, kept; None where the table has too many figures."""
@@ -377,6 +332,10 @@ def load(folder: str | Path) -> LoadedRelease:
         noisy = None if table.measurements is None else read_parquet(place / table.measurements)
         tables[table.name] = LoadedTable(table, read_parquet(place / table.parquet), certificate.release, noisy)
     return LoadedRelease(place, certificate, tables)
+
+
+def _tail(confidence: float) -> float:
+    return (1 - float(probability("confidence", confidence))) / 2
 
 
 def _plain_texts(column: npt.NDArray[Any]) -> list[str]:

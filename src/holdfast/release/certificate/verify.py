@@ -21,6 +21,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
+from holdfast.release.certificate.accepted import accepted_findings
 from holdfast.release.certificate.bars import derived_findings, interval_findings, measurement_findings
 from holdfast.release.certificate.certificate import (
     FILE,
@@ -32,7 +33,7 @@ from holdfast.release.certificate.certificate import (
     TableCertificate,
     read_certificate,
 )
-from holdfast.release.certificate.checks import OF_ALL, of_table
+from holdfast.release.certificate.checks import ACCEPTED, OF_ALL, asks_for_errors, of_table
 from holdfast.release.certificate.counted_records import record_findings
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
@@ -106,6 +107,8 @@ def verify(folder: str | Path, ledger: Ledger | None = None, key: str | Path | N
         _check("budget", OF_ALL["budget"], budget_findings(certificate)),
         _signature(place, certificate, trusted),
     ]
+    if asks_for_errors(certificate):
+        checks.append(_check("accepted errors", ACCEPTED, accepted_findings(certificate.tables, certificate.spec)))
     if ledger is not None:
         findings = _charge(ledger, certificate, sha256_of(place / FILE))
         checks.append(_check("ledger", "the release was charged and sealed as certified", findings))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from holdfast.arrays import Ints
+from holdfast.arrays import Ints, Owner
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.privacy import Guarantee
 from holdfast.privacy.protection import Protection
@@ -20,7 +20,7 @@ from holdfast.release.table.laid import LaidTable
 
 
 @dataclass(frozen=True, eq=False)
-class Table(LaidTable):
+class Table(LaidTable, Owner):
     """One table of a job.
 
     `problem`: what its method must respect. `guess`: the answer for the public guess of the spec. `comparison`: the

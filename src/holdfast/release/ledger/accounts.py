@@ -6,7 +6,8 @@ the library's own rules (`privacy.compose`, THEORY §3): exact sums, rounded out
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -53,7 +54,7 @@ class Budget:
         assert limit is not None
         return limit
 
-    def together(self, parts: Sequence[Guarantee]) -> Guarantee:
+    def together(self, parts: Iterable[Guarantee]) -> Guarantee:
         """Return what the parts promise together, stated in the terms of this budget; refused where impossible."""
         total = compose(parts, delta=self.delta)
         if self.rho is not None and total.rho is None:
@@ -62,7 +63,7 @@ class Budget:
             raise Refused("the budget is epsilon alone and a release states a delta: set the budget with delta")
         return total
 
-    def surely_admits(self, parts: Sequence[Guarantee]) -> bool:
+    def surely_admits(self, parts: Iterable[Guarantee]) -> bool:
         """Say whether the plain sums show already that the parts stay within the budget; no is no answer.
 
         The best sum at a δ takes a while for many parts, and a ledger is locked meanwhile.
@@ -72,7 +73,7 @@ class Budget:
             return False
         stated = [plain] if plain.epsilon is not None and plain.delta <= self.delta else []
         if plain.rho is not None or plain.mu is not None:
-            stated.append(plain.at_delta(self.delta))
+            stated.append(replace(plain, losses=()).at_delta(self.delta))
         return any(self.admits(each) for each in stated)
 
     def amount(self, total: Guarantee) -> Fraction:
@@ -106,7 +107,8 @@ class Account:
     """What was spent on one dataset for one unit. `parts` has all statements of every table, the counted one first.
 
     Where the unit is a person, `kept` has for every part how many records of a person its release keeps at most: the
-    parts are then added up person by person, whatever these numbers are.
+    parts are then added up person by person, whatever these numbers are. `times` says how often every part was charged;
+    left out, once.
     """
 
     dataset: str
@@ -114,11 +116,12 @@ class Account:
     budget: Budget | None
     parts: tuple[tuple[Guarantee, ...], ...]
     kept: tuple[int, ...] = ()
+    times: tuple[int, ...] = ()
 
     @cached_property
     def _sums(self) -> tuple[tuple[Guarantee, ...], str | None]:
         found: dict[str, Guarantee] = {}
-        tried: list[list[Guarantee]] = []
+        tried: list[Counter[Guarantee]] = []
         trouble = None
         for scope in (None, *SCOPES):
             try:
@@ -190,10 +193,15 @@ class Account:
         spent = f"On this dataset {self.amount} was spent so far per {whom}"
         if self.budget is None:
             return f"{spent}; no budget is set for it."
-        name = "ρ" if self.budget.epsilon is None else "ε"
-        left = f"{name} = {_shown(Fraction(self.remaining or 0.0))} is left"
+        left = f"{self.rest} is left"
         assumed = "".join(f" {words[0].upper()}{words[1:]}." for words in self.assumed)
         return f"{spent}; its budget is {self.budget}, of which {left}.{assumed}"
+
+    @property
+    def rest(self) -> str:
+        """What is left of the budget, as ε or ρ, rounded down."""
+        name = "ρ" if self.budget is None or self.budget.epsilon is None else "ε"
+        return f"{name} = {_shown(Fraction(self.remaining or 0.0))}"
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -209,9 +217,8 @@ class Account:
         """
         if self.budget is None:
             return None
-        new = tuple(map(tuple, parts))
-        kept = () if max_records is None else (max_records,) * len(new)
-        after = replace(self, parts=self.parts + new, kept=self.kept + kept)
+        one = self.of(parts, max_records)
+        after = self.joined(one)
         if after._surely_admitted():
             return None
         where = f"the budget of {self.dataset!r} per {Unit.read(self.unit).words}"
@@ -219,12 +226,22 @@ class Account:
             return f"{where} cannot be checked: {after.trouble}"
         if self.budget.admits(after.spent[0]):
             return None
-        cost = self.budget.amount(replace(self, parts=new, kept=kept).spent[0])
+        cost = self.budget.amount(one.spent[0])
         name = "ρ" if self.budget.epsilon is None else "ε"
         return (
-            f"{where} is {self.budget} and {name} = {_shown(Fraction(self.remaining or 0.0))} is left, "
+            f"{where} is {self.budget} and {self.rest} is left, "
             f"but the release costs {name} = {_shown(cost)}: ask for less, or raise the budget of ledger and spec"
         )
+
+    def of(self, parts: Sequence[Sequence[Guarantee]], max_records: int | None) -> Account:
+        """Return the account with nothing on it but one release, given by its tables."""
+        kept = () if max_records is None else (max_records,) * len(parts)
+        return replace(self, parts=tuple(map(tuple, parts)), kept=kept, times=())
+
+    def joined(self, other: Account) -> Account:
+        """Return the account with what another one has besides."""
+        times = self._times + other._times
+        return replace(self, parts=self.parts + other.parts, kept=self.kept + other.kept, times=times)
 
     def _surely_admitted(self) -> bool:
         """Say whether plain sums show that the budget admits everything that is counted."""
@@ -234,8 +251,12 @@ class Account:
         except Refused:
             return False
 
-    def _alike(self, scope: str | None) -> list[Guarantee] | None:
-        """Return a statement of every table, for one relation: the first ones, or those for a scope.
+    @property
+    def _times(self) -> tuple[int, ...]:
+        return self.times or (1,) * len(self.parts)
+
+    def _alike(self, scope: str | None) -> Counter[Guarantee] | None:
+        """Return a statement of every table and how often it counts, for one relation: the first, or those for a scope.
 
         None where a table has no such statement.
         """
@@ -245,7 +266,10 @@ class Account:
             return None
         if self.kept:
             parts = [about_persons(part, kept) for part, kept in zip(parts, self.kept, strict=True)]
-        return _same_relation(parts)
+        found: Counter[Guarantee] = Counter()
+        for part, times in zip(_same_relation(parts), self._times, strict=True):
+            found[part] += times
+        return found
 
 
 def _statement(statements: Sequence[Guarantee], scope: str | None) -> Guarantee | None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, NamedTuple
 
 from holdfast.arguments import Refused
 
@@ -32,8 +33,7 @@ class Entered:
     key: str = ""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One row of a ledger; rows are numbered from 1 on without a gap."""
 
     number: int
@@ -46,44 +46,57 @@ class Row:
     hash: str
 
 
-COLUMNS = tuple(field.name for field in fields(Row))
+COLUMNS = Row._fields
 
 
 def hash_of(before: str, number: int, entered: Entered | Row) -> str:
     """Return the hash of a row that comes behind another one, given by its hash."""
-    words = [before, number, entered.at, entered.kind, entered.dataset, entered.unit, entered.key, entered.content]
-    return f"sha256:{hashlib.sha256(json.dumps(words).encode()).hexdigest()}"
+    words = (entered.at, entered.kind, entered.dataset, entered.unit, entered.key, entered.content)
+    # The text of a JSON list of them all, as json.dumps writes it, in a quarter of the time.
+    text = f"[{quoted(before)}, {number}, {', '.join(map(quoted, words))}]"
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def behind(rows: Sequence[Row], entered: Entered) -> Row:
+def behind(last: Row | None, entered: Entered) -> Row:
     """Return what is entered as the next row."""
-    number, before = len(rows) + 1, rows[-1].hash if rows else BEGINNING
+    number, before = (1, BEGINNING) if last is None else (last.number + 1, last.hash)
     found = hash_of(before, number, entered)
     return Row(number, entered.at, entered.kind, entered.dataset, entered.unit, entered.key, entered.content, found)
 
 
 def first_row(at: str, **about: Any) -> Row:
     """Return the first row of a new ledger."""
-    return behind((), Entered(at, FIRST, json.dumps({"name": secrets.token_hex(16), **about})))
+    return behind(None, Entered(at, FIRST, json.dumps({"name": secrets.token_hex(16), **about})))
 
 
-def unbroken(found: Iterable[Sequence[Any]], where: str) -> tuple[Row, ...]:
-    """Return rows whose chain is unbroken; refused where it is not."""
+def unbroken(
+    found: Iterable[Sequence[Any]],
+    where: str,
+    wanted: Callable[[Row], bool] | None = None,
+    last: tuple[int, str] = (0, BEGINNING),
+) -> tuple[Row, ...]:
+    """Return rows whose chain is unbroken, those that are wanted; refused where it is not.
+
+    `last` is what they stand on: the number and the hash of the row before them.
+    """
     rows: list[Row] = []
-    before = BEGINNING
-    for number, values in enumerate(found, 1):
+    number, before = last
+    for values in found:
+        number += 1
         row = Row(*values)
         if (
             row.number != number
-            or not all(type(value) is str for value in values[1:])
+            or set(map(type, values[1:])) != {str}
             or row.hash != hash_of(before, number, row)
+            or (row.kind == FIRST) != (number == 1)
         ):
             raise Refused(
                 f"row {number} of the ledger {where} does not follow from the rows before it: something there was "
                 "changed, removed or damaged, so nothing is charged; restore the ledger from a copy"
             )
         before = row.hash
-        rows.append(row)
-    if not rows or rows[0].kind != FIRST:
+        if wanted is None or wanted(row):
+            rows.append(row)
+    if number == 0:
         raise Refused(f"the ledger {where} has lost its first row, so nothing is charged: restore it from a copy")
     return tuple(rows)

@@ -12,6 +12,7 @@ from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.chain import FIRST, Row
+from holdfast.release.ledger.table import SUMS
 from holdfast.release.ledger.units import Unit
 from holdfast.release.storage.files import sha256_of
 
@@ -25,6 +26,8 @@ STATES = {
 }
 #: Of a charge from before releases left marks in the ledger.
 UNKNOWN = "charged"
+#: The kind of rows that name a place where the ledger has a second copy.
+WITNESS = "witness"
 #: The file whose hash seals a release.
 CERTIFICATE = "certificate.json"
 
@@ -105,7 +108,7 @@ def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> li
         if row.kind != "charge" or dataset not in (None, row.dataset) or who not in (None, Unit.read(row.unit).who):
             continue
         if row.content not in known:
-            known[row.content] = _charge(row)
+            known[row.content] = charge_of(row)
         told, parts = known[row.content]
         marked, seal = bool(told.get("marked")), seals.get(row.key, [])
         state = STATES[last[row.key].kind] if marked or last[row.key].kind != "charge" else UNKNOWN
@@ -136,18 +139,19 @@ def content_of(row: Row) -> Any:
     try:
         return json.loads(row.content)
     except (ValueError, RecursionError):
-        raise _unreadable(row) from None
+        raise unreadable(row) from None
 
 
-def _charge(row: Row) -> tuple[dict[str, Any], tuple[tuple[Guarantee, ...], ...]]:
+def charge_of(row: Row) -> tuple[dict[str, Any], tuple[tuple[Guarantee, ...], ...]]:
+    """Return what the row of a charge says, and its statements; refused where it cannot be read."""
     told = content_of(row)
     try:
         parts = tuple(tuple(map(Guarantee.from_json, part)) for part in told["statements"])
         named = isinstance(told["title"], str) and isinstance(told["spec_hash"], str)
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise _unreadable(row) from None
+        raise unreadable(row) from None
     if not parts or not all(parts) or not named:
-        raise _unreadable(row)
+        raise unreadable(row)
     return told, parts
 
 
@@ -156,7 +160,7 @@ def budget_of(row: Row) -> Budget:
     try:
         return Budget.from_mapping(content_of(row)["budget"])
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
-        raise _unreadable(row) from None
+        raise unreadable(row) from None
 
 
 def readable(rows: Sequence[Row]) -> None:
@@ -164,19 +168,20 @@ def readable(rows: Sequence[Row]) -> None:
     seen = set()
     for row in rows:
         if row.kind == "charge":
-            _charge(row)
+            charge_of(row)
         elif row.kind == "budget":
             budget_of(row)
-        elif row.kind not in (*STATES, FIRST, "figures", "secret"):
-            raise _unreadable(row)
+        elif row.kind not in (*STATES, FIRST, SUMS, WITNESS, "figures", "secret"):
+            raise unreadable(row)
         else:
             content_of(row)
         if row.key and (row.kind, row.key) in seen:
-            raise _unreadable(row)
+            raise unreadable(row)
         seen.add((row.kind, row.key))
 
 
-def _unreadable(row: Row) -> Refused:
+def unreadable(row: Row) -> Refused:
+    """The refusal of a row that cannot be read."""
     return Refused(
         f"row {row.number} of the ledger, a {row.kind}, cannot be read, so nothing can be added up: restore it from a "
         "copy"

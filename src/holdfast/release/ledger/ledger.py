@@ -3,7 +3,8 @@
 One transaction reads what was spent, checks the budget and adds the charge, under a lock that admits one writer at a
 time, so two releases at once cannot overspend. A charge is never taken back: a release that dies after it may have
 been seen. Every row carries the hash of the one before it (`chain`), and nothing is read or written where that chain is
-broken. A second copy (`witness`) follows row by row, and must never know more than the ledger does.
+broken: a charge reads it from the last sums on (`sums`), everything else from the first row on. A second copy
+(`witness`) follows row by row, and must never know more than the ledger does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.chain import Entered, Row, behind
-from holdfast.release.ledger.entries import Entry, budget_of, charge_content, content_of, entries_of, readable
+from holdfast.release.ledger.entries import WITNESS, Entry, charge_content, content_of, entries_of, readable
 from holdfast.release.ledger.ledger_file import LedgerFile
 from holdfast.release.ledger.server import ADDRESSES, WORD, LedgerServer
+from holdfast.release.ledger.sums import Sums, due
+from holdfast.release.ledger.table import SUMS, Table
 from holdfast.release.ledger.units import RECORD, Unit
 
 
@@ -33,6 +36,14 @@ def now() -> str:
 
 class Overspent(Refused):
     """The budget has too little left for the release; nothing was charged or drawn."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a writer sees of the rows before its own: what they add up to, and the row of a kind with a key."""
+
+    sums: Sums
+    find: Callable[[str, str], Row | None]
 
 
 #: Adds a row behind all others: its kind, its content, and what `Entered` says besides.
@@ -62,14 +73,14 @@ class Ledger:
 
     def rows(self) -> tuple[Row, ...]:
         """Return all rows, oldest first, whose chain is unbroken and agrees with the witness; refused otherwise."""
-        found = self._book.read()
-        self._agreed(found)
-        return found
+        return self._every(lambda _: True)
 
     def verify(self) -> tuple[Row, ...]:
-        """Check the chain, the witness and what every row says; refused with the first thing that is wrong."""
-        found = self.rows()
+        """Check file, chain, witness, sums and every row; refused with the first thing that is wrong."""
+        with self._reading(whole=True) as mine:
+            found = () if mine is None else mine.all()
         readable(found)
+        Sums(found)
         return found
 
     def entries(self, dataset: str | None = None, unit: str | None = None) -> list[Entry]:
@@ -78,30 +89,40 @@ class Ledger:
 
     def entry(self, release: str) -> Entry | None:
         """Return the charge of a release, if there is one."""
-        return next((entry for entry in self.entries() if entry.release == release), None)
+        rows = self._every(lambda row: row.key.partition(" ")[0] == release)
+        return next((entry for entry in entries_of(rows, None, None) if entry.release == release), None)
+
+    def became(self, release: str) -> Entry | None:
+        """Return the charge of a release that was just made, without reading other rows."""
+        with self._reading() as mine:
+            rows = () if mine is None else mine.about(release)
+        return next(iter(entries_of(rows, None, None)), None)
 
     def datasets(self) -> list[tuple[str, str]]:
         """Return every dataset with the units that have an account: a budget or a charge, in order of appearance."""
-        told = (row for row in self.rows() if row.kind in ("budget", "charge"))
-        return list(dict.fromkeys((row.dataset, Unit.read(row.unit).who) for row in told))
+        return Sums(self.rows()).accounts()
 
     def account(self, dataset: str, unit: str) -> Account:
         """Return what was spent on a dataset for a unit, and its budget.
 
         A person has one account, whatever number of records each release keeps: `unit` may name one or none.
         """
-        return _account(self.rows(), dataset, unit)
+        return Sums(self.rows()).account(dataset, unit)
+
+    def around(self, charge: Entry) -> tuple[Account, Account, tuple[str, ...]]:
+        """Return the account that was charged as it was before, as it is now, and what `beside` says now."""
+        with self._reading() as mine:
+            rows = () if mine is None else mine.recent(charge.number)
+        sums = Sums(row for row in rows if row.number < charge.number)
+        before = sums.account(charge.dataset, charge.unit)
+        for row in rows:
+            if row.number >= charge.number:
+                sums.take(row)
+        return before, sums.account(charge.dataset, charge.unit), _beside(sums, charge.dataset, charge.unit)
 
     def beside(self, dataset: str, unit: str) -> tuple[str, ...]:
         """Say which charges on the same dataset are not in the account of a unit, one sentence per other account."""
-        own = Unit.read(unit).who
-        others = [entry.account for entry in self.entries(dataset)]
-        sum_of = f"the sum per {Unit.read(own).words}"
-        return tuple(
-            f"{_charges_of(others.count(other), other)} not in {sum_of}: {_meaning(own, other)}"
-            for other in dict.fromkeys(others)
-            if other != own
-        )
+        return _beside(Sums(self.rows()), dataset, unit)
 
     def spent(self, dataset: str, unit: str) -> Guarantee | None:
         """Return what all releases promise together, or None where there is none; refused where they do not add up."""
@@ -122,14 +143,23 @@ class Ledger:
     def figures(self, dataset: str) -> list[dict[str, Any]]:
         """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first.
 
-        `release` says which release published them: its title and its day.
+        `release` says which release published them: its title and its day. Every release asks for them before it is
+        charged, so everything that a ledger says of itself is checked here: its chain, and its sums.
         """
-        rows = self.rows()
-        titles = {row.key: content_of(row).get("title") for row in rows if row.kind == "charge"}
+        sums, titles = Sums(), {}
+
+        def wanted(row: Row) -> bool:
+            sums.take(row)
+            return row.kind == "figures" and row.dataset == dataset
+
+        with self._reading() as mine:
+            rows = () if mine is None else mine.all(wanted)
+            for row in rows:
+                charge = None if mine is None else mine.find("charge", row.key)
+                titles[row.key] = row.key if charge is None else content_of(charge).get("title")
         return [
-            {**table, "release": f"{titles.get(row.key, row.key)!r} of {row.at[:10]}"}
+            {**table, "release": f"{titles[row.key]!r} of {row.at[:10]}"}
             for row in rows
-            if row.kind == "figures" and row.dataset == dataset
             for table in content_of(row)["tables"]
         ]
 
@@ -163,8 +193,8 @@ class Ledger:
         _named(dataset)
         _charged(unit)
         content = charge_content(parts, title, spec_hash)
-        with self.writing() as (rows, add):
-            account = _account(rows, dataset, unit)
+        with self.writing() as (seen, add):
+            account = seen.sums.account(dataset, unit)
             _refuse_overspending(account, unit, parts, budget)
             if account.budget is None and budget is not None:
                 add("budget", {"budget": budget.as_mapping()}, at=when, dataset=dataset, unit=unit)
@@ -172,12 +202,14 @@ class Ledger:
 
     def check(self, dataset: str, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None) -> None:
         """Refuse a release that the ledger would refuse now; nothing is written."""
-        _refuse_overspending(self.account(dataset, unit), unit, parts, budget)
+        with self._reading() as mine:
+            rows = () if mine is None else mine.recent()
+        _refuse_overspending(Sums(rows).account(dataset, unit), unit, parts, budget)
 
     def mark(self, kind: str, release: str, when: str) -> None:
         """Say that a release begins to draw ("drawing"), or has got its name ("published"); durable on return."""
-        with self.writing() as (rows, add):
-            if not any((row.kind, row.key) == (kind, release) for row in rows):
+        with self.writing() as (seen, add):
+            if seen.find(kind, release) is None:
                 add(kind, {}, at=when, key=release)
 
     def seal(
@@ -195,47 +227,92 @@ class Ledger:
 
         Durable on return.
         """
-        with self.writing() as (rows, add):
-            if figures and not any(row.kind == "figures" and row.key == release for row in rows):
+        with self.writing() as (seen, add):
+            if figures and seen.find("figures", release) is None:
                 add("figures", {"tables": list(figures)}, at=when, dataset=dataset, unit=unit, key=release)
             key = f"{release} {certificate}"
-            if not any((row.kind, row.key) == ("seal", key) for row in rows):
+            if seen.find("seal", key) is None:
                 content = {"certificate": certificate, "folder": str(folder)}
                 add("seal", content, at=when, dataset=dataset, unit=unit, key=key)
 
     # --- within ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self) -> Iterator[tuple[tuple[Row, ...], Adds]]:
-        """Give all rows and what adds one, to the only one who may write now; durable when this ends."""
-        with self._book.writing() as (before, insert):
-            self._agreed(before)
-            rows = list(before)
+    def writing(self) -> Iterator[tuple[Seen, Adds]]:
+        """Give what is there and what adds a row, to the only one who may write now; durable when this ends."""
+        with self._book.writing() as mine:
+            recent = list(mine.recent())
+            begin = recent[0].number + 1
+
+            def enter(entered: Entered) -> Row:
+                recent.append(behind(recent[-1], entered))
+                mine.insert(recent[-1:])
+                return recent[-1]
 
             def add(kind: str, content: Any, *, at: str | None = None, key: str = "", **about: str) -> Row:
-                if key and any((row.kind, row.key) == (kind, key) for row in rows):
-                    raise Refused(f"the ledger {self.path} is append-only: nothing in it can be changed")
-                text = json.dumps(content, ensure_ascii=False)
-                rows.append(behind(rows, Entered(at or now(), kind, text, key=key, **about)))
-                insert(rows[-1])
-                return rows[-1]
+                return enter(Entered(at or now(), kind, json.dumps(content, ensure_ascii=False), key=key, **about))
 
-            yield before, add
+            if self._witness is not None:
+                self._begin_witness(mine, add)
+            before = len(recent)
+            yield Seen(Sums(recent), mine.find), add
+            sums = due(recent) if len(recent) > before else None
+            if sums is not None:
+                enter(Entered(now(), SUMS, sums))
+            if mine.recent(begin) != tuple(recent):
+                raise Refused(
+                    f"the ledger {self.path} does not keep what is written: it is damaged, restore it from a copy"
+                )
         if self._witness is not None:
-            with self._witness.writing(tuple(rows)) as (there, insert):
-                for row in rows[len(there) :]:
-                    insert(row)
+            self._follow(self._witness)
 
-    def _agreed(self, rows: Sequence[Row]) -> None:
+    def _every(self, wanted: Callable[[Row], bool]) -> tuple[Row, ...]:
+        with self._reading() as mine:
+            return () if mine is None else mine.all(wanted)
+
+    @contextmanager
+    def _reading(self, whole: bool = False) -> Iterator[Table | None]:
+        """Give what is there, None where there is nothing, if it is what the witness has seen."""
+        with self._book.reading(whole) as mine:
+            self._agree(mine, whole)
+            yield mine
+
+    def _agree(self, mine: Table | None, whole: bool = False) -> None:
         """Refuse a ledger that is not what its witness has seen. A witness may be behind: it follows later."""
         if self._witness is None:
             return
-        seen = self._witness.read()
-        if tuple(row.hash for row in rows[: len(seen)]) != tuple(row.hash for row in seen):
-            raise Refused(
-                f"the ledger {self.path} contradicts its witness {self._witness}: an old copy was put back, or one of "
-                "them was changed; find out which, and restore it from a copy"
-            )
+        with self._witness.reading(whole) as theirs:
+            if theirs is None and mine is not None and mine.find(WITNESS, str(self._witness)) is not None:
+                raise Refused(
+                    f"the witness {self._witness} of the ledger {self.path} is gone, and nobody can tell what it had "
+                    "seen: restore it from a copy, or name a new place for a witness"
+                )
+            if theirs is None:
+                return
+            seen = (theirs.all() if whole else theirs.recent())[-1]
+            rows = () if mine is None else mine.recent(seen.number + 1)
+            if seen not in rows:
+                raise Refused(
+                    f"the ledger {self.path} contradicts its witness {self._witness}: an old copy was put back, or one "
+                    "of them was changed; find out which, and restore it from a copy"
+                )
+
+    def _begin_witness(self, mine: Table, add: Adds) -> None:
+        """Make a second copy where there is none yet, and say so in the ledger, which misses it when it is gone."""
+        assert self._witness is not None
+        self._agree(mine)
+        if mine.find(WITNESS, str(self._witness)) is None:
+            with self._witness.writing(mine.all()):
+                pass
+            add(WITNESS, {}, key=str(self._witness))
+
+    def _follow(self, witness: LedgerFile | LedgerServer) -> None:
+        with witness.writing() as theirs, self._book.reading() as mine:
+            assert mine is not None
+            last = theirs.recent()[-1]
+            rows = mine.after(last)
+            if rows:
+                theirs.insert(rows)
 
 
 def _book(place: str | Path) -> LedgerFile | LedgerServer:
@@ -253,20 +330,6 @@ def _refuse_overspending(
             raise Overspent(sentence)
 
 
-def _account(rows: Sequence[Row], dataset: str, unit: str) -> Account:
-    who = Unit.read(unit).who
-    of_dataset = [row for row in rows if row.dataset == dataset]
-    budgets = [row for row in of_dataset if row.kind == "budget" and Unit.read(row.unit).who == who]
-    charged = [
-        (part, Unit.read(entry.unit).max_records)
-        for entry in entries_of(of_dataset, dataset, unit)
-        for part in entry.parts
-    ]
-    kept = tuple(number for _, number in charged if number is not None)
-    budget = budget_of(budgets[-1]) if budgets else None
-    return Account(dataset, who, budget, tuple(part for part, _ in charged), kept)
-
-
 def _named(dataset: Any) -> None:
     if not isinstance(dataset, str) or not dataset.strip():
         raise Refused(f"dataset must be a name that is not empty, found {dataset!r}")
@@ -277,6 +340,16 @@ def _charged(unit: Any) -> None:
     found = Unit.read(unit)
     if found.column is not None and found.max_records is None:
         raise Refused(f"a charge per person says how many records are kept, as in '{unit}, at most 5 records'")
+
+
+def _beside(sums: Sums, dataset: str, unit: str) -> tuple[str, ...]:
+    own = Unit.read(unit).who
+    sum_of = f"the sum per {Unit.read(own).words}"
+    return tuple(
+        f"{_charges_of(count, other)} not in {sum_of}: {_meaning(own, other)}"
+        for other, count in sums.charges(dataset).items()
+        if other != own and count
+    )
 
 
 def _charges_of(count: int, who: str) -> str:

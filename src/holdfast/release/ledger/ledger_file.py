@@ -15,27 +15,28 @@ from sqlalchemy import event
 from sqlalchemy.pool import NullPool
 
 from holdfast.arguments import Refused
-from holdfast.release.ledger.chain import COLUMNS, Entered, Row, behind, first_row, unbroken
+from holdfast.release.ledger.chain import COLUMNS, Entered, Row, behind, first_row
+from holdfast.release.ledger.table import TABLE, Table
 from holdfast.release.storage.files import locked_folder, network_of, sync_folder
 
-#: What an SQLite file says of itself when it is a ledger ("Hold"), and the version of its table.
-APPLICATION, VERSION = 0x486F6C64, 2
+#: What an SQLite file says of itself when it is a ledger ("Hold"), and the version of its table. The number that SQLite
+#: keeps for a version has the number of rows besides, so that a row cut off at the end is missed.
+APPLICATION, VERSION, VERSIONS = 0x486F6C64, 2, 16
 #: Seconds to wait for another release that is writing.
 PATIENCE = 30
-TABLE = "holdfast_ledger"
 _ABORT = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
 _TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS[1:])
 #: Everything that a ledger holds besides rows. INSERT OR REPLACE would delete a row without the trigger of DELETE.
-#: There is no index: what a row says is found in the row, and nowhere else.
+#: The index only finds rows: what a row says is read in the row.
 SCHEMA = {
     TABLE: f"CREATE TABLE {TABLE} (number INTEGER PRIMARY KEY, {_TEXTS})",
     f"{TABLE}_no_update": f"CREATE TRIGGER {TABLE}_no_update BEFORE UPDATE ON {TABLE} {_ABORT}",
     f"{TABLE}_no_delete": f"CREATE TRIGGER {TABLE}_no_delete BEFORE DELETE ON {TABLE} {_ABORT}",
     f"{TABLE}_no_replace": f"CREATE TRIGGER {TABLE}_no_replace BEFORE INSERT ON {TABLE} "
-    f"WHEN EXISTS (SELECT 1 FROM {TABLE} WHERE number = NEW.number) {_ABORT}",
+    f"WHEN EXISTS (SELECT 1 FROM {TABLE} WHERE number = NEW.number) "
+    f"OR EXISTS (SELECT 1 FROM {TABLE} WHERE key = NEW.key AND kind = NEW.kind AND key <> '') {_ABORT}",
+    f"{TABLE}_once": f"CREATE UNIQUE INDEX {TABLE}_once ON {TABLE} (key, kind) WHERE key <> ''",
 }
-SELECT = f"SELECT {', '.join(COLUMNS)} FROM {TABLE} ORDER BY number"
-INSERT = sa.text(f"INSERT INTO {TABLE} ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)})")
 #: The tables of the first version, with the columns that made a row's key and those of its content.
 _OLD = {
     "budgets": ("budget", (), ("budget",)),
@@ -67,16 +68,27 @@ class LedgerFile:
         """Whether the file is there."""
         return self.path.exists()
 
-    def read(self) -> tuple[Row, ...]:
-        """Return all rows, none where nothing was written yet."""
+    @contextmanager
+    def reading(self, whole: bool = False) -> Iterator[Table | None]:
+        """Give the rows as they are now, None where nothing was written yet; `whole` checks the file page by page."""
         if not self.exists:
-            return ()
+            yield None
+            return
         with self._told(), self._engine.connect() as connection, connection.begin():
-            return self._rows(connection)
+            self._recognise(connection)
+            if whole:
+                self._refuse_damage(connection, "integrity_check")
+            if _version(connection) == VERSION:
+                yield Table(connection, str(self))
+                return
+            rows = _old_rows(connection, str(self))
+            with _engine(sa.URL.create("sqlite")).connect() as copy, copy.begin():
+                _fill(copy, rows)
+                yield Table(copy, str(self))
 
     @contextmanager
-    def writing(self, first: tuple[Row, ...] = ()) -> Iterator[tuple[tuple[Row, ...], Any]]:
-        """Give all rows and what adds one, to the only one who may write now; durable when this ends.
+    def writing(self, first: tuple[Row, ...] = ()) -> Iterator[Table]:
+        """Give the rows to the only one who may write now; durable when this ends.
 
         `first` are the rows of a new file; without any it begins a ledger of its own.
         """
@@ -84,23 +96,26 @@ class LedgerFile:
             if not self.exists:
                 self._make(first)
             with self._engine.connect().execution_options(immediate=True) as connection, connection.begin():
-                rows = self._rows(connection)
-                (state,) = connection.exec_driver_sql("PRAGMA quick_check(1)").scalars()
-                if state != "ok":
-                    raise Refused(f"the ledger {self} is damaged: restore it from a copy")
+                self._recognise(connection)
                 if _version(connection) < VERSION:
-                    rows = _renewed(connection, rows)
-                yield rows, lambda row: connection.execute(INSERT, vars(row))
+                    self._refuse_damage(connection, "quick_check")
+                    _renew(connection, _old_rows(connection, str(self)))
+                # A new page comes behind all others, unless the file says that some in between are free.
+                pages, size, free = (
+                    _pragma(connection, name) for name in ("page_count", "page_size", "freelist_count")
+                )
+                if free or pages * size != self.path.stat().st_size:
+                    self._refuse_damage(connection, "quick_check")
+                yield Table(connection, str(self))
+                _count(connection)
 
-    def _rows(self, connection: sa.Connection) -> tuple[Row, ...]:
-        self._recognise(connection)
-        if _version(connection) < VERSION:
-            return _old_rows(connection, str(self))
-        return unbroken(connection.exec_driver_sql(SELECT), str(self))
+    def _refuse_damage(self, connection: sa.Connection, check: str) -> None:
+        if connection.exec_driver_sql(f"PRAGMA {check}(1)").scalars().all() != ["ok"]:
+            raise Refused(f"the ledger {self} is damaged: restore it from a copy")
 
     def _recognise(self, connection: sa.Connection) -> None:
         """Refuse a file that is no ledger, or was one and lost its content."""
-        application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
+        application = _pragma(connection, "application_id")
         found = {row[0]: row[1] for row in connection.exec_driver_sql("SELECT name, sql FROM sqlite_master")}
         version = _version(connection)
         if application == 0 and not found:
@@ -118,6 +133,11 @@ class LedgerFile:
         if not (found == SCHEMA if version == VERSION else old):
             raise Refused(
                 f"the ledger {self} has lost what makes it append-only, or is damaged: restore it from a copy"
+            )
+        if version == VERSION and _rows_counted(connection) != _last(connection):
+            raise Refused(
+                f"the ledger {self} has not the number of rows that it says it has: some were cut off at its end; "
+                "restore it from a copy"
             )
 
     def _make(self, rows: tuple[Row, ...]) -> None:
@@ -180,8 +200,25 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
+def _pragma(connection: sa.Connection, name: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+
 def _version(connection: sa.Connection) -> int:
-    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    return _pragma(connection, "user_version") % VERSIONS
+
+
+def _rows_counted(connection: sa.Connection) -> int:
+    return _pragma(connection, "user_version") // VERSIONS
+
+
+def _last(connection: sa.Connection) -> int:
+    return int(connection.exec_driver_sql(f"SELECT coalesce(max(number), 0) FROM {TABLE}").scalar_one())
+
+
+def _count(connection: sa.Connection) -> None:
+    """Keep the number of rows beside the version."""
+    connection.exec_driver_sql(f"PRAGMA user_version = {_last(connection) * VERSIONS + VERSION}")
 
 
 def _fill(connection: sa.Connection, rows: tuple[Row, ...]) -> None:
@@ -189,8 +226,8 @@ def _fill(connection: sa.Connection, rows: tuple[Row, ...]) -> None:
     for words in SCHEMA.values():
         connection.exec_driver_sql(words)
     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
-    connection.execute(INSERT, [vars(row) for row in rows])
+    Table(connection, TABLE).insert(rows)
+    _count(connection)
 
 
 def _remove(draft: Path) -> None:
@@ -220,16 +257,15 @@ def _old_rows(connection: sa.Connection, where: str) -> tuple[Row, ...]:
             name = " ".join(str(row[part]) for part in key)
             text = json.dumps(told, ensure_ascii=False)
             entered = Entered(row["at"], kind, text, row.get("dataset", ""), row.get("unit", ""), name)
-            found.append(behind(found, entered))
+            found.append(behind(found[-1], entered))
     return tuple(found)
 
 
-def _renewed(connection: sa.Connection, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+def _renew(connection: sa.Connection, rows: tuple[Row, ...]) -> None:
     """Turn a ledger of the first version into one of this, in one transaction; every row keeps what it says."""
     for table in _OLD:
         connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
     _fill(connection, rows)
-    return rows
 
 
 def meaning_of(trouble: str, where: str) -> str:

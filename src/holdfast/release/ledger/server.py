@@ -9,24 +9,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from holdfast.arguments import Refused
-from holdfast.release.ledger.chain import COLUMNS, Row, first_row, unbroken
-from holdfast.release.ledger.ledger_file import INSERT, SELECT, TABLE
+from holdfast.release.ledger.chain import COLUMNS, Row, first_row
+from holdfast.release.ledger.table import TABLE, Table
 
 #: What a spec calls a ledger on a server, where its address is, and how addresses begin.
 WORD, VARIABLE, ADDRESSES = "postgresql", "HOLDFAST_LEDGER", ("postgresql:", "postgres:")
 #: The lock under which one connection at a time writes ("Hold").
 LOCK = 0x486F6C64
 PATIENCE = 30
-_TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS[1:])
+#: Keys are compared byte by byte, whatever the language of the database is.
+_TEXTS = ", ".join(f'{name} TEXT COLLATE "C" NOT NULL' for name in COLUMNS[1:])
 SCHEMA = (
     f"CREATE TABLE {TABLE} (number BIGINT PRIMARY KEY, {_TEXTS})",
-    f"CREATE UNIQUE INDEX {TABLE}_once ON {TABLE} (kind, key) WHERE key <> ''",
+    f"CREATE UNIQUE INDEX {TABLE}_once ON {TABLE} (key, kind) WHERE key <> ''",
     f"CREATE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$",
     f"CREATE TRIGGER {TABLE}_no_change BEFORE UPDATE OR DELETE ON {TABLE} "
@@ -65,14 +65,17 @@ class LedgerServer:
         with self._told(), self._engine.connect() as connection:
             return _is_there(connection)
 
-    def read(self) -> tuple[Row, ...]:
-        """Return all rows, none where nothing was written yet."""
+    @contextmanager
+    def reading(self, whole: bool = False) -> Iterator[Table | None]:
+        """Give the rows as they are now, None where nothing was written yet; the server checks its own files."""
+        del whole
         with self._told(), self._engine.connect() as connection, connection.begin():
-            return self._rows(connection) if _is_there(connection) else ()
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield self._table(connection) if _is_there(connection) else None
 
     @contextmanager
-    def writing(self, first: tuple[Row, ...] = ()) -> Iterator[tuple[tuple[Row, ...], Any]]:
-        """Give all rows and what adds one, to the only one who may write now; durable when this ends."""
+    def writing(self, first: tuple[Row, ...] = ()) -> Iterator[Table]:
+        """Give the rows to the only one who may write now; durable when this ends."""
         with self._told(), self._engine.connect() as connection, connection.begin():
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
             connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
@@ -80,14 +83,14 @@ class LedgerServer:
             if not _is_there(connection):
                 for words in SCHEMA:
                     connection.exec_driver_sql(words)
-                connection.execute(INSERT, [vars(row) for row in first or (first_row(""),)])
-            yield self._rows(connection), lambda row: connection.execute(INSERT, vars(row))
+                self._table(connection).insert(first or (first_row(""),))
+            yield self._table(connection)
 
-    def _rows(self, connection: sa.Connection) -> tuple[Row, ...]:
+    def _table(self, connection: sa.Connection) -> Table:
         words = f"SELECT tgname FROM pg_trigger WHERE tgrelid = '{TABLE}'::regclass AND tgenabled IN ('O', 'A')"
         if not set(connection.exec_driver_sql(words).scalars()) >= _TRIGGERS:
             raise Refused(f"the ledger {self} has lost what makes it append-only: restore it from a copy")
-        return unbroken(connection.exec_driver_sql(SELECT), str(self))
+        return Table(connection, str(self))
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -18,6 +18,8 @@ from holdfast.domains.intervals import output_parents
 
 #: Nodes of a subtree that is not worth cutting: beginning with a piece takes as long as drawing some thousand figures.
 SMALL = 1 << 14
+#: Outputs of a piece from which on its categories are shared out among several, so that a task needs less than 2 GiB.
+MOST_OUTPUTS = 1 << 21
 #: The number of the piece of everything above the cut, in place of the node at the top of a piece below it.
 TOP = -1
 
@@ -26,11 +28,12 @@ TOP = -1
 class Piece:
     """A part of a forest of outputs, by their numbers in the whole, increasing; `parents` are places among them.
 
-    `node` is the node at its top, or TOP. In the top, the last places are no outputs of its own: they are the outputs
-    at which the pieces below begin.
+    `node` is the node at its top, or TOP; `first` is the first of its categories, which come one after the other. In
+    the top, the last places are no outputs of its own: they are the outputs at which the pieces below begin.
     """
 
     node: int
+    first: int
     outputs: Ints
     parents: Ints
     own: int
@@ -38,11 +41,15 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A hierarchy of `by` categories per node, cut above its nodes of one depth."""
+    """A hierarchy of `by` categories per node, cut above its nodes of one depth, and into `width` categories.
+
+    Outputs of different categories have no sum in common. The pieces of a node follow each other.
+    """
 
     tree: Hierarchy
     by: int
     depth: int
+    width: int
 
     @classmethod
     def of(cls, tree: Hierarchy, by: int) -> Cut:
@@ -52,7 +59,19 @@ class Cut:
             raise Refused("a hierarchy of two levels has no subtrees to draw apart: leave out engine: spark")
         below = _below(tree)
         small = (d for d in depths if below[tree.nodes_at(d)].max() <= max(SMALL, tree.level_start[d + 1]))
-        return cls(tree, by, next(small, depths[-1]))
+        return cls.at(tree, by, next(small, depths[-1]))
+
+    @classmethod
+    def at(cls, tree: Hierarchy, by: int, depth: int) -> Cut:
+        """Cut above the nodes of a depth, and into as many categories as a piece can have: a divisor of all."""
+        nodes = int(_below(tree)[tree.nodes_at(depth)].max())
+        widths = (width for width in range(by, 0, -1) if by % width == 0)
+        return cls(tree, by, depth, next(width for width in widths if width == 1 or width * nodes <= MOST_OUTPUTS))
+
+    @property
+    def count(self) -> int:
+        """How many pieces there are below the cut."""
+        return int(self.nodes.size) * (self.by // self.width)
 
     @cached_property
     def nodes(self) -> Ints:
@@ -82,12 +101,11 @@ class Cut:
     def piece(self, number: int) -> Piece:
         """Return one of the pieces below the cut."""
         order, start, place = self._sorted
-        nodes = order[start[number] : start[number + 1]]
-        above = self.tree.parents[nodes]
-        parents = np.where(nodes == self.nodes[number], -1, place[above])
-        return Piece(
-            int(self.nodes[number]), self._outputs(nodes), output_parents(parents, self.by), nodes.size * self.by
-        )
+        at, part = divmod(number, self.by // self.width)
+        nodes = order[start[at] : start[at + 1]]
+        parents = np.where(nodes == self.nodes[at], -1, place[self.tree.parents[nodes]])
+        outputs, first = self._outputs(nodes, part * self.width, self.width), part * self.width
+        return Piece(int(self.nodes[at]), first, outputs, output_parents(parents, self.width), outputs.size)
 
     def top(self) -> Piece:
         """Return everything above the cut, and then the outputs at which the pieces below begin."""
@@ -97,22 +115,25 @@ class Cut:
         place[nodes] = np.arange(nodes.size)
         above = self.tree.parents[nodes]
         parents = np.where(above < 0, -1, place[above])
-        return Piece(TOP, self._outputs(nodes), output_parents(parents, self.by), int(start[0]) * self.by)
+        outputs = self._outputs(nodes, 0, self.by)
+        return Piece(TOP, 0, outputs, output_parents(parents, self.by), int(start[0]) * self.by)
 
     def split(self, cells: Ints) -> tuple[Ints, list[Ints]]:
         """Divide counts of all cells, leaf by leaf: those of the top, and those of each piece below the cut."""
-        owner = np.repeat(self._owner[self.tree.leaves], self.by)
+        owner = self._owner[self.tree.leaves]
         order = np.argsort(owner, kind="stable")
-        top, *below = np.split(cells[order], np.searchsorted(owner[order], np.arange(self.nodes.size)))
-        return top, below
+        rows = cells.reshape(-1, self.by)[order]
+        top, *below = np.split(rows, np.searchsorted(owner[order], np.arange(self.nodes.size)))
+        parts = range(0, self.by, self.width)
+        return top.ravel(), [own[:, first : first + self.width].ravel() for own in below for first in parts]
 
-    def _outputs(self, nodes: Ints) -> Ints:
-        return (nodes[:, None] * self.by + np.arange(self.by)).ravel()
+    def _outputs(self, nodes: Ints, first: int, width: int) -> Ints:
+        return (nodes[:, None] * self.by + first + np.arange(width)).ravel()
 
     @cached_property
     def largest(self) -> int:
         """The most outputs of a piece below the cut."""
-        return int(_below(self.tree)[self.nodes].max()) * self.by
+        return int(_below(self.tree)[self.nodes].max()) * self.width
 
 
 def _below(tree: Hierarchy) -> Ints:

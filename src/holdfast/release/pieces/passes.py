@@ -84,7 +84,7 @@ def descend(work: Work, truth: Ints, noisy: Ints, totals: Ints, keys: Keys) -> I
 
 def measured(work: Work, truth: Ints, keys: Keys) -> Ints:
     """The true values with their noise, from the substream of the piece; 0 where nothing is measured."""
-    noise = work.law.measured_draw(1, keys.at("noise", work.piece.node))[0]
+    noise = work.law.measured_draw(1, keys.at("noise", work.piece.node, work.piece.first))[0]
     return np.asarray(noise + truth * np.isfinite(work.law.variances))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.randomness import Keys
+from holdfast.release.pieces import conditioned
 from holdfast.release.pieces.passes import ascend, descend
 
 
@@ -31,6 +32,27 @@ def descending(secret: bytes) -> Callable[..., tuple[Any, ...]]:
         del head
         values = descend(unpacked(work), unpacked(exact), unpacked(noisy), unpacked(totals), Keys.of(secret))
         return piece, packed(values), noisy
+
+    return one
+
+
+def telling(piece: int, work: bytes, cells: bytes) -> tuple[Any, ...]:
+    """What conditional noise is told of a piece before messages are made."""
+    return piece, packed(conditioned.told(unpacked(work), unpacked(cells)))
+
+
+def grafting(piece: int, work: bytes, cells: bytes, told: bytes) -> tuple[Any, ...]:
+    """The messages of the roots of a piece, for the slopes that it is told."""
+    pull, *_ = unpacked(told)
+    return piece, packed(conditioned.grafts(unpacked(work), unpacked(cells), pull))
+
+
+def drawing(secret: bytes) -> Callable[..., tuple[Any, ...]]:
+    """What draws a piece of conditional noise: its values, and which roots are rejected."""
+
+    def one(piece: int, work: bytes, cells: bytes, told: bytes) -> tuple[Any, ...]:
+        values, rejected = conditioned.drawn(unpacked(work), unpacked(cells), *unpacked(told), Keys.of(secret))
+        return piece, packed(values), packed(rejected)
 
     return one
 

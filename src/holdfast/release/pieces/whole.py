@@ -15,16 +15,24 @@ from holdfast.evidence import Evidence
 from holdfast.mechanism import checking
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.moving import moved
+from holdfast.mechanism.published.linear import input_is_free
 from holdfast.mechanism.release import Release
-from holdfast.mechanism.source import Plain
+from holdfast.mechanism.source import Conditioned, Plain
 from holdfast.onto.baselines import bluedown, topdown
 from holdfast.randomness import Keys
+from holdfast.release.pieces import conditioned
+from holdfast.release.pieces.conditioned import Told
 from holdfast.release.pieces.cut import Cut, Piece
 from holdfast.release.pieces.passes import Work, ascend, coins_of, decide, descend, measured
+from holdfast.trees.joined.part import Graft
 
 NOT_IN_PIECES = (
-    "a hierarchy is drawn in pieces only where independent whole noise is moved level by level: write method: topdown "
-    "or bluedown, or leave out engine: spark"
+    "a hierarchy is drawn in pieces only where whole noise is conditioned, or independent whole noise is moved level "
+    "by level: write method: given, topdown or bluedown, or leave out engine: spark"
+)
+UNMEASURED = (
+    "engine: spark draws method: given only where the last level of the hierarchy is measured: give it a share of the "
+    "budget, or leave out engine: spark"
 )
 
 
@@ -57,7 +65,7 @@ class Drawn:
 
     values: Ints
     noisy: Ints
-    coin: int
+    coin: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,25 +77,34 @@ class Pieces:
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> Pieces:
-        """Cut a mechanism's hierarchy; refused where its table is not made level by level from independent noise."""
-        moves, query = mechanism.moves, mechanism.query
-        plain = isinstance(mechanism.source, Plain) and query.grid is None and len(moves) == 1
-        if not plain or not moves[0].problem.integer or moves[0].way not in (topdown, bluedown) or query.tree is None:
+        """Cut a mechanism's hierarchy; refused where its table is not made in pieces."""
+        query = mechanism.query
+        if query.tree is None or query.grid is not None or not (_conditions(mechanism) or _goes_down(mechanism)):
             raise Refused(NOT_IN_PIECES)
         by = query.n // query.tree.n
         return cls(mechanism, Cut.of(query.tree, by))
 
+    @property
+    def conditions(self) -> bool:
+        """Whether noise is conditioned; otherwise independent noise is moved level by level."""
+        return not self.mechanism.moves
+
     def work(self, piece: Piece) -> Work:
         """Gather what is public about a piece."""
         spreads, exact, low, high = self._whole
-        at, combined = piece.outputs, self.mechanism.moves[0].way is bluedown
+        at, combined = piece.outputs, not self.conditions and self.mechanism.moves[0].way is bluedown
         return Work(
             piece, self.mechanism.base.law.at(at[: piece.own]), spreads[at], exact[at], low[at], high[at], combined
         )
 
     @cached_property
     def _whole(self) -> tuple[Floats, Bools, Ints, Ints]:
-        problem = self.mechanism.moves[0].problem
+        source, moves = self.mechanism.source, self.mechanism.moves
+        if isinstance(source, Conditioned):
+            forest = source.plan.problem.forest
+            assert forest is not None
+            return self.mechanism.base.law.variances, forest.exact, *source.system.integer_bounds(source.base.unit)
+        problem = moves[0].problem
         return problem.spreads, problem.exact, *problem.system.integer_bounds(problem.unit)
 
     @property
@@ -100,31 +117,89 @@ class Pieces:
     @property
     def numbers(self) -> range:
         """The numbers of the pieces below the cut."""
-        return range(self.cut.nodes.size)
+        return range(self.cut.count)
 
     def released(self, truth: Ints, drawn: Drawn) -> Release:
         """What was drawn in pieces as a release; what must hold is checked again on the values themselves."""
         mechanism = self.mechanism
         statements = (mechanism.guarantee, *mechanism.guarantees[1:])
-        evidence = Evidence(gap=math.inf, grid=Fraction(1), exact=True, nearest=False)
+        evidence = None if self.conditions else Evidence(gap=math.inf, grid=Fraction(1), exact=True, nearest=False)
         held = mechanism.held
-        assert held is not None  # it was moved
+        assert held is not None  # it was conditioned or moved
         checking.last_look(held, drawn.values, truth, mechanism.base.unit, evidence)
-        free = all(each.scope != "subspace" for each in statements)
+        free = input_is_free(mechanism, statements)
         shown = (drawn.values, statements, mechanism.query, mechanism.method, mechanism.error_bars)
         return Release(*shown, drawn.noisy if free else None, evidence if free else None, drawn.coin)
 
 
+def _goes_down(mechanism: Mechanism) -> bool:
+    """Whether independent whole noise is moved level by level."""
+    moves = mechanism.moves
+    plain = isinstance(mechanism.source, Plain) and len(moves) == 1
+    return plain and moves[0].problem.integer and moves[0].way in (topdown, bluedown)
+
+
+def _conditions(mechanism: Mechanism) -> bool:
+    """Whether whole noise on a hierarchy is conditioned, and nothing else."""
+    source = mechanism.source
+    if mechanism.moves or not isinstance(source, Conditioned) or source.names != ("hierarchy",):
+        return False
+    problem = source.plan.problem
+    if problem.forest is None or len(source.plan.shares) > 1:
+        return False
+    if not (np.isfinite(problem.law.variances) | problem.forest.exact)[problem.forest.is_leaf].all():
+        raise Refused(UNMEASURED)
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Here:
+    """The tasks of conditional noise, done by this process one after the other."""
+
+    works: list[Work]
+    cells: list[Ints]
+    keys: Keys
+    by: int
+    values: dict[int, Ints]
+
+    def told(self) -> list[Told]:
+        """What every piece tells before messages are made."""
+        return [conditioned.told(work, own) for work, own in zip(self.works, self.cells, strict=True)]
+
+    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...]]:
+        """The messages of the roots of some pieces."""
+        slopes = pull.reshape(-1, self.by)
+        return {i: conditioned.grafts(self.works[i], self.cells[i], slopes[i]) for i in some.tolist()}
+
+    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools]:
+        """Draw some pieces; return which roots' trees are rejected."""
+        told = [each.reshape(-1, self.by) for each in (pull, totals, attempts)]
+        rejected = {}
+        for i in some.tolist():
+            given = (each[i] for each in told)
+            self.values[i], rejected[i] = conditioned.drawn(self.works[i], self.cells[i], *given, self.keys)
+        return rejected
+
+
 def in_one_process(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]:
-    """Make the table piece by piece here: its values and the noisy ones."""
+    """Make the table piece by piece here: its values and the noisy ones (the same where noise is conditioned)."""
     above, below = pieces.cut.split(cells)
+    if pieces.conditions:
+        values = np.empty(pieces.mechanism.query.n, dtype=np.int64)
+        works = [pieces.work(pieces.cut.piece(number)) for number in pieces.numbers]
+        here = Here(works, below, keys, pieces.cut.width, {})
+        top = pieces.work(pieces.cut.top())
+        values[top.piece.outputs[: top.piece.own]] = conditioned.conditioned(top, above, here, keys)
+        for number, work in enumerate(here.works):
+            values[work.piece.outputs] = here.values[number]
+        return values, values
     values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
     works = [pieces.work(pieces.cut.piece(number)) for number in pieces.numbers]
     done = [ascend(work, own, keys) for work, own in zip(works, below, strict=True)]
     top = pieces.work(pieces.cut.top())
     at = top.piece.outputs[: top.piece.own]
     values[at], noisy[at], totals = decide(top, above, (head for *_, head in done), keys)
-    by = pieces.cut.by
+    by = pieces.cut.width
     for number, (work, (truth, seen, _)) in enumerate(zip(works, done, strict=True)):
         final = totals[number * by : (number + 1) * by]
         noisy[work.piece.outputs] = seen
@@ -133,7 +208,7 @@ def in_one_process(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]
 
 
 def undivided(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]:
-    """Make the same table by moving all noisy values at once: its values and the noisy ones."""
+    """Make the same table by moving all noisy values at once, level by level: its values and the noisy ones."""
     mechanism = pieces.mechanism
     truth = mechanism.query.answer(cells)
     noisy = np.empty(mechanism.query.n, dtype=np.int64)

@@ -19,13 +19,15 @@ from holdfast.domains.names import text_of
 from holdfast.release.records.databases import opened_sqlite
 from holdfast.release.records.rows import Rows, held
 from holdfast.release.records.source import Place, Source
+from holdfast.release.storage.argus import lowest_cells
 from holdfast.release.storage.reading import CSV, PARQUET, files_of, header_of, quoted_name, quoted_text, rows_of
 
 ARROW = (".arrow", ".feather", ".ipc")
 WORKBOOK = (".xlsx",)
+ARGUS = (".tab",)
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 #: What the names of files of records end in.
-ENDS = (PARQUET, *CSV, *ARROW, *WORKBOOK, *DATABASES)
+ENDS = (PARQUET, *CSV, *ARROW, *WORKBOOK, *ARGUS, *DATABASES)
 SQLITE = b"SQLite format 3\0"
 
 
@@ -39,11 +41,13 @@ def opened_files(place: Place) -> Source:
         raise place.refuse(f"the files {place.called} are of several kinds: name those of one kind by a pattern")
     if not end:
         raise place.refuse(f"the source {place.called} must end in one of {', '.join(ENDS)}")
-    if end in DATABASES or end in WORKBOOK:
+    if end in DATABASES or end in WORKBOOK or end in ARGUS:
         if len(files) > 1:
             raise place.refuse(f"the source {place.called} means several files, and of this kind one is read")
         if end in WORKBOOK:
             return _workbook(place, files[0])
+        if end in ARGUS:
+            return _argus(place, files[0])
         return opened_sqlite(place, files[0]) if _begins(files[0], SQLITE) else _duckdb(place, files[0])
     if end in ARROW:
         return _arrow(place, files)
@@ -149,6 +153,17 @@ def _workbook(place: Place, file: Path) -> Rows:
     for i, name in enumerate(names):
         columns[name] = np.array([*(text_of(row[i]) if i < len(row) else None for row in kept), ""], dtype=object)[:-1]
     return held(place.engine, columns)
+
+
+def _argus(place: Place, file: Path) -> Rows:
+    """Cells of a table of τ-ARGUS that are no sums of others: each stands for as many records as data.count says."""
+    if not place.counted:
+        raise place.refuse("a table of τ-ARGUS holds figures: data.count must name its column of counts")
+    try:
+        columns = lowest_cells(file)
+    except Refused as error:
+        raise place.refuse(str(error)) from None
+    return held(place.engine, {name: np.array([*column, ""], dtype=object)[:-1] for name, column in columns.items()})
 
 
 def named(place: Place, what: str, names: Sequence[str]) -> str:

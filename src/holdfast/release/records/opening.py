@@ -47,16 +47,16 @@ def _expanded(path: Path) -> Path:
 
 def _place(engine: duckdb.DuckDBPyConnection, spec: Spec, source: Any, ending: ExitStack) -> Place | None:
     """What is named by a text: in the spec or elsewhere, or passed on; None for a frame."""
-    data, at = spec.data, spec.at["data"]
+    data, at, counted = spec.data, spec.at["data"], spec.data.count is not None
     if isinstance(source, (str, Path)):
         path = str(source) if "://" in str(source) else str(_expanded(Path(source)).absolute())
         hidden = SECRET.search(str(source)) is not None
-        return Place(engine, at, path, Path(path), data.table, data.query, ending, hidden)
+        return Place(engine, at, path, Path(path), data.table, data.query, ending, counted, hidden)
     if source is not None:
         return None
     if data.source is None:
         raise at.refuse("data.source is missing: name a file of records, or pass a data frame from Python")
     if isinstance(data.source, Elsewhere):
         text = data.source.read(at["source"])
-        return Place(engine, at, text, spec.resolve(text), data.table, data.query, ending, hidden=True)
-    return Place(engine, at, data.source, spec.resolve(data.source), data.table, data.query, ending)
+        return Place(engine, at, text, spec.resolve(text), data.table, data.query, ending, counted, hidden=True)
+    return Place(engine, at, data.source, spec.resolve(data.source), data.table, data.query, ending, counted)

@@ -69,7 +69,8 @@ class Place:
     """Where records are, as a text says it: files, or the address of a database.
 
     `at` is where the spec speaks of the data, `path` the text as an absolute path, `ending` ends what was opened.
-    `hidden`: the text is written elsewhere, since there is something secret in it.
+    `counted`: a column says how many records a row stands for. `hidden`: the text is written elsewhere, since there is
+    something secret in it.
     """
 
     engine: duckdb.DuckDBPyConnection
@@ -79,6 +80,7 @@ class Place:
     table: str | None
     query: str | None
     ending: ExitStack
+    counted: bool
     hidden: bool = False
 
     @property

@@ -14,6 +14,7 @@ from scipy import sparse
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools
 from holdfast.constraints import Constraint, at_least, between, consistent, equals, fixed, nonnegative, ordered
+from holdfast.onto.areas.rules import Rules
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly, Hold
 from holdfast.release.table.domain import Item, Layout
@@ -118,15 +119,34 @@ def _refuse_implied(layout: Layout, found: Holding) -> None:
 
 def _refuse_in_many_areas(layout: Layout, found: Holding) -> None:
     """Refuse rules that only a program holds, in tables of areas for which that would take hours."""
-    beside = next((rule for rule in ("exact", "bounds", "orders", "linear", "either") if found.account[rule]), None)
-    real = layout.asked.numbers == "real" and found.unequal is None
-    if layout.areas is None or beside is None or real or layout.query.n <= MOST_SOLVED:
+    asked = [rule for rule in ("exact", "bounds", "orders", "linear", "either") if found.account[rule]]
+    real = layout.asked.numbers == "real"
+    if layout.areas is None or not asked or (real and found.unequal is None) or layout.query.n <= MOST_SOLVED:
         return
-    raise Refused(
-        f"in areas of a hierarchy with a cube, tables of more than {MOST_SOLVED} figures hold consistent, nonnegative "
-        f"and impossible, and this one has {layout.query.n:,}: leave the other rules out, measure less, or write "
-        "numbers: real and no bounds"
-    )
+    if not real and found.account["nonnegative"] and found.account["consistent"]:
+        asked = [
+            rule for rule in asked if rule in ("orders", "either") or (rule == "linear" and _crosses(layout, found))
+        ]
+    if asked:
+        raise Refused(
+            f"in areas of a hierarchy with a cube, tables of more than {MOST_SOLVED} figures hold exact figures, "
+            "bounds and sums of figures of one margin of one area, in whole numbers, beside consistent and "
+            f"nonnegative, and this one has {layout.query.n:,}: leave the other rules out, measure less, or write "
+            "numbers: real and no bounds"
+        )
+
+
+def _crosses(layout: Layout, found: Holding) -> bool:
+    """Whether a weighted sum is not one of figures of one margin of one area, each once."""
+    assert layout.areas is not None
+    for rule in found.account["linear"]:
+        row = np.array(rule["rows"], dtype=np.int64)
+        ends, shape = np.array([0, row.size]), (1, layout.query.n)
+        matrix = sparse.csr_array((np.ones(row.size, np.int64), row, ends), shape=shape)
+        inside = Rules.of_rows(layout.areas, matrix, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        if inside is None or any(Fraction(weight) != 1 for weight in rule["weights"]):
+            return True
+    return False
 
 
 def _placed(layout: Layout, at: At, refusal: Refused) -> Refused:

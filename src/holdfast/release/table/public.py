@@ -11,13 +11,17 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.arguments import Refused
 from holdfast.release.spec.data import DataSpec
 from holdfast.release.spec.places import At
+from holdfast.release.storage.argus import levels
 from holdfast.release.storage.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
 
 Texts = npt.NDArray[np.object_]
+#: A hierarchy of τ-ARGUS: its columns are called level_1, level_2, …
+HIERARCHY = ".hrc"
 #: Ends of the names of public files.
-ENDS = (PARQUET, ".csv")
+ENDS = (PARQUET, ".csv", HIERARCHY)
 
 
 @dataclass
@@ -53,6 +57,14 @@ class PublicFiles:
             raise at.refuse(f"there is no file {file!r}", file, difflib.get_close_matches(file, near)) from None
         except OSError as error:
             raise at.refuse(f"the file {file!r} cannot be read: {error.strerror}", found=file) from None
+        if path.suffix == HIERARCHY:
+            try:
+                columns = levels(path)
+            except Refused as error:
+                raise at.refuse(str(error), found=file) from None
+            if name not in columns:
+                raise asked.refuse(f"the file {file!r} has no column {name!r}", name, columns)
+            return np.array(columns[name], dtype=object)
         with session() as engine:
             try:
                 rows = rows_of(path)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from holdfast.arrays import kept
 from holdfast.pictures import number
 from holdfast.release.job.job import Job
+from holdfast.release.job.table import Table
 from holdfast.release.wanted.outlook import outlook
 from holdfast.release.wanted.solving import Wish, least_amount, parameter_of
 
@@ -33,7 +35,7 @@ class Acceptance:
             "table": self.table,
             "level": self.level,
             "error": float(self.error),
-            "confidence": None if self.confidence is None else float(self.confidence),
+            "confidence": _float(self.confidence),
             "reached": None if self.reached == float("inf") else self.reached,
             "met": self.met,
         }
@@ -77,21 +79,38 @@ class Accepted:
         }
 
 
+@kept
+def judged(table: Table) -> tuple[Acceptance, ...]:
+    """What a spec accepts of a table beside what its plan has; the errors are measured once."""
+    laid, at = table.layout, table.layout.at["accept"]
+    if not laid.asked.accept:
+        return ()
+    levels, found = outlook(table).levels, []
+    for name, one in laid.asked.accept.items():
+        level = levels[laid.levels.index(laid.level(name, at[name]))]
+        reached = level.within(_float(one.confidence))
+        found.append(Acceptance(table.name, level.name, one.error, one.confidence, reached))
+    return tuple(found)
+
+
 def accepted(job: Job) -> Accepted | None:
     """Judge a plan by what its spec accepts, and look for a budget where it is not met; None: nothing is said."""
-    if not any(table.layout.asked.accept for table in job.tables):
+    found = Accepted(tuple(one for table in job.tables for one in judged(table)), parameter_of(job.spec))
+    if not found.each:
         return None
-    outlooks = [outlook(table) for table in job.tables]
-    wishes, found = [], []
-    for t, table in enumerate(job.tables):
-        laid, at = table.layout, table.layout.at["accept"]
-        for name, one in laid.asked.accept.items():
-            level = laid.levels.index(laid.level(name, at[name]))
-            wish = Wish(t, level, float(one.error), None if one.confidence is None else float(one.confidence))
-            found.append(Acceptance(table.name, laid.levels[level], one.error, one.confidence, wish.reached(outlooks)))
-            wishes.append(wish)
-    judged = Accepted(tuple(found), parameter_of(job.spec))
-    return judged if judged.met else Accepted(judged.each, judged.parameter, least_amount(job, wishes))
+    return found if found.met else Accepted(found.each, found.parameter, least_amount(job, _wishes(job)))
+
+
+def _wishes(job: Job) -> list[Wish]:
+    return [
+        Wish(t, table.layout.levels.index(one.level), float(one.error), _float(one.confidence))
+        for t, table in enumerate(job.tables)
+        for one in judged(table)
+    ]
+
+
+def _float(number: Decimal | None) -> float | None:
+    return None if number is None else float(number)
 
 
 def refuse_unmet(job: Job) -> None:

@@ -60,6 +60,14 @@ class Tests(NamedTuple):
     start: Ints
     slack: Floats
 
+    @classmethod
+    def of(cls, pieces: Ints, tree: Ints, slack: Floats) -> Tests:
+        """Group pieces that are sorted by their trees; `tree` and `slack` are those of all pieces."""
+        _, first = np.unique(tree[pieces], return_index=True)
+        sizes = np.diff(np.append(first, pieces.size))
+        start = np.concatenate([np.arange(0, size, TOGETHER) + at for at, size in zip(first, sizes, strict=True)])
+        return cls(pieces, np.append(start, pieces.size), 1.01 * np.add.reduceat(slack[pieces], start))
+
 
 class TooNarrow(Exception):
     """A window does not hold enough of a message; wider ones may."""
@@ -80,6 +88,7 @@ class Messages(Owner):
     cut: Pieces | None = None  # the forest cut into pieces, where this is known
     pulled: Bools | None = None  # outputs whose bounds are kept also far from the truth; None: none
     slopes: Floats | None = None  # that totals are known to meet, for a better guess
+    pull: Floats | None = None  # the slope from above at every output, read at roots, where others stand above; None: 0
 
     # --- what is known before any message ------------------------------------------------------------------------
 
@@ -146,12 +155,13 @@ class Messages(Owner):
         leaves, _ = self.kinds_of_leaves
 
         over = partial(_in_slices, self.workers, share=1 << 14)  # without self: what is kept must not keep its keeper
-        found = Prospect(self.pieces, leaves, self.laws, self.need, over, self.slopes)
+        pull = None if self.pull is None else self.pieces.at_roots(self.pull)
+        found = Prospect(self.pieces, leaves, self.laws, self.need, over, self.slopes, pull)
         pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
         if self.slopes is None and (self.learn or rough):
             found.forget()  # a nation's guess is large
-            found = Prospect(self.pieces, leaves, self.laws, self.need, over, found.usual_slopes)
+            found = Prospect(self.pieces, leaves, self.laws, self.need, over, found.usual_slopes, pull)
         return found, pulled
 
     @property
@@ -190,7 +200,7 @@ class Messages(Owner):
         kinds = self.kit.leaf_law.size
         lo = np.full((kinds, MOST_LEAVES + 1), LARGEST, dtype=np.int64)
         hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
-        widest = block_windows(self.kit, p, self.prospect.heights[0], g, self.need_inside, lo, hi)
+        widest = block_windows(self.kit, p, self.fresh(self.prospect.heights[0]), g, self.need_inside, lo, hi)
         asked = hi >= lo
         slots = np.full(asked.shape, -1, dtype=np.int64)
         slots[asked] = np.arange(int(asked.sum()))
@@ -245,14 +255,27 @@ class Messages(Owner):
                 self._check(used)
                 if used > places:
                     raise TooNarrow
-                if sum(self.over(pairs if height else parcels, kinds, 512, progress)):
+                self.put_known(height, shelf)
+                if sum(self.over(pairs if height else parcels, kinds if height else self.fresh(kinds), 512, progress)):
                     raise TooNarrow
         self.prospect.forget()
-        for k in np.unique(p.kind[p.root == 1]):
+        for k in np.unique(p.kind[p.root == 1]) if self.pull is None else ():
             beyond = _beyond(shelf, int(k))
             if np.isinf(beyond) or (self.learn is not False and beyond > MOST_BEYOND):
                 raise TooNarrow
         return shelf
+
+    def fresh(self, parcels: Ints) -> Ints:
+        """The parcels, of some, whose messages are made here: all of them, unless some come from elsewhere."""
+        return parcels
+
+    def put_known(self, height: int, shelf: Shelf) -> None:
+        """Put messages of some height that come from elsewhere on the shelf: there are none."""
+
+    @property
+    def untested(self) -> Bools:
+        """Pieces whose total is not tested: it is always 0."""
+        return np.asarray(self.pieces.root == 2)
 
     def ready(self) -> Messages:
         """The messages with windows so wide that they can be summed; chosen before any random bit is drawn."""
@@ -287,13 +310,7 @@ class Messages(Owner):
     @cached_property
     def tests(self) -> Tests:
         """The groups of pieces that are tested together."""
-        tree = self.trees
-        pieces = np.argsort(tree, kind="stable")
-        _, first = np.unique(tree[pieces], return_index=True)
-        sizes = np.diff(np.append(first, pieces.size))
-        start = np.concatenate([np.arange(0, size, TOGETHER) + at for at, size in zip(first, sizes, strict=True)])
-        slack = np.add.reduceat(self.shelf.slack[self.pieces.kind[pieces]], start)
-        return Tests(pieces, np.append(start, pieces.size), 1.01 * slack)
+        return Tests.of(np.argsort(self.trees, kind="stable"), self.trees, self.shelf.slack[self.pieces.kind])
 
     # --- inside parcels ------------------------------------------------------------------------------------------
 

@@ -142,7 +142,7 @@ RIGID = 1e9
 
 @compiled
 def _slopes_downward(pieces: Any, grid: Any, unit: Any, responses: Any, known: Any, followed: Any) -> None:
-    """Slopes and means of the pieces of kinds higher than `known`, from the roots down."""
+    """Slopes and means of the pieces of kinds higher than `known`, from the roots, whose slopes are given, down."""
     kind, left, right, root, height = pieces.kind, pieces.left, pieces.right, pieces.root, pieces.height
     before_mean, before_variance, mean, variance = responses
     slope, below, centre, spread, before, _ = followed
@@ -150,8 +150,6 @@ def _slopes_downward(pieces: Any, grid: Any, unit: Any, responses: Any, known: A
         k = kind[p]
         if height[k] <= known:
             continue
-        if root[p] > 0:
-            slope[p] = 0.0
         centre[p] = 0.0 if root[p] == 2 else at(mean[k], grid, slope[p], unit)
         spread[p] = max(at(variance[k], grid, slope[p], unit * unit), 1e-2)
         below[p] = slope_for(before_mean[k], grid, centre[p], unit)
@@ -320,11 +318,12 @@ class Prospect:
     """Guesses of windows for all kinds of pieces, which can be made again as messages become known."""
 
     def __init__(
-        self, pieces: Pieces, leaves: Leaves, laws: Laws, need: float, over: Over, more: Floats | None = None
-    ) -> None:
+        self, pieces: Pieces, leaves: Leaves, laws: Laws, need: float, over: Over, more: Floats | None = None,
+        pull: Floats | None = None,
+    ) -> None:  # fmt: skip
         """Guess windows beyond which totals lie with a probability of about e^{−need}; `over` runs tasks on slices.
 
-        `more` are slopes for the grid.
+        `more` are slopes for the grid, `pull` is the slope from above at every piece that is a root (None: 0).
         """
         grid = slopes(laws, 8)
         if more is not None:
@@ -343,6 +342,7 @@ class Prospect:
         kinds, size = pieces.kinds, pieces.size
         self._responses: Responses | None = Responses(*(np.empty((kinds, grid.size)) for _ in range(4)))
         five = [np.zeros(size) for _ in range(5)]
+        five[0] += 0.0 if pull is None else pull
         self._followed: Followed | None = Followed._make([*five, np.empty((size, 2, 3))])
         whole = [np.zeros(kinds, dtype=np.int64) for _ in range(2)]
         real = [np.zeros(kinds) for _ in range(5)]
@@ -366,6 +366,11 @@ class Prospect:
         o, unit = self.outlook, self._laws.slope.min()
         found = np.array([np.median(of[kinds]) for of in (o.tilt, o.below) for kinds in self.heights])
         return np.unique(np.round(found / unit, 3)) * unit
+
+    def answers(self, kind: int) -> tuple[Floats, Floats, Floats]:
+        """How the total of a kind of pieces answers to slopes: their grid, means and variances."""
+        assert self._responses is not None
+        return self._grid[0], self._responses.mean[kind].copy(), self._responses.variance[kind].copy()
 
     def learn(self, height: int, shelf: Any) -> None:
         """Guess what is above a height again, now that all messages up to it are known."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Ints, compiled
+from holdfast.arrays import Array, Ints, compiled
 from holdfast.trees.shape.forest import Forest
 
 #: Most leaves in a parcel: all its partial messages fit into the second cache together.
@@ -82,6 +82,14 @@ class Pieces(NamedTuple):
             for part in (self.left[level], self.right[level]):
                 of_piece[part[part >= 0]] = of_piece[level[part >= 0]]
         return of_piece
+
+    def at_roots(self, of_output: Array) -> Array:
+        """What is known of outputs for the pieces whose total is free and that of a root; 0 for all others."""
+        free = np.flatnonzero(self.root == 1)
+        alone = self.leaves[np.minimum(self.first[free], self.leaves.size - 1)]  # a root without children has no output
+        result = np.zeros(self.size, dtype=of_output.dtype)
+        result[free] = of_output[np.where(self.output[free] >= 0, self.output[free], alone)]
+        return result
 
     def of_outputs(self, of_piece: Ints, outputs: int) -> Ints:
         """What is known of pieces for so many outputs, −1 where the noise is 0."""

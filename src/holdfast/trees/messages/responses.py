@@ -8,7 +8,7 @@ back to its slope, numbers are interpolated so that means which run off to a pol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -21,13 +21,25 @@ _NEAR = np.array([0.4, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0])
 _FAR = 2.0**14
 
 
+class Known(NamedTuple):
+    """How a total that is known from elsewhere answers to the slopes of a grid."""
+
+    grid: Floats
+    mean: Floats
+    variance: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The kinds of leaves: law (−1: not measured) and bounds on noise (∓2**62: none)."""
+    """The kinds of leaves: law (−1: not measured) and bounds on noise (∓2**62: none).
+
+    The last kinds stand for totals that are known from elsewhere.
+    """
 
     law: Ints
     low: Ints
     high: Ints
+    known: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +87,21 @@ def leaf_responses(leaves: Leaves, laws: Laws, grid: Floats) -> tuple[Floats, Fl
     rate = np.where(
         measured, laws.rate[np.maximum(leaves.law, 0)], laws.rate.min() / (50.0 if laws.laplace else 2500.0)
     )
-    if laws.laplace:
-        return _laplace_responses(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
-    return _gaussian_responses(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
+    of_law = _laplace_responses if laws.laplace else _gaussian_responses
+    mean, variance = of_law(rate, leaves.low.astype(float), leaves.high.astype(float), grid)
+    unit = float(1 / laws.slope.min())
+    for i, each in enumerate(leaves.known, leaves.law.size - len(leaves.known)):
+        mean[i], variance[i] = (
+            _read_off(each.mean, each.grid, grid, unit),
+            _read_off(each.variance, each.grid, grid, unit**2),
+        )
+    return mean, variance
+
+
+def _read_off(values: Floats, where: Floats, grid: Floats, unit: float) -> Floats:
+    """Interpolate values over one grid on another, as `at` does."""
+    y = np.interp(grid, where, values / (unit + np.abs(values)))
+    return np.asarray(unit * y / (1 - np.abs(y)))
 
 
 @compiled

@@ -64,9 +64,12 @@ class Sampler(Owner):
 
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
-        if self.messages.pieces.size == 0:
+        if self.forest.exact.all():
             return np.zeros((size, self.forest.n), dtype=np.int64)
-        tables = self._many(size)
+        try:
+            tables = self._many(size)
+        except Refused:  # scales beyond all tables
+            tables = None
         return self._draw(size, stream) if tables is None else tables.draw(size, stream)
 
     # --- many rows -----------------------------------------------------------------------------------------------
@@ -108,7 +111,7 @@ class Sampler(Owner):
         try:
             _ = self.ready
         except Refused:
-            if self.at_roots is not None or not reaches(self.law):
+            if self.at_roots is not None or not reaches(self.forest, self.law):
                 raise
             return PlainSampler(self.forest, self.law, self.low, self.high)
         return None
@@ -143,13 +146,15 @@ class Sampler(Owner):
             noise[done] = again[done, 0]
             rejected = once_more
 
-    def _draw_rows(self, noise: Ints, keys: Keys, start: int, attempt: int) -> dict[int, set[int]]:
+    def _draw_rows(
+        self, noise: Ints, keys: Keys, start: int, attempt: int, at_roots: Ints | None = None
+    ) -> dict[int, set[int]]:
         """Draw some tables, (n, rows); return the rows with trees, by their roots, that are to be drawn again."""
         up = self.ready
         rows = noise.shape[1]
         words = keys.at("words", start, attempt).words(rows * _slots(up)).reshape(-1, rows)
         drawing = _Drawing(up, noise, words, keys, start, attempt, self.inflation)
-        drawing.roots(self.at_roots)
+        drawing.roots(self.at_roots if at_roots is None else at_roots)
         with Progress("drawing", up.pieces.size) as progress:
             for level in up.order[:0:-1]:
                 drawing.pairs(level, progress)
@@ -206,9 +211,7 @@ class _Drawing:
         if given is None:
             self._settle([_opened(drawn, up.roots, self.noise.shape[1] * up.roots.size)], by_hand)
             return
-        free = up.roots[p.root[up.roots] == 1]
-        alone = p.leaves[np.minimum(p.first[free], p.leaves.size - 1)]  # a root without children has no output
-        totals[free] = given[np.where(p.output[free] >= 0, p.output[free], alone)][:, None]
+        totals[up.roots] = p.at_roots(given)[up.roots, None]
 
     def pairs(self, some: Ints, progress: Progress) -> None:
         """Divide the totals of some pairs."""
@@ -271,7 +274,7 @@ class _Drawing:
         """What needs a look: each total beyond its window alone, and groups whose number is close to 1."""
         up, kind = self.up, self.up.pieces.kind
         beyond = (self.totals < up.shelf.lo[kind, None]) | (self.totals > up.shelf.hi[kind, None])
-        beyond[up.pieces.root == 2] = False  # always 0
+        beyond[up.untested] = False
         for piece, row in np.argwhere(beyond).tolist():
             node = self._exact(row).node(piece, int(self.totals[piece, row]))
             yield row, piece, node.purpose, node.slot, [node]

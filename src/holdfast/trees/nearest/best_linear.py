@@ -62,7 +62,7 @@ def _share(response, slope):  # type: ignore[no-untyped-def]
     return response / slope if slope > 0.0 else 0.0
 
 
-@compiled
+@compiled(beyond=20_000)
 def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inner_error, leaf, inner):  # type: ignore[no-untyped-def]
     """Fill in the variances of the final errors; an unmeasured or exact output's own error counts nothing."""
     response, slope = _slopes(leaf_start, inner_start, variance, weight, exact)
@@ -82,7 +82,8 @@ def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inn
             up[k] = inner_error[k]
         else:
             pulled = weight[k] * slope[k] / (1.0 + weight[k] * slope[k])
-            up[k] = (1.0 - pulled) ** 2 * below[k] + pulled**2 * inner_error[k]
+            left = 1.0 - pulled
+            up[k] = left * left * below[k] + pulled * pulled * inner_error[k]
     for k in range(inner_start[0]):
         inner[k] = up[k]
     for k in range(weight.size):
@@ -100,11 +101,11 @@ def _variances(leaf_start, inner_start, variance, weight, exact, leaf_error, inn
 @compiled
 def _final(own, part, kept, below, above):  # type: ignore[no-untyped-def]
     """The variance of α_c + κ(ε_k − Σα), where ε_k contains `kept` times Σα."""
-    found = own * (1.0 - 2.0 * part) + part**2 * (below + above) + 2.0 * part * kept * (own - part * below)
+    found = own * (1.0 - 2.0 * part) + part * part * (below + above) + 2.0 * part * kept * (own - part * below)
     return max(found, 0.0)
 
 
-@compiled
+@compiled(beyond=20_000)
 def _weights(leaf_start, inner_start, variance, weight, exact, leaf_weight, leaf, inner):  # type: ignore[no-untyped-def]
     """Replace the weights of outputs by those of their measurement errors: the transposed map, W N(NᵀWN)⁻¹Nᵀ."""
     response, slope = _slopes(leaf_start, inner_start, variance, weight, exact)

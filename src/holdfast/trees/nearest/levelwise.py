@@ -18,6 +18,7 @@ import numpy.typing as npt
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints, compiled
 from holdfast.domains.intervals import bound_upwards
+from holdfast.trees.nearest.plain_levels import Levels, serves, split_rows
 from holdfast.trees.shape.layout import sorted_outputs
 from holdfast.trees.shape.ties import coins_of, smallest, tie_hash
 
@@ -93,6 +94,10 @@ class Levelwise:
         noisy = np.require(noisy.astype(low.dtype, copy=False), requirements=["C", "W"])  # one compiled form for all
         bounds = self._bounded(low, high)
         result = np.empty_like(noisy)
+        if steps is None and serves(self.first, self.variance, len(noisy)):
+            levels = Levels(self.names, self.first, self.exact, self.gain, self.variance, *bounds)
+            result[:, self.order] = split_rows(levels, noisy[:, self.order], coins_of(ties, len(noisy)))
+            return result
         placed = np.empty(0) if steps is None else steps[self.order]
         passes = (self.order, self.names, self.first, self.exact, self.gain, self.variance, placed)
         whole = low.dtype.kind == "i"
@@ -120,7 +125,7 @@ class Levelwise:
         return lowest, highest
 
 
-@compiled
+@compiled(beyond=20_000)
 def _weigh(first, exact, spread, combined):  # type: ignore[no-untyped-def]
     """Gains and variances of the estimates, children first; an infinite spread means not measured."""
     n = spread.size
@@ -140,7 +145,7 @@ def _weigh(first, exact, spread, combined):  # type: ignore[no-untyped-def]
     return gain, variance
 
 
-@compiled
+@compiled(beyond=20_000)
 def _shares(first, variance):  # type: ignore[no-untyped-def]
     """Whether a parent has two children without an estimate."""
     for i in range(variance.size):
@@ -320,7 +325,7 @@ def _root(base, shift, number):  # type: ignore[no-untyped-def]
     return base + np.int64(down) + (1 if up else 0)
 
 
-@compiled
+@compiled(beyond=20_000)
 def _move_rows(order, numbers, first, exact, gain, variance, steps, bounds, whole, noisy, coins, result):  # type: ignore[no-untyped-def]
     """All passes for each row of noisy values: estimates upwards, then final values downwards."""
     low, high = bounds

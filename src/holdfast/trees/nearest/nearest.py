@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Floats, Ints, compiled
+from holdfast.trees.nearest.plain import Weights, move_whole, serves
 from holdfast.trees.nearest.rows import curve_rows, real_rows, whole_rows, write_real_rows, write_whole_rows
 from holdfast.trees.shape.layout import Layout
 from holdfast.trees.shape.ties import coins_of
@@ -116,6 +117,10 @@ class Nearest:
         weights = (self.leaf_weight, self.variance, self.same, self.weight)
         if result.dtype.kind == "f":
             return int(real_rows(forest, weights, bounds, ends, bounded, noisy, result))
+        if serves(self.layout, len(noisy)):
+            ends_too = (bounds[0], bounds[1] if bounds[1].size else np.full_like(bounds[0], LARGEST), *bounds[2:])
+            squares = Weights(self.leaf_weight, self.variance, self.weight)
+            return move_whole(self.layout, squares, ends_too, noisy, coins, result)
         inner = self.layout.inner.size
         room = (np.zeros(self.layout.leaves.size), np.zeros(inner), np.zeros(inner))
         return int(whole_rows(forest, weights, bounds, bounded, noisy, coins, result, room, False))
@@ -137,7 +142,7 @@ class Nearest:
         return bool(whole_rows(forest, weights, bounds, True, noisy, coins, result, start, True) == 1)
 
 
-@compiled
+@compiled(beyond=20_000)
 def _weigh(leaf_start, leaves, inner, exact, spreads, absolute):  # type: ignore[no-untyped-def]
     """Weights of leaves, their variances, common variances, weights of inner outputs, and whether a leaf is open."""
     unit = float(LARGEST)
@@ -168,7 +173,7 @@ def _weigh(leaf_start, leaves, inner, exact, spreads, absolute):  # type: ignore
     return leaf_weight, variance, same, weight, is_open
 
 
-@compiled
+@compiled(beyond=20_000)
 def _bounded(low, high, variance):  # type: ignore[no-untyped-def]
     """Whether a leaf that is not exact has a bound."""
     i = 0
@@ -185,7 +190,7 @@ def _plus(total, bound):  # type: ignore[no-untyped-def]
     return min(max(total + bound, -LARGEST), LARGEST)
 
 
-@compiled
+@compiled(beyond=20_000)
 def _tighten(forest, leaf_low, leaf_high, low, high, slack):  # type: ignore[no-untyped-def]
     """Compare bounds of inner outputs with the sums of their children's, in place; return an impossible output, or −1.
 

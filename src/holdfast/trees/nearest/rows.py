@@ -105,7 +105,7 @@ def _write_whole(forest, bounds, noisy, move, result):  # type: ignore[no-untype
     return True
 
 
-@compiled
+@compiled(beyond=20_000)
 def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: ignore[no-untyped-def]
     """Least squares over the reals; return how many rows were moved before one did not settle."""
     leaves, inner = forest[2].size, forest[3].size
@@ -121,7 +121,7 @@ def real_rows(forest, weights, bounds, ends, bounded, noisy, result):  # type: i
     return noisy.shape[0]
 
 
-@compiled
+@compiled(beyond=20_000)
 def whole_rows(forest, weights, bounds, bounded, noisy, coins, result, start, known):  # type: ignore[no-untyped-def]
     """Least squares over the whole numbers; return how many rows were moved before one could not be.
 
@@ -157,7 +157,7 @@ def whole_rows(forest, weights, bounds, bounded, noisy, coins, result, start, kn
     return noisy.shape[0]
 
 
-@compiled
+@compiled(beyond=20_000)
 def curve_rows(forest, weights, bounds, absolute, whole, noisy, coins, moves, inner_x, price):  # type: ignore[no-untyped-def]
     """Find the moves of leaves, (size, leaves), by curves: absolute values or least squares; whole ones if `whole`.
 
@@ -175,14 +175,14 @@ def curve_rows(forest, weights, bounds, absolute, whole, noisy, coins, moves, in
         curves(named, weights, limits, absolute, whole, gap, price, moves[row], inner_x)
 
 
-@compiled
+@compiled(beyond=20_000)
 def write_real_rows(forest, bounds, ends, noisy, moves, result):  # type: ignore[no-untyped-def]
     """Write real tables from the moves of leaves."""
     for row in range(noisy.shape[0]):
         _write_real(forest, bounds, ends, noisy[row], moves[row], result[row])
 
 
-@compiled
+@compiled(beyond=20_000)
 def write_whole_rows(forest, bounds, noisy, moves, result):  # type: ignore[no-untyped-def]
     """Write whole tables from the moves of leaves; tell whether everything holds as it must."""
     sound = True

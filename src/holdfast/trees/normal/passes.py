@@ -52,6 +52,10 @@ class NormalPasses:
         _means(self.first, self.own, self.upward, self.below, values)
         _settled(self.first, self.exact, self.upward, self.below, values)
 
+    def from_below(self, values: Floats) -> None:
+        """Turn measured values into the best linear estimates from what is measured at and below each node alone."""
+        _means(self.first, self.own, self.upward, self.below, values)
+
     def variances(self) -> Floats:
         """Return the variance of every node's value, in this order."""
         return np.asarray(_variances(self.first, self.upward, self.below))
@@ -61,7 +65,7 @@ class NormalPasses:
         return float(_variance_of(self.first, self.upward, self.below, np.ascontiguousarray(weights, dtype=np.float64)))
 
 
-@compiled
+@compiled(beyond=20_000)
 def _upwards(first: Any, exact: Any, own: Any) -> Any:  # pragma: no cover (compiled)
     """Return V and S of every output, and whether no output has two children without a law."""
     n = own.size
@@ -84,7 +88,7 @@ def _upwards(first: Any, exact: Any, own: Any) -> Any:  # pragma: no cover (comp
     return upward, below, proper
 
 
-@compiled
+@compiled(beyond=20_000)
 def _means(first: Any, own: Any, upward: Any, below: Any, measured: Any) -> None:  # pragma: no cover (compiled)
     """Turn measured values into the means of the messages, in place."""
     rows, n = measured.shape
@@ -104,7 +108,7 @@ def _means(first: Any, own: Any, upward: Any, below: Any, measured: Any) -> None
                 values[v] = upward[v] * (total / below[v] + values[v] / own[v])
 
 
-@compiled
+@compiled(beyond=20_000)
 def _settled(first: Any, exact: Any, upward: Any, below: Any, drawn: Any) -> None:  # pragma: no cover (compiled)
     """Make the values of children, independent of each other, fit those of their parents, in place."""
     rows, n = drawn.shape
@@ -130,7 +134,7 @@ def _settled(first: Any, exact: Any, upward: Any, below: Any, drawn: Any) -> Non
                 values[v] = total
 
 
-@compiled
+@compiled(beyond=20_000)
 def _variances(first: Any, upward: Any, below: Any) -> Any:  # pragma: no cover (compiled)
     """Return the variance of every output: V_c·T/S + (V_c/S)²·Var(parent), T the variance of the siblings."""
     n = upward.size
@@ -150,11 +154,11 @@ def _variances(first: Any, upward: Any, below: Any) -> Any:  # pragma: no cover 
                 result[c] = others[c] + result[v]
             elif upward[c] > 0 and not np.isinf(below[v]):
                 share = upward[c] / below[v]
-                result[c] = share * others[c] + share**2 * result[v]
+                result[c] = share * others[c] + share * share * result[v]
     return result
 
 
-@compiled
+@compiled(beyond=20_000)
 def _variance_of(first: Any, upward: Any, below: Any, weights: Any) -> Any:  # pragma: no cover (compiled)
     """Return the variance of a weighted sum: going up, it is weight·(noise of v) plus independent noise."""
     n = upward.size
@@ -171,8 +175,9 @@ def _variance_of(first: Any, upward: Any, below: Any, weights: Any) -> Any:  # p
                 mean += upward[c] / below[v] * weight[c]
         for c in range(first[v], first[v + 1]):
             if not np.isinf(upward[c]):
-                variance += upward[c] * (weight[c] - mean) ** 2
+                away = weight[c] - mean
+                variance += upward[c] * (away * away)
         weight[v] += mean
     for v in range(first[0]):
-        variance += upward[v] * weight[v] ** 2
+        variance += upward[v] * (weight[v] * weight[v])
     return variance

@@ -72,24 +72,27 @@ class Residuals:
     precisions: tuple[float, ...]
 
     @classmethod
-    def of_system(cls, system: System, variances: Floats) -> Residuals | None:
+    def of_system(cls, system: System, variances: Floats, *, ruled: bool = False) -> Residuals | None:
         """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
 
-        Everything may have to be non-negative besides, and some outputs 0 then.
+        Everything may have to be non-negative besides, and some outputs 0 then. ruled: whatever else must hold is left
+        to whoever asks.
 
         variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
         """
-        beside = ("nonnegative", "fixed") if system.has_bounds else ()
+        beside: tuple[str, ...] = ("nonnegative", "fixed") if system.has_bounds else ()
+        if ruled:
+            beside = tuple({part.kind for part in system.parts} - {"consistent"})
         rows = [part for part in system.parts if part.kind not in beside]
         known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
-        if any(np.any(part.b != 0) for part in known):
+        if not ruled and any(np.any(part.b != 0) for part in known):
             return None
         if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
             return None
         bounded = system.lower == 0
         for part in known:  # what is 0 needs no bound
             bounded[part.A.indices] = True
-        if system.has_bounds and not bool(bounded.all()):
+        if system.has_bounds and not ruled and not bool(bounded.all()):
             return None
         query = rows[0].source
         first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
@@ -153,27 +156,31 @@ class Residuals:
         """How many standard normal numbers one draw takes."""
         return sum(each.count * each.deviations_kept() for each in self.coordinates)
 
-    def estimated(self, measured: Floats) -> Floats:
-        """Return the best linear estimate of all outputs from their measured values, (n,) or one row for each table."""
-        rows = np.atleast_2d(measured)
-        return self._outputs(self._estimates(rows), len(rows)).reshape(measured.shape)
+    def estimated(self, measured: Floats, *, below: bool = False) -> Floats:
+        """Return the best linear estimate of all outputs from their measured values, (n,) or one row for each table.
 
-    def _estimates(self, measured: Floats) -> list[Floats]:
+        below: of each area from what is measured in it and in its parts alone.
+        """
+        rows = np.atleast_2d(measured)
+        return self._outputs(self._estimates(rows, below), len(rows)).reshape(measured.shape)
+
+    def _estimates(self, measured: Floats, below: bool) -> list[Floats]:
         tree, tables = self.query.hierarchy, len(measured)
         sums = [np.zeros((tree.n, tables * each.count)) for each in self.coordinates]
         for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
             if p > 0:
                 nodes = self.query.places[g][0]
-                block = measured[:, self.query.outputs(g)].transpose(1, 0, 2)
+                block = np.moveaxis(self.query.taken(measured, g), 0, 1)
                 coordinates = turned(block.reshape(nodes.size * tables, *self.query.table.margin_shape(kept)))
+                del block
                 for each, total in zip(self.coordinates, sums, strict=True):
                     if set(each.axes) <= set(kept):
                         share = p * math.sqrt(self._summed(kept)) / each.precision[depth]
                         total[nodes] += share * coordinates[_block(kept, each.axes)].reshape(nodes.size, -1)
         found = []
-        for each, total in zip(self.coordinates, sums, strict=True):
-            values = each.in_order(total[each.nodes])
-            each.passes.estimated(values)
+        for each in self.coordinates:
+            values = each.in_order(sums.pop(0)[each.nodes])
+            (each.passes.from_below if below else each.passes.estimated)(values)
             found.append(each.at_nodes(values))
         return found
 
@@ -191,8 +198,9 @@ class Residuals:
                 if set(each.axes) <= set(kept):
                     where = _block(kept, each.axes)
                     block[where] = by_coordinate[s][place[s, nodes]].reshape(block[where].shape)
-            values = turned_back(block).reshape(nodes.size, tables, -1) * math.sqrt(self._summed(kept))
-            result[:, query.outputs(g)] = values.transpose(1, 0, 2)
+            values = turned_back(block).reshape(nodes.size, tables, -1)
+            values *= math.sqrt(self._summed(kept))
+            query.set(result, g, np.moveaxis(values, 1, 0))
         return result
 
     def variance_of(self, weights: Floats) -> float:
@@ -218,13 +226,16 @@ class Residuals:
             result[self.query.outputs(g)] = at_nodes[:, None]
         return result
 
-    def variances_by_group(self) -> list[Floats]:
-        """Return for each group the variance of its entries at each of its nodes: all entries of a node are alike."""
+    def variances_by_group(self, *, below: bool = False) -> list[Floats]:
+        """Return for each group the variance of its entries at each of its nodes: all entries of a node are alike.
+
+        below: of the estimates from what is measured in the area and in its parts alone.
+        """
         tree, query = self.query.hierarchy, self.query
         found = [np.zeros(nodes.size) for nodes, _ in query.places]
         for each in self.coordinates:
             at = np.empty(tree.n)
-            at[each.nodes] = each.variances
+            at[each.nodes] = each.at_nodes(each.passes.upward[None])[:, 0] if below else each.variances
             for g, (_, kept) in enumerate(query.groups):
                 if set(each.axes) <= set(kept):
                     found[g] += (

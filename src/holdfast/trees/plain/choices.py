@@ -36,9 +36,21 @@ def divided(message: Message, totals: Ints, words: Words, more: Callable[[int], 
         if low <= high and message.lo <= total <= message.hi:
             start = total - high - b.lo
             terms = a.values[low - a.lo : high - a.lo + 1] * b.values[start : start + high - low + 1][::-1]
-            whole = float(message.whole[total - message.lo])
+            whole = float(message.whole[total - message.lo]) if message.blur == 0 else _whole(a, b, total)
         found = _chosen(message, total, (low, terms, whole), words[rows], lambda j, rows=rows: more(int(rows[j])))  # type: ignore[misc]
         result[rows] = found
+    return result
+
+
+def _whole(a: Message, b: Message, total: int) -> float:
+    """The sum of the weights of all ways to divide a total."""
+    first, last = min(a.lo, total - b.hi), max(a.hi, total - b.lo)
+    result = float((a.on(first, last) * b.on(total - last, total - first)[::-1]).sum())
+    for one, other, far, near in (
+        (a.above, b.below, last + 1 - a.hi, b.lo - total + last + 1),
+        (a.below, b.above, a.lo - first + 1, total - first + 1 - b.hi),
+    ):
+        result += one.height * one.ratio**far * other.height * other.ratio**near / (1 - one.ratio * other.ratio)
     return result
 
 

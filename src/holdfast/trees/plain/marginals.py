@@ -15,8 +15,9 @@ import numpy as np
 from holdfast.arrays import Floats, Ints
 from holdfast.trees.plain.laws import NONE, Law, divided, law_of_root, mean
 from holdfast.trees.plain.message import TooNarrow
-from holdfast.trees.plain.sampler import PlainSampler, Trees
+from holdfast.trees.plain.sampler import PlainSampler
 from holdfast.trees.plain.sums import variance_of_sum
+from holdfast.trees.plain.table import Trees
 
 #: Windows hold all but about e^−NEED of every law.
 NEED = 40.0
@@ -35,11 +36,11 @@ class PlainMarginals:
     @cached_property
     def laws(self) -> list[Law]:
         """The law of every output; alike outputs share theirs."""
-        return self._found(_laws)
+        return self._found(lambda trees: _laws(trees, self.sampler.forest.n))
 
     @cached_property
     def _wide(self) -> PlainSampler:
-        return replace(self.sampler, need=NEED)
+        return replace(self.sampler, need=NEED, blurs=False)
 
     def _found(self, search: Callable[[Trees], Result]) -> Result:
         """What is found in messages whose windows are wide enough."""
@@ -73,7 +74,7 @@ class PlainMarginals:
         return np.array([lo + min(int(np.searchsorted(law.cumsum(), p - TIE)), law.size - 1) for lo, law in self.laws])
 
 
-def _laws(trees: Trees) -> list[Law]:
+def _laws(trees: Trees, outputs: int) -> list[Law]:
     """The law of every output, from the roots down."""
     totals: list[Law] = [NONE] * len(trees.pieces)
     known: dict[tuple[int, int], tuple[Law, Law]] = {}
@@ -81,7 +82,7 @@ def _laws(trees: Trees) -> list[Law]:
         message = trees.pieces[i].message
         known.setdefault((0, id(message)), (law_of_root(message), NONE))
         totals[i] = known[0, id(message)][0]
-    result = [NONE] * trees.n
+    result = [NONE] * outputs
     for i in range(len(trees.pieces) - 1, -1, -1):
         piece = trees.pieces[i]
         if piece.output >= 0:

@@ -9,17 +9,18 @@ table makes up for all of it (docs/theory/plain-trees.md).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb
+from scipy import fft
 from scipy.linalg.blas import dtbsv
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Floats
+from holdfast.arrays import Floats, Ints
 from holdfast.noise.precision import ball
 
 LN2 = math.log(2)
@@ -29,6 +30,9 @@ UNIT, LIFT = 2.3e-16, 1e-6
 LEAST_SUM = 1e-250
 #: Slopes of ends keep this share of those below, so that series have sums.
 GENTLER = 0.99
+#: Sums of messages that are both wider come from a transform; its relative error in the mean square is at most this
+#: many units for each doubling of its length.
+WIDE, TRANSFORM = 4096, 32.0
 #: Series fall no faster than e^−STEEPEST, and windows end at e^−DEEPEST of the largest value.
 STEEPEST, DEEPEST = 600.0, 400.0
 
@@ -97,11 +101,27 @@ class Message:
     scale: int
     parts: tuple[Message, Message] | None = None
     whole: Floats | None = None  # the sums of products that are divided, inside the window
+    blur: float = 0.0  # how far these may be too large, beside their rounding, where they come from a transform
 
     @property
     def hi(self) -> int:
         """The last place of the window."""
         return self.lo + self.values.size - 1
+
+    @property
+    def mean(self) -> float:
+        """The mean of a total that has the message for its law."""
+        return self.lo + float(self.values @ np.arange(self.values.size)) / float(self.values.sum())
+
+    def alone(self) -> Message:
+        """The same function, without what it stands for."""
+        return replace(self, parts=None, whole=None)
+
+    def blurred(self, totals: Ints) -> Floats:
+        """A bound on what the blur adds to 1 − c, at totals inside the window; 0 at others."""
+        assert self.whole is not None
+        inside = (self.lo <= totals) & (totals <= self.hi)
+        return np.where(inside, 2.1 * self.blur / self.whole[np.where(inside, totals - self.lo, 0)], 0.0)
 
     def on(self, first: int, last: int) -> Floats:
         """The message on a range that holds its window."""
@@ -168,9 +188,9 @@ def leaf(weight: Weight, lo: int, hi: int) -> Message:
     return Message(lo, values, ends[0], ends[1], float((4 * error).max()), weight, scale)
 
 
-def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int) -> Message:
+def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool = False) -> Message:
     """The message of the sum of two totals, times a weight, on a window that ends where its doubles would."""
-    sums, error = _sums(a, b)
+    sums, error, blur = _sums(a, b, blurs)
     base = a.lo + b.lo
     lo, hi = max(lo, weight.low, base), min(hi, weight.high, base + sums.size - 1)
     if lo > hi:
@@ -179,7 +199,7 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int) -> Message:
     inside = sums[lo - base : hi - base + 1]
     logs = np.log(np.maximum(inside, 1e-300)) + weight.log(places)
     top = int(np.argmax(logs))
-    poor = np.flatnonzero((inside < LEAST_SUM) | (logs < logs[top] - DEEPEST))
+    poor = np.flatnonzero((inside < max(LEAST_SUM, 8 * blur)) | (logs < logs[top] - DEEPEST))
     i = int(np.searchsorted(poor, top))
     first, last = (int(poor[i - 1]) + 1 if i else 0), (int(poor[i]) if i < poor.size else inside.size)
     if first >= last:
@@ -188,13 +208,22 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int) -> Message:
     scale = math.ceil(float(logs[top]) / LN2)
     rounding = weight.error(places) + error + 4 * UNIT * (2 + abs(scale))
     values = inside * np.exp(weight.log(places) - scale * LN2) * (1 + 2 * rounding)
-    down, up = (_end(a, b, weight, int(places[0 if side < 0 else -1]), sums, scale, side) for side in (-1, 1))
-    return Message(int(places[0]), values, down, up, float((4 * rounding).max()), weight, scale, (a, b), inside)
+    first, last = int(places[0]), int(places[-1])
+    end = _far_end if blur else _end
+    down, up = (end(a, b, weight, first if side < 0 else last, sums, scale, side) for side in (-1, 1))
+    return Message(first, values, down, up, float((4 * rounding).max()), weight, scale, (a, b), inside, blur)
 
 
-def _sums(a: Message, b: Message) -> tuple[Floats, float]:
-    """(a * b)(t) from a.lo + b.lo to a.hi + b.hi, with all series, and a bound on its relative error."""
-    sums = np.convolve(a.values, b.values)
+def _sums(a: Message, b: Message, blurs: bool) -> tuple[Floats, float, float]:
+    """(a * b)(t) from a.lo + b.lo to a.hi + b.hi, with all series, and bounds on its relative and its absolute error.
+
+    Sums of two wide messages may come from a transform, whose absolute error is added: they are too large.
+    """
+    blur = 0.0
+    if blurs and min(a.values.size, b.values.size) > WIDE:
+        sums, blur = _transformed(a.values, b.values)
+    else:
+        sums = np.convolve(a.values, b.values)
     few, many, size = a.values.size, b.values.size, sums.size
     for flip, end, opposite, own in ((1, a.above, b.below, b.above), (-1, a.below, b.above, b.below)):
         if end.height > 0:  # a beyond its window, b anywhere
@@ -205,7 +234,18 @@ def _sums(a: Message, b: Message) -> tuple[Floats, float]:
         if own.height > 0:  # b beyond its window, a inside
             part = np.concatenate([np.zeros(many), _followed(own, a.values[::flip])[: few - 1]])
             sums += part[::flip]
-    return sums, UNIT * (2 * min(few, many) + 4 * (few + many) + 32)
+    return sums, UNIT * (2 * min(few, many) + 4 * (few + many) + 32), blur
+
+
+def _transformed(a: Floats, b: Floats) -> tuple[Floats, float]:
+    """Sums of products by a fast Fourier transform, lifted by a bound on its error, and twice this bound."""
+    size = a.size + b.size - 1
+    length = int(fft.next_fast_len(size, real=True))
+    sums = fft.irfft(fft.rfft(a, length) * fft.rfft(b, length), length)[:size]
+    one, other = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    share = TRANSFORM * UNIT * math.log2(length)
+    error = 1.01 * share * (3 * one * other + min(one * float(b.sum()), other * float(a.sum())))
+    return np.maximum(sums, 0.0) + error, 2 * error
 
 
 def _followed(end: End, values: Floats) -> Floats:
@@ -247,6 +287,34 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
         height = own + max(logs) + math.log(len(logs)) + LIFT
         mass = height + falls - math.log(-math.expm1(falls))
         if height < 600 and (best is None or mass < best[0]):
+            best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
+    if best is None or best[1].ratio >= 1:
+        raise TooNarrow
+    return best[1]
+
+
+def _far_end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: int, side: int) -> End:
+    """As `_end`, where sums beyond the window are not known.
+
+    (a * b)(t) ≤ e^{−rate·t}·Σ a(x)·e^{rate·x}·Σ b(y)·e^{rate·y} for every rate; that at the end of the window is good.
+    """
+    if end == (weight.high if side > 0 else weight.low):
+        return HARD
+    place = end - a.lo - b.lo
+    gap = min(max(64, sums.size // 500), place if side > 0 else sums.size - 1 - place)
+    if gap == 0:
+        raise TooNarrow
+    local = (math.log(sums[place - side * gap]) - math.log(sums[place])) / gap
+    own = float(weight.log(np.array(float(end)))) - scale * LN2
+    best: tuple[float, End] | None = None
+    for share in (0.5, 0.8, 1.0, 1.2, 2.0):
+        rate = local * share
+        falls = weight.slope(end, side) - rate
+        height = own + a.sum(side * rate) + b.sum(side * rate) - side * rate * place + LIFT
+        if not falls < 0 or not height < 600:
+            continue
+        mass = height + falls - math.log(-math.expm1(falls))
+        if best is None or mass < best[0]:
             best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
     if best is None or best[1].ratio >= 1:
         raise TooNarrow

@@ -18,9 +18,11 @@ ROUNDS, STEP = 14, 0.7
 #: A variance that stands for "nothing is known", in units of the largest one; and the least variance.
 FLAT, LEAST = 1e9, 1e-4
 #: A tilt takes at most this share of what noise resists; bounds that are nearer, in scales, are reached by windows.
-GENTLER, NEAR = 0.97, 30.0
+GENTLER, FALLS, NEAR = 0.97, 3.0, 30.0
 #: Points at which a density is read on either side of its mode, down to e^−DROP of it.
 POINTS, DROP = 48, 25.0
+#: Outputs whose densities are read together.
+TOGETHER = 1 << 15
 
 
 class Weights(NamedTuple):
@@ -38,6 +40,7 @@ class Outlook(NamedTuple):
     mean: Floats
     variance: Floats
     tilt: Floats
+    alike: Ints  # a number for every output, the same for leaves that are alike
 
 
 def levels(parents: Ints) -> list[Ints]:
@@ -49,8 +52,38 @@ def levels(parents: Ints) -> list[Ints]:
     return [np.flatnonzero(depth == d) for d in range(int(depth.max(initial=-1)) + 1)]
 
 
-def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
-    """Guess where the noise of all outputs lies, given that parents equal the sum of their children."""
+def outlook(parents: Ints, exact: Bools, weights: Weights, rounds: int = ROUNDS) -> Outlook:
+    """Guess where the noise of all outputs lies, given that parents equal the sum of their children.
+
+    Leaves that are alike in all but their place are guessed once.
+    """
+    kept, alike, count = _alike(parents, exact, weights)
+    place = np.full(parents.size + 1, -1)
+    place[kept] = np.arange(kept.size)
+    fewer = Weights(weights.rate[kept], weights.square, weights.low[kept], weights.high[kept])
+    found = _outlook(place[parents[kept]], exact[kept], fewer, count, rounds)
+    return Outlook(*(each[alike] for each in found), alike)
+
+
+def _alike(parents: Ints, exact: Bools, weights: Weights) -> tuple[Ints, Ints, Floats]:
+    """One of all outputs that are alike, the place of every output among these, and how many each stands for."""
+    inner = np.zeros(parents.size, dtype=bool)
+    inner[parents[parents >= 0]] = True
+    own = np.where(inner, np.arange(parents.size), -1)
+    columns = own, exact, weights.high, weights.low, weights.rate, parents
+    order = np.lexsort(columns)
+    new = np.ones(order.size, dtype=bool)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    first = order[new]  # lexsort is stable: the first of those that are alike
+    kept = np.sort(first)
+    alike = np.empty(parents.size, dtype=np.int64)
+    alike[order] = np.searchsorted(kept, first)[np.cumsum(new) - 1]
+    return kept, alike, np.bincount(alike).astype(np.float64)
+
+
+def _outlook(parents: Ints, exact: Bools, weights: Weights, count: Floats, rounds: int) -> tuple[Floats, ...]:
     order = levels(parents)
     inner = np.zeros(parents.size, dtype=bool)
     inner[parents[parents >= 0]] = True
@@ -60,20 +93,22 @@ def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
     flat = FLAT * max(1.0, float(usual.max(initial=1.0)))
     precision = np.where(usual > 0, 1 / np.maximum(usual, LEAST), 1 / flat)
     shift = np.zeros(parents.size)
-    for round_ in range(ROUNDS + 1):
-        below, below_variance, above, above_variance = _passes(parents, exact, inner, order, precision, shift, flat)
+    for round_ in range(rounds + 1):
+        below, below_variance, above, above_variance = _passes(
+            parents, exact, inner, order, precision, shift, flat, count
+        )
         cavity = 1 / (1 / below_variance + 1 / above_variance)
         centre = cavity * (below / below_variance + above / above_variance)
         mean, variance = _moments(centre, cavity, weights)
         mean, variance = np.where(told, mean, centre), np.where(told, variance, cavity)
-        if round_ == ROUNDS:
+        if round_ == rounds:
             break
         step = 1.0 if round_ == 0 else STEP
         fresh = np.maximum(1 / variance - 1 / cavity, 1 / flat)
         precision = np.where(told, (1 - step) * precision + step * fresh, 1 / flat)
         shift = np.where(told, (1 - step) * shift + step * (mean / variance - centre / cavity), 0.0)
     mean, variance = np.where(exact, 0.0, mean), np.where(exact, 0.0, variance)
-    down, up = (_steepest(parents, inner, order, weights, bound) for bound in (weights.low, weights.high))
+    down, up = (_steepest(parents, inner, order, weights, bound, variance) for bound in (weights.low, weights.high))
     # A guess that has closed in on one value may ask for any tilt: twice what some noise resists is enough.
     slope = (
         2 * weights.rate * (abs(mean) + 10 / np.sqrt(np.maximum(weights.rate, LEAST)))
@@ -82,11 +117,17 @@ def outlook(parents: Ints, exact: Bools, weights: Weights) -> Outlook:
     )
     most = 2 * float(slope.max(initial=0.0))
     tilt = np.clip((mean - below) / below_variance, -np.minimum(down, most), np.minimum(up, most))
-    return Outlook(mean, variance, np.where(inner, tilt, 0.0))
+    return mean, variance, np.where(inner, tilt, 0.0)
 
 
-def _steepest(parents: Ints, inner: Bools, order: list[Ints], weights: Weights, bound: Ints) -> Floats:
-    """The steepest tilt under which what is below an output still falls off towards a bound that is far away."""
+def _steepest(
+    parents: Ints, inner: Bools, order: list[Ints], weights: Weights, bound: Ints, variance: Floats
+) -> Floats:
+    """The steepest tilt under which what is below an output still falls off towards a bound that is far away.
+
+    It falls off by GENTLER of what it resists, or by e^−FALLS over the spread of the output where that is less: one
+    large leaf among many empty ones may have any part of what they have.
+    """
     rate, below = weights.rate, np.full(parents.size, np.inf)
     if weights.square:
         return below
@@ -95,12 +136,14 @@ def _steepest(parents: Ints, inner: Bools, order: list[Ints], weights: Weights, 
         own = np.where(abs(bound[some]) * rate[some] < NEAR, np.inf, own)
         inside = parents[some] >= 0
         np.minimum.at(below, parents[some][inside], own[inside])
-    return GENTLER * below
+    spread = np.sqrt(np.maximum(variance, LEAST))
+    return below - np.where(np.isfinite(below), np.minimum((1 - GENTLER) * below, FALLS / spread), 0.0)
 
 
 def _passes(
-    parents: Ints, exact: Bools, inner: Bools, order: list[Ints], precision: Floats, shift: Floats, flat: float
-) -> tuple[Floats, Floats, Floats, Floats]:
+    parents: Ints, exact: Bools, inner: Bools, order: list[Ints], precision: Floats, shift: Floats, flat: float,
+    count: Floats,
+) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
     """For every output the mean and variance that what is below it tells, and what all the rest tells."""
     below, below_variance = np.zeros(parents.size), np.where(inner, 0.0, flat)
     sent, sent_variance = np.zeros(parents.size), np.zeros(parents.size)
@@ -109,8 +152,8 @@ def _passes(
         sent_variance[some] = np.where(exact[some], 0.0, 1 / (1 / below_variance[some] + precision[some]))
         sent[some] = sent_variance[some] * (below[some] / below_variance[some] + shift[some])
         inside = some[parents[some] >= 0]
-        np.add.at(below, parents[inside], sent[inside])
-        np.add.at(below_variance, parents[inside], sent_variance[inside])
+        np.add.at(below, parents[inside], count[inside] * sent[inside])
+        np.add.at(below_variance, parents[inside], count[inside] * sent_variance[inside])
     above, above_variance = np.zeros(parents.size), np.full(parents.size, flat)
     for some in order[1:]:
         p = parents[some]
@@ -123,6 +166,11 @@ def _passes(
 
 def _moments(centre: Floats, variance: Floats, weights: Weights) -> tuple[Floats, Floats]:
     """Mean and variance of whole numbers under normal densities times the weights, within the bounds."""
+    if centre.size > TOGETHER:  # a nation's are too many for memory
+        parts = [slice(i, i + TOGETHER) for i in range(0, centre.size, TOGETHER)]
+        rate, square, low, high = weights
+        found = [_moments(centre[p], variance[p], Weights(rate[p], square, low[p], high[p])) for p in parts]
+        return np.concatenate([mean for mean, _ in found]), np.concatenate([spread for _, spread in found])
     rate, low, high = weights.rate, weights.low.astype(float), weights.high.astype(float)
     if weights.square:
         mode = centre / (1 + 2 * rate * variance)

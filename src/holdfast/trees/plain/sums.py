@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.arrays import Floats
 from holdfast.trees.plain.laws import Law, divided, law_of_root
 from holdfast.trees.plain.message import NOTHING, Message
-from holdfast.trees.plain.sampler import Piece, Trees
+from holdfast.trees.plain.table import Piece, Trees
 
 
 class Mean(NamedTuple):

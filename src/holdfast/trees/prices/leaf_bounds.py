@@ -170,7 +170,7 @@ def alike(rows: npt.NDArray[Any]) -> tuple[Ints, Ints]:
     return first.astype(np.int64), member.astype(np.int64)
 
 
-@compiled
+@compiled(beyond=20_000)
 def _tops(parents: Any, order: Any, exact: Any) -> Any:  # pragma: no cover (compiled)
     top = np.empty(parents.size, np.int64)
     for i in range(order.size):
@@ -184,14 +184,14 @@ def _tops(parents: Any, order: Any, exact: Any) -> Any:  # pragma: no cover (com
     return top
 
 
-@compiled
+@compiled(beyond=20_000)
 def _sum_up(parents: Any, order: Any, values: Any) -> None:  # pragma: no cover (compiled)
     for i in range(order.size - 1, -1, -1):
         if parents[order[i]] >= 0:
             values[parents[order[i]]] += values[order[i]]
 
 
-@compiled
+@compiled(beyond=20_000)
 def _count(
     parents: Any, order: Any, leaf: Any, top: Any, leaf_class: Any, inner: Any, counts: Any
 ) -> None:  # pragma: no cover (compiled)

@@ -298,7 +298,7 @@ def _width(value: float) -> arb:
     return exact if abs(value) < 2.0**53 else exact * arb(1, 2.0**-50)
 
 
-@compiled
+@compiled(beyond=20_000)
 def _path_sums(parents: Any, order: Any, rates: Any) -> Any:  # pragma: no cover (compiled)
     sums = np.empty(parents.size)
     for i in range(order.size):
@@ -319,7 +319,7 @@ def _log_stays(loss: float, width: float) -> float:  # pragma: no cover (compile
     return first - (np.log1p(-np.exp(-rest)) if rest > 0.5 else np.log(-np.expm1(-rest)))
 
 
-@compiled
+@compiled(beyond=20_000)
 def _figures(
     parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
 ) -> Any:  # pragma: no cover (compiled)
@@ -372,7 +372,7 @@ def _figures(
     return price, at_bound
 
 
-@compiled
+@compiled(beyond=20_000)
 def _continuous_figures(
     parents: Any, order: Any, leaf: Any, exact: Any, top: Any, width: Any, steps: Any, rates: Any, loss: Any
 ) -> Any:  # pragma: no cover (compiled)

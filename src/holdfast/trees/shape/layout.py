@@ -38,7 +38,7 @@ def sorted_outputs(parents: Ints) -> tuple[Ints, Ints]:
     return breadth_first(parents)[2], counts
 
 
-@compiled
+@compiled(beyond=20_000)
 def _split(order: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Tell inner outputs and leaves apart; siblings stand together in `order`, in the order of their parents."""
     size = np.count_nonzero(counts[1:])

@@ -31,7 +31,7 @@ def endless(
     return tuple(int(v) for v in (first, second) if v >= 0)
 
 
-@compiled
+@compiled(beyond=20_000)
 def _search(parents: Any, order: Any, stopped: Any, low: Any, high: Any) -> Any:  # pragma: no cover (compiled)
     n = parents.size
     leaf = np.ones(n, np.bool_)

@@ -1,0 +1,62 @@
+"""The sums that a query keeps by itself, as rows that are written out only when someone asks for them.
+
+A census has tens of millions of figures, and the rows by which they agree would fill memory many times. Whether a
+table adds up is told by the query, from the cells; a statement about its data needs none of these rows, since every
+record keeps them (A·W = 0). They stand in front of the other rows of a system.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from holdfast.arrays import Bools
+from holdfast.constraints.system.rows import TOLERANCE, Names, Rows
+
+
+class OwnSums(Rows):
+    """All equalities of a query's answers, `count` of them, and `others` behind them."""
+
+    def __init__(self, query: Any, count: int, others: Rows | None = None) -> None:
+        object.__setattr__(self, "query", query)
+        object.__setattr__(self, "own", count)
+        object.__setattr__(self, "others", Rows.none(query.n) if others is None else others)
+        sums = ("consistency of the margins in areas", np.zeros((count, 0), np.int64))
+        object.__setattr__(self, "names", Names((sums, *self.others.names.blocks)))
+        zero = np.zeros(count, np.int64)  # read, and never written: it takes no memory
+        object.__setattr__(self, "b", np.concatenate([zero, self.others.b]) if self.others.count else zero)
+
+    query: Any
+    own: int
+    others: Rows
+
+    @cached_property
+    def A(self) -> sparse.csr_array:  # type: ignore[override]  # noqa: N802
+        """The rows, written out."""
+        own = sparse.csr_array(self.query.consistency())
+        return sparse.csr_array(sparse.vstack([own, self.others.A], format="csr")) if self.others.count else own
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return self.own + self.others.count
+
+    def widened(self, n: int) -> Rows:
+        """Return the same rows: they know how many outputs there are."""
+        assert n == self.query.n
+        return self
+
+    def missed(self, columns: Any) -> Bools:
+        """Tell for each table, a column of (n, size), whether it does not add up: exact for whole numbers."""
+        found = []
+        for values in columns.T:
+            expected = self.query.totals(values[self.query.cell_outputs])
+            if values.dtype.kind == "i":
+                found.append(bool((expected != values).any()))
+            else:
+                slack = TOLERANCE * np.maximum(np.abs(expected) + np.abs(values), 1.0)
+                found.append(bool((np.abs(expected - values) > slack).any()))
+        return np.array(found, dtype=bool)

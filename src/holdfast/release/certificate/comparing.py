@@ -1,0 +1,138 @@
+"""Intervals for sums of the true figures behind published tables, and for ratios and differences of two of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.arguments import Refused
+from holdfast.arrays import Floats
+from holdfast.mechanism.published.error_bars import ErrorBars
+from holdfast.release.certificate.estimating import (
+    Ends,
+    chebyshev,
+    fieller,
+    quotient,
+    reach,
+    weighted,
+    whole_ends,
+    within,
+)
+
+#: Figures of a sum whose own intervals are added up where its errors cannot be simulated.
+FEW = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """A sum of true figures with these weights: what is published of it, what is certain, and what errors it has.
+
+    `study` gives simulated errors of all figures, None where there are too many. `own`: of a published figure, its own
+    interval.
+    """
+
+    value: float
+    weights: Floats
+    bars: ErrorBars
+    certain: Ends
+    study: Callable[[], Floats | None]
+    own: Callable[[], Ends] | None = None
+
+    @property
+    def centre(self) -> float:
+        """What the errors are about."""
+        return float(self.weights @ self.bars.centre)
+
+    @property
+    def error(self) -> float | None:
+        """The standard error; None where the law of the errors depends on the data."""
+        spread = self.bars.spread
+        return None if spread is None else math.sqrt(max(spread.variance_of(self.weights), 0.0))
+
+    @property
+    def sure(self) -> bool:
+        """Whether its interval does not hang on the noise: it is exact, or no law of errors is known."""
+        return self.bars.spread is None or self.certain[0] == self.certain[1]
+
+    def errors(self) -> Floats | None:
+        """Simulated errors of the sum."""
+        study = self.study()
+        return None if study is None else weighted(study, self.weights)
+
+    def rare(self, tail: float) -> float:
+        """How far the error reaches at most where simulated ones cannot show it."""
+        assert self.bars.spread is not None
+        used, error = np.flatnonzero(self.weights), self.error or 0.0
+        if used.size > FEW:
+            return chebyshev(error, tail)
+        try:
+            share = tail / max(used.size, 1)
+            each = np.maximum(*(np.abs(self.bars.spread.quantiles(p)[used]) for p in (share, 1 - share)))
+        except Refused:
+            return chebyshev(error, tail)
+        return min(chebyshev(error, tail), float(np.abs(self.weights[used]) @ each))
+
+    def interval(self, tail: float) -> Ends:
+        """Ends between which the sum lies, 2·`tail` of the time apart; the certain limits where no law is known."""
+        if self.own is not None:
+            return self.own()
+        if self.sure:
+            return self.certain
+        errors = self.errors()
+        far = None if errors is None else reach(errors, tail)
+        far = self.rare(tail) if far is None else far
+        return _around(self.centre, far, self.certain, self.weights)
+
+
+def difference(here: Summed, there: Summed, tail: float) -> tuple[float | None, Ends]:
+    """Standard error and ends of how much larger a sum is than another with independent errors.
+
+    Where one is sure their intervals are subtracted: that covers as often as the other's does.
+    """
+    first, second = here.error, there.error
+    error = None if first is None or second is None else math.hypot(first, second)
+    if error is None or here.sure or there.sure:
+        (low, high), (least, most) = here.interval(tail), there.interval(tail)
+        return error, (low - most, high - least)
+    drawn, more = here.errors(), there.errors()
+    far = None
+    if drawn is not None and more is not None:
+        size = min(len(drawn), len(more))
+        far = reach(drawn[:size] - more[:size], tail)
+    if far is None:
+        far = min(chebyshev(error, tail), here.rare(tail / 2) + there.rare(tail / 2))
+    certain = here.certain[0] - there.certain[1], here.certain[1] - there.certain[0]
+    return error, _around(here.centre - there.centre, far, certain, here.weights)
+
+
+def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends]:
+    """Standard error and ends of the ratio of two sums of one table."""
+    joint, a, b = _covariance(above, below), above.centre, below.centre
+    error = None
+    if joint is not None and b:
+        r = a / b
+        error = math.sqrt(max(joint[0, 0] - 2 * r * joint[0, 1] + r * r * joint[1, 1], 0.0)) / abs(b)
+    if joint is None or above.sure or below.sure:
+        return error, quotient(above.interval(tail), below.interval(tail))
+    errors = above.errors(), below.errors()
+    known = None if errors[0] is None or errors[1] is None else (errors[0], errors[1])
+    return error, within(fieller(a, b, joint, known, tail), quotient(above.certain, below.certain))
+
+
+def _covariance(above: Summed, below: Summed) -> Floats | None:
+    """Variances and covariance of the errors of two sums of one table; None where their law is not known."""
+    spread = above.bars.spread
+    if spread is None:
+        return None
+    first, second = (spread.variance_of(each.weights) for each in (above, below))
+    both = spread.variance_of(above.weights + below.weights)
+    return np.array([[first, (both - first - second) / 2], [(both - first - second) / 2, second]])
+
+
+def _around(middle: float, far: float, certain: Ends, weights: Floats) -> Ends:
+    """An interval of this reach cut to what is certain; a sum of counts, each so many times, is whole."""
+    ends = within((middle - far, middle + far), certain)
+    return ends if (weights % 1).any() else whole_ends(*ends)

@@ -1,0 +1,130 @@
+"""What the budgets and charges of a ledger add up to, account by account, and the rows that keep it.
+
+Every few hundred rows a row of the chain says what all rows before it add up to, so that a charge reads from there on
+and takes as long beside 100,000 charges as beside 100. Its hash stands for everything before it, as that of any row
+does; whoever reads the whole ledger adds up again and refuses sums that are others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.arguments import Refused
+from holdfast.privacy import Guarantee
+from holdfast.release.ledger.accounts import Account, Budget
+from holdfast.release.ledger.chain import Row
+from holdfast.release.ledger.entries import budget_of, charge_of, content_of, unreadable
+from holdfast.release.ledger.table import SUMS
+from holdfast.release.ledger.units import Unit
+
+#: Rows after which sums are due, if as much was written as they will take: their room is then at most that of the rest.
+EVERY = 256
+Parts = tuple[tuple[Guarantee, ...], ...]
+
+
+@dataclass
+class _Sum:
+    """One account: its newest budget, and how often which statements were charged for which unit."""
+
+    budget: Any = None
+    charges: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+class Sums:
+    """What rows add up to, taken one by one: all from the first on, or from a row of sums on."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._accounts: dict[tuple[str, str], _Sum] = {}
+        self._said: dict[str, str] = {}
+        self._parts: dict[str, Parts] = {}
+        self._begun = False
+        for row in rows:
+            self.take(row)
+
+    def take(self, row: Row) -> None:
+        """Take one more row; refused where it cannot be read, or says other sums than those of the rows before."""
+        if row.kind == "charge":
+            self._of(row.dataset, row.unit).charges[row.unit, self._statements(row)] += 1
+        elif row.kind == "budget":
+            self._of(row.dataset, row.unit).budget = budget_of(row).as_mapping()
+        elif row.kind == SUMS and not self._begun:
+            self._begin(row)
+        elif row.kind == SUMS and row.content != self.text():
+            raise Refused(
+                f"row {row.number} of the ledger says other sums than those of the rows before it, so nothing is "
+                "charged: restore it from a copy"
+            )
+        self._begun = True
+
+    def account(self, dataset: str, unit: str) -> Account:
+        """Return what was spent on a dataset for a unit, and its budget."""
+        who = Unit.read(unit).who
+        found = self._accounts.get((dataset, who), _Sum())
+        listed = [
+            (part, Unit.read(charged).max_records, times)
+            for (charged, text), times in found.charges.items()
+            for part in self._read(text)
+        ]
+        parts, kept, times = zip(*listed, strict=True) if listed else ((), (), ())
+        budget = None if found.budget is None else Budget.from_mapping(found.budget)
+        return Account(dataset, who, budget, parts, tuple(number for number in kept if number is not None), times)
+
+    def accounts(self) -> list[tuple[str, str]]:
+        """Return every dataset with the units that have an account, in order of appearance."""
+        return list(self._accounts)
+
+    def charges(self, dataset: str) -> dict[str, int]:
+        """Return how many charges every account of a dataset has."""
+        return {who: found.charges.total() for (of, who), found in self._accounts.items() if of == dataset}
+
+    def text(self) -> str:
+        """Return what a row of sums says."""
+        accounts = [
+            {
+                "dataset": dataset,
+                "unit": who,
+                "budget": found.budget,
+                "charges": [[unit, json.loads(text), times] for (unit, text), times in found.charges.items()],
+            }
+            for (dataset, who), found in self._accounts.items()
+        ]
+        return json.dumps({"accounts": accounts}, ensure_ascii=False)
+
+    def _of(self, dataset: str, unit: str) -> _Sum:
+        return self._accounts.setdefault((dataset, Unit.read(unit).who), _Sum())
+
+    def _statements(self, row: Row) -> str:
+        """The statements of a charge as text; most charges say the same."""
+        if row.content not in self._said:
+            told, parts = charge_of(row)
+            text = json.dumps(told["statements"], ensure_ascii=False)
+            self._said[row.content], self._parts[text] = text, parts
+        return self._said[row.content]
+
+    def _read(self, text: str) -> Parts:
+        if text not in self._parts:
+            self._parts[text] = tuple(tuple(map(Guarantee.from_json, part)) for part in json.loads(text))
+        return self._parts[text]
+
+    def _begin(self, row: Row) -> None:
+        try:
+            for told in content_of(row)["accounts"]:
+                found = self._of(told["dataset"], told["unit"])
+                found.budget = told["budget"]
+                for unit, statements, times in told["charges"]:
+                    found.charges[unit, json.dumps(statements, ensure_ascii=False)] += int(times)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise unreadable(row) from None
+
+
+def due(recent: Sequence[Row]) -> str | None:
+    """Return what a row of sums behind the recent ones says, where it is time for one."""
+    if len(recent) < EVERY:
+        return None
+    text = Sums(recent).text()
+    written = sum(len(row.content) for row in recent if row.kind != SUMS)
+    return text if len(text) <= written else None

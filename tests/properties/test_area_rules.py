@@ -1,0 +1,209 @@
+"""Exact figures and bounds in many areas: limits that follow, and whole tables, against enumeration and programs."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import holdfast as hf
+from holdfast.onto.areas.programs import nearest_whole, shared_atoms, shared_cells
+from holdfast.onto.areas.rules import NO_LIMIT, Rules
+from holdfast.onto.ways import areas
+from holdfast.queries.areas import area_margins
+from holdfast.queries.weights import Weights
+
+
+def rows_of(query, outputs):
+    ends = np.arange(len(outputs) + 1)
+    return sparse.csr_array((np.ones(len(outputs), np.int64), np.asarray(outputs), ends), shape=(len(outputs), query.n))
+
+
+def group(query, depth, axes):
+    return query.outputs(query.groups.index((depth, axes)))
+
+
+@pytest.fixture(autouse=True)
+def small_tables_too(monkeypatch):
+    monkeypatch.setattr(areas, "MOST_RULED", 300)
+
+
+@pytest.fixture(scope="module")
+def town():
+    rng = np.random.default_rng(0)
+    tree = hf.Hierarchy.from_parents([-1] + [0] * 4 + [1 + i // 6 for i in range(24)])
+    query = hf.counts(tree, by=(2, 3, 4), keep=[(), (0,), (1,), (0, 1, 2)])
+    cells = np.array([rng.multinomial(count, rng.dirichlet(np.full(24, 0.3))) for count in rng.geometric(0.03, 24)])
+    return query, query.answer(cells)
+
+
+def released(query, truth, *rules, seed=1):
+    must = hf.consistent(query) & hf.nonnegative()
+    for rule in rules:
+        must = must & rule
+    made = hf.gaussian(query, rho=1).onto(must, integer=True)
+    assert made.method == "areas"
+    release = made.release(truth, rng=hf.seeded(seed))
+    assert (query.consistency() @ release.values == 0).all()
+    assert release.values.min() >= 0
+    assert np.isfinite(release.evidence.gap)
+    return release
+
+
+def test_exact_totals_and_margins_at_chosen_levels_and_nodes(town):
+    query, truth = town
+    exact = np.concatenate([group(query, 1, ()).ravel(), group(query, 0, (0,)).ravel(), group(query, 2, (1,))[3]])
+    release = released(query, truth, hf.invariant(rows_of(query, exact)))
+    assert (release.values[exact] == truth[exact]).all()
+    low, high = release.interval(0.95).T
+    assert (low[exact] == truth[exact]).all()
+    assert ((low <= truth) & (truth <= high)).mean() > 0.93
+
+
+def test_it_is_nearly_as_near_as_the_nearest_table(town, monkeypatch):
+    query, truth = town
+    rule = hf.invariant(rows_of(query, group(query, 1, ()).ravel()))
+    near = released(query, truth, rule)
+    monkeypatch.setattr(areas, "MOST_RULED", 10**9)
+    monkeypatch.setattr(areas, "MOST_EXACT", 10**9)
+    must = hf.consistent(query) & hf.nonnegative() & rule
+    nearest = hf.gaussian(query, rho=1).onto(must, integer=True).release(truth, rng=hf.seeded(1))
+    assert nearest.evidence.nearest
+    assert nearest.evidence.objective <= near.evidence.objective <= 1.05 * nearest.evidence.objective
+    assert near.evidence.lower_bound <= nearest.evidence.objective
+
+
+def test_bounds_by_a_public_table_and_known_zeros_beside_exact_totals(town):
+    query, truth = town
+    kinds = group(query, 2, (1,))
+    quarters = truth[kinds] // 2  # what a public table says there is at least
+    none = kinds[truth[kinds] == 0]
+    totals = group(query, 2, ()).ravel()
+    rules = [hf.between(quarters.ravel(), None, at=kinds.ravel()), hf.invariant(rows_of(query, totals))]
+    if none.size:
+        rules.append(hf.between(0, 0, at=none))
+    release = released(query, truth, *rules, seed=3)
+    assert (release.values[kinds] >= quarters).all()
+    assert (release.values[none] == 0).all()
+    assert (release.values[totals] == truth[totals]).all()
+
+
+def test_figures_in_areas_without_written_rows_are_the_same(town, monkeypatch):
+    """The way that does not write rows out must say and release what the other one does."""
+    query, truth = town
+    exact = group(query, 1, ()).ravel()
+    rule = hf.invariant(rows_of(query, exact))
+    first = released(query, truth, rule)
+    monkeypatch.setattr(area_margins, "MOST_WRITTEN", 10)
+    again = hf.counts(query.hierarchy, by=(2, 3, 4), keep=[(), (0,), (1,), (0, 1, 2)])
+    assert again.many_sums == query.consistency().shape[0]
+    second = released(again, truth, rule)
+    assert (first.values == second.values).all()
+    one, two = first.guarantee, second.guarantee
+    assert (one.scope, one.records, one.unprotected) == (two.scope, two.records, two.unprotected)
+    assert one.rho <= two.rho <= one.rho * 1.0001
+    broken = truth.copy()
+    broken[0] += 1
+    with pytest.raises(hf.Refused, match="consistency"):
+        hf.gaussian(again, rho=1).onto(hf.consistent(again) & hf.nonnegative(), integer=True).release(broken)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_losses_of_pairs_are_never_below_those_of_all_columns(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 0, 1, 1, 2, 2, 2])
+    keep = {0: [(), (0,)], 1: [(), (1,)], 2: [(0,), (0, 1)]} if seed % 2 else [(), (0,), (0, 1)]
+    small = hf.counts(tree, by=(2, 3), keep=keep)
+    chosen = rng.choice(len(small.groups))
+    outputs = small.outputs(int(chosen)).ravel()
+    outputs = outputs[rng.random(outputs.size) < 0.7]
+    if not outputs.size:
+        return
+    rows = rows_of(small, outputs)
+    kinds = small.signatures(rows, None)
+    monkeypatch.setattr(area_margins, "MOST_WRITTEN", 1)
+    large = hf.counts(tree, by=(2, 3), keep=keep)
+    if large.many_sums is None:
+        return
+    found = large.signatures(rows, None)
+    pairs = {tuple(pair) for pair in np.argwhere(kinds.classes[:, None] == kinds.classes[None, :])}
+    assert pairs == {tuple(pair) for pair in np.argwhere(found.classes[:, None] == found.classes[None, :])}
+    assert ((kinds.classes == 0) == (found.classes == 0)).all()
+    assert (small.touched_by_pairs(kinds.classes) == large.touched_by_pairs(found.classes)).all()
+    assert (small.touched_by_one(kinds.zero) == large.touched_by_one(found.zero)).all()
+    weights = [rng.integers(1, 9) for _ in small.groups]
+    for p in (1, 2):
+        true = max(
+            sum(int(weights[g]) for g, d in zip(small.level_of, difference, strict=True) if d)
+            for i, j in pairs
+            for difference in [(small.columns[:, [i]] - small.columns[:, [j]]).toarray().ravel()]
+        )
+        bound = large.pair(Weights.of(weights, large.level_of, large.n), p, found.classes)
+        assert bound.value >= true
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_limits_of_areas_are_those_of_all_their_tables(seed):
+    """Every table that keeps the rules lies within the limits; where limits cross there is none."""
+    rng = np.random.default_rng(seed)
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    query = hf.counts(tree, by=3, keep=[(), (0,)])
+    outputs = rng.choice(query.n, 3, replace=False)
+    low = rng.integers(0, 3, 3)
+    high = low + rng.integers(0, 2, 3)
+    rules = Rules.of_rows(query, rows_of(query, np.sort(outputs)), low, high)
+    least, most, atom_low, atom_high = rules.limits
+    tables = [np.array(cells).reshape(2, 3) for cells in itertools.product(range(3), repeat=6)]
+    kept = [
+        t
+        for t in tables
+        if ((query.totals(t)[np.sort(outputs)] >= low) & (query.totals(t)[np.sort(outputs)] <= high)).all()
+    ]
+    for table in kept:
+        areas_cells = np.stack([table.sum(axis=0), *table])
+        sums = areas_cells @ rules.sets.T
+        assert ((least <= sums) & (sums <= most)).all()
+        atoms = np.stack([areas_cells[:, rules.atom_of == a].sum(axis=1) for a in range(atom_low.shape[1])], axis=1)
+        assert ((atom_low <= atoms) & (atoms <= atom_high)).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whole_numbers_near_real_ones_against_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    near = rng.uniform(0, 2, 4)
+    rows = sparse.csr_array(np.array([[1, 1, 0, 0], [1, 1, 1, 1]]))
+    low = np.array([rng.integers(0, 3), 3])
+    high = np.array([low[0] + 1, 4])
+    found = nearest_whole(near, rows, low, high, np.full(4, 4), np.zeros(4))
+    allowed = [
+        np.array(x) for x in itertools.product(range(5), repeat=4) if ((rows @ x >= low) & (rows @ x <= high)).all()
+    ]
+    assert found is not None
+    assert any((found == x).all() for x in allowed)
+    assert ((found - near) ** 2).sum() <= min(((x - near) ** 2).sum() for x in allowed) + 2
+
+
+def test_what_leaves_can_hold_is_seen_from_above():
+    """One block may have kind 0 and has 2 persons: more of them in the town would leave no table."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    query = hf.counts(tree, by=2, keep=[(), (0,)])
+    leaf_totals, leaf_kinds = group(query, 2, ()).ravel(), group(query, 2, (0,))
+    outputs = np.concatenate([leaf_totals, leaf_kinds[1:, 0]])
+    order = np.argsort(outputs)
+    low = np.concatenate([[2, 5, 5, 5], [0, 0, 0]])[order]
+    high = np.concatenate([[2, 5, 5, 5], [0, 0, 0]])[order]
+    high[np.isin(outputs[order], leaf_kinds[1:, 0][:1])] = NO_LIMIT - 1  # an upper limit that is none: not alike
+    rules = Rules.of_rows(query, rows_of(query, outputs[order]), low, high)
+    assert not rules.parts_suffice
+    sums = shared_atoms(rules, np.array([0]), None, np.array([[15.0, 2.0]]), np.zeros((1, 2)))
+    below = shared_atoms(rules, np.array([1, 2]), sums[0], np.array([[7.0, 0.0], [8.0, 2.0]]), np.zeros((2, 2)))
+    assert (below.sum(axis=0) == sums[0]).all()
+    assert sums.sum() == 17
+    cells = shared_cells(
+        rules.atom_of,
+        below,
+        sums[0][rules.atom_of],
+        below.astype(float)[:, rules.atom_of],
+        np.zeros((2, 2)),
+    )
+    assert (cells.sum(axis=1) == below.sum(axis=1)).all()

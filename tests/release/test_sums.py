@@ -1,0 +1,158 @@
+"""Sums in the chain of the ledger: a charge reads from the last on, and nobody gains by changing what is before."""
+
+import json
+import sqlite3
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+import holdfast as hf
+from holdfast.release.ledger import sums
+from holdfast.release.ledger.chain import hash_of
+from holdfast.release.ledger.ledger import Ledger, Overspent
+from holdfast.release.ledger.ledger_file import SCHEMA, VERSION, VERSIONS
+from holdfast.release.ledger.table import TABLE
+
+DATA = ("trips", "record")
+PERSON = ("trips", "column rider, at most 3 records")
+STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.125).guarantees
+OTHERS = hf.laplace(hf.histogram(4), epsilon=0.0625).guarantees
+OF_THREE = hf.laplace(hf.histogram(4), epsilon=0.5, neighbours=hf.Neighbours("add-remove", records=3)).guarantees
+
+
+def charge(ledger, release, statements=STATEMENTS, unit=DATA):
+    about = {"title": "Trips", "spec_hash": "sha256:0", "when": "2026-01-01T00:00:00+00:00"}
+    ledger.charge(*unit, [statements], release=release, **about)
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """A ledger with sums behind every sixth row."""
+    monkeypatch.setattr(sums, "EVERY", 6)
+    found = Ledger(tmp_path / "ledger.sqlite")
+    found.set_budget(*DATA, epsilon=2.25)
+    for number in range(14):
+        charge(found, f"r{number}", STATEMENTS if number % 3 else OTHERS)
+    for number in range(2):
+        charge(found, f"p{number}", OF_THREE, PERSON)
+    return found
+
+
+def forced(path, *statements, rows=None):
+    """Change a ledger as somebody would who can write the file and forgets how many rows it says it has."""
+    with sqlite3.connect(path) as connection:
+        for name, made in SCHEMA.items():
+            if made.startswith("CREATE TRIGGER"):
+                connection.execute(f"DROP TRIGGER {name}")
+        for words in statements:
+            connection.execute(*words) if isinstance(words, tuple) else connection.execute(words)
+        for words in SCHEMA.values():
+            if words.startswith("CREATE TRIGGER"):
+                connection.execute(words)
+        if rows is not None:
+            connection.execute(f"PRAGMA user_version = {rows * VERSIONS + VERSION}")
+    connection.close()
+
+
+def recent(ledger):
+    with ledger._reading() as table:
+        return table.recent()
+
+
+def test_sums_say_what_all_charges_say(ledger):
+    rows = ledger.verify()
+    assert [row.kind for row in rows].count("sums") == 3
+    assert len(recent(ledger)) < 7 < len(rows)
+    for unit in (DATA, PERSON):
+        short, whole = sums.Sums(recent(ledger)).account(*unit), ledger.account(*unit)
+        assert short == whole
+        parts = [entry.parts[0] for entry in ledger.entries(*unit)]
+        assert Counter(dict(zip(whole.parts, whole.times, strict=True))) == Counter(parts)
+    assert ledger.spent(*DATA).epsilon == 9 * 0.125 + 5 * 0.0625
+    assert ledger.datasets() == [DATA, ("trips", "column rider")]
+
+
+def test_the_budget_binds_over_sums_to_the_last_charge(ledger):
+    for number in range(6):  # 2.25 − 1.4375 = 6.5 times 0.125
+        charge(ledger, f"more{number}")
+    with pytest.raises(Overspent):
+        charge(ledger, "last")
+    ledger.verify()
+
+
+def test_a_release_is_there_once_although_it_is_before_the_sums(ledger):
+    with pytest.raises(hf.Refused, match="append-only"):
+        charge(ledger, "r0")
+    ledger.mark("drawing", "r0", "2026-01-01")
+    ledger.mark("drawing", "r0", "2026-01-01")
+    assert ledger.became("r0").state == ledger.entry("r0").state == "drawn, not published"
+    assert ledger.became("nobody") is None
+    before, now, beside = ledger.around(ledger.became("r5"))
+    assert (sum(before.times), sum(now.times)) == (5, 14)
+    assert beside == ledger.beside(*DATA)
+
+
+def test_whoever_lowers_a_charge_before_the_sums_gains_nothing_and_is_found(ledger):
+    forced(ledger.path, f"UPDATE {TABLE} SET content = replace(content, '0.125', '0.001') WHERE number = 4")
+    for use in (ledger.verify, ledger.entries, lambda: ledger.figures("trips"), lambda: ledger.account(*DATA)):
+        with pytest.raises(hf.Refused, match=r"row 4 of the ledger .* does not follow"):
+            use()
+    for number in range(6):  # a charge alone does not look there, and counts what was there
+        charge(ledger, f"more{number}")
+    with pytest.raises(Overspent):
+        charge(ledger, "last")
+
+
+def test_sums_that_are_others_are_refused_although_their_chain_is_whole(ledger):
+    rows, changed = list(ledger.rows()), []
+    at = [row.kind for row in rows].index("sums")
+    told = json.loads(rows[at].content)
+    told["accounts"][0]["charges"][0][2] -= 1
+    rows[at] = rows[at]._replace(content=json.dumps(told, ensure_ascii=False))
+    for number in range(at, len(rows)):
+        rows[number] = rows[number]._replace(hash=hash_of(rows[number - 1].hash, number + 1, rows[number]))
+        content = (rows[number].content, rows[number].hash, number + 1)
+        changed.append((f"UPDATE {TABLE} SET content = ?, hash = ? WHERE number = ?", content))
+    forced(ledger.path, *changed)
+    for use in (ledger.verify, lambda: ledger.figures("trips"), lambda: ledger.account(*DATA)):
+        with pytest.raises(hf.Refused, match=f"row {at + 1} of the ledger says other sums"):
+            use()
+
+
+def test_rows_cut_off_at_the_end_are_missed(ledger):
+    last = len(ledger.rows())
+    forced(ledger.path, f"DELETE FROM {TABLE} WHERE number = {last}")
+    for use in (ledger.verify, ledger.entries, lambda: charge(ledger, "more")):
+        with pytest.raises(hf.Refused, match="cut off at its end; restore"):
+            use()
+    forced(ledger.path, rows=last - 1)  # the second edit: only witnesses and certificates know of it then
+    ledger.verify()
+
+
+def test_a_witness_that_is_gone_is_missed_and_a_new_place_begins_one(ledger, tmp_path):
+    both = Ledger(ledger.path, tmp_path / "witness.sqlite")
+    charge(both, "with")
+    (tmp_path / "witness.sqlite").unlink()
+    for use in (both.verify, both.entries, lambda: charge(both, "more")):
+        with pytest.raises(hf.Refused, match=r"is gone.*restore it from a copy, or name a new place"):
+            use()
+    assert not (tmp_path / "witness.sqlite").exists()
+    new = Ledger(ledger.path, tmp_path / "other.sqlite")
+    charge(new, "more")
+    assert Ledger(tmp_path / "other.sqlite").verify() == new.verify()
+
+
+def test_a_statement_counts_as_often_as_it_is_made():
+    one, same, other = (hf.laplace(hf.histogram(4), epsilon=epsilon).guarantee for epsilon in (0.1, 0.1, 0.3))
+    from holdfast.privacy import compose
+
+    listed = compose([one, same, other] * 50)
+    assert listed == compose(Counter({one: 100, other: 50}))
+    exact = 100 * Fraction(0.1) + 50 * Fraction(0.3)
+    assert exact <= Fraction(listed.epsilon) <= exact * (1 + Fraction(1, 2**50))
+    assert listed.because.startswith("150 statements composed")
+    gaussian = hf.gaussian(hf.histogram(4), rho=0.5).guarantee
+    assert compose([gaussian] * 3).losses[0][0][2] == 3 * gaussian.losses[0][0][2]
+    with pytest.raises(hf.Refused, match="at least 1"):
+        compose(Counter({one: 0}))
