@@ -102,6 +102,26 @@ def test_the_statement_is_that_of_all_households_listed():
     assert hf.laplace(query, scale=3).guarantee.epsilon == hf.laplace(listed, scale=3).guarantee.epsilon
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_the_households_of_an_audit_are_households(case):
+    query = village(**CASES[case])
+    listed = {tuple(column) for column in every_household(query).T.tolist()}
+    found = query.households(8)
+    assert found
+    assert {tuple(each.tolist()) for each in found} <= listed
+    largest = max(np.square(column).sum() for column in listed)
+    assert case == "heads of one age" or max(int((each**2).sum()) for each in found) == largest
+
+
+@pytest.mark.slow
+def test_an_audit_refutes_a_statement_that_forgets_the_persons():
+    query = village()
+    mechanism = hf.gaussian(query, rho=1)
+    assert not hf.audit(mechanism, seconds=2).violated
+    forgetful = hf.gaussian(query, scale=mechanism.base.law.variances[0] ** 0.5 / 6)
+    assert hf.audit(forgetful, guarantee=mechanism.guarantee, seconds=2).violated
+
+
 def test_too_many_lists_of_rows_leave_the_ties_out_and_only_raise_the_bound(monkeypatch):
     query = village()
     exact = query.bound([1], None, 2, "add-remove").value

@@ -60,6 +60,14 @@ class Rows:
             return None
         return np.array(list(_at_most(self.most, classes)), np.int64)
 
+    def placed(self, numbers: Ints) -> Ints:
+        """Return cells that hold so many rows of each class, all of a class in one."""
+        cells = np.zeros(self.shape, np.int64)
+        for many, points in zip(numbers.tolist(), self.classes[1], strict=True):
+            point = dict(zip(self.axes, points[0].tolist(), strict=True))
+            cells[tuple(point.get(a, 0) for a in range(len(self.shape)))] += many
+        return cells.ravel()
+
     def agree(self, axes: Axes) -> tuple[Ints, bool]:
         """Which classes have cells that agree on some axes, and whether that is so for all their cells or for none."""
         places = [self.axes.index(a) for a in axes if a in self.axes]
@@ -118,6 +126,25 @@ def largest(tables: tuple[Rows, ...], weights: tuple[Mapping[Axes, Fraction], ..
             joined[key] = max(joined.get(key, Fraction(0)), value + also)
         together = joined
     return together[(0,) * len(tables[0].weights)], exact
+
+
+def largest_households(tables: tuple[Rows, ...], most: int) -> list[tuple[Ints, ...]]:
+    """Return some of the households with most rows, each as the cells of every table, rows of a class in one cell."""
+    if any(each.lists is None for each in tables):
+        return []
+    found: dict[tuple[int, ...], list[tuple[Ints, ...]]] = {(0,) * len(tables[0].weights): [()]}
+    for each in tables:
+        assert each.lists is not None
+        order = np.argsort(-each.lists.sum(axis=1), kind="stable")
+        sums = (each.lists @ each.classes[0])[order].tolist()
+        joined: dict[tuple[int, ...], list[tuple[Ints, ...]]] = {}
+        for (before, made), (row, more) in product(found.items(), zip(order.tolist(), sums, strict=True)):
+            key = tuple(a + b for a, b in zip(before, more, strict=True))
+            kept = joined.setdefault(key, [])
+            kept += [(*rows, each.placed(each.lists[row])) for rows in made[: max(most - len(kept), 0)]]
+        found = joined
+    ranked = sorted(found[(0,) * len(tables[0].weights)], key=lambda rows: -sum(int(own.sum()) for own in rows))
+    return [rows for rows in ranked if any(own.any() for own in rows)][:most]
 
 
 def _at_most(total: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -17,7 +17,7 @@ from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries.areas.area_equalities import knowing_forest
 from holdfast.queries.areas.area_margins import AreaMargins
-from holdfast.queries.areas.bundles import Rows, largest
+from holdfast.queries.areas.bundles import Rows, largest, largest_households
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind
@@ -176,6 +176,16 @@ class LinkedCounts(Query):
         shared = self._by_margin(weights, alone=True)
         once = (sum(by.values(), Fraction(0)) * most**p for by, most in zip(shared, self.most, strict=True))
         return Bound(2 * twice + sum(once, Fraction(0)), False)
+
+    def households(self, most: int) -> list[Array]:
+        """Return what some of the largest households add to the answer, in one of the lowest leaves."""
+        leaf, found = int(np.argmax(self.hierarchy.depth[self.hierarchy.leaves])), []
+        for rows in largest_households(self._rows, most):
+            cells = [np.zeros((self.hierarchy.n_leaves, own.size), np.int64) for own in rows]
+            for table, own in zip(cells, rows, strict=True):
+                table[leaf] = own
+            found.append(self.answer(dict(zip(self.names, cells, strict=True))))
+        return found
 
     @cached_property
     def _rows(self) -> tuple[Rows, ...]:
