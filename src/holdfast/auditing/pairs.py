@@ -121,7 +121,8 @@ def _by_households(query: LinkedCounts, relation: Neighbours, large: int, most: 
     listed = query.households(most)
     if not listed:
         raise Refused("the households of these tables are too many to list: pass pairs")
-    beside, found = sum(listed), []
+    beside = np.sum(listed, axis=0)
+    found: list[Pair] = []
     changed = listed if relation.adds else [each - listed[0] for each in listed[1:]]
     for each in changed:
         for times, words in ((1, "few"), (large, "many")):

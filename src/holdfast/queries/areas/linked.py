@@ -179,7 +179,8 @@ class LinkedCounts(Query):
 
     def households(self, most: int) -> list[Array]:
         """Return what some of the largest households add to the answer, in one of the lowest leaves."""
-        leaf, found = int(np.argmax(self.hierarchy.depth[self.hierarchy.leaves])), []
+        leaf = int(np.argmax(self.hierarchy.depth[self.hierarchy.leaves]))
+        found: list[Array] = []
         for rows in largest_households(self._rows, most):
             cells = [np.zeros((self.hierarchy.n_leaves, own.size), np.int64) for own in rows]
             for table, own in zip(cells, rows, strict=True):
