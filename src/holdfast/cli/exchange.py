@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import resources
 from pathlib import Path
 
@@ -61,3 +62,4 @@ def _written(text: str, output: Path | None) -> None:
         print(text, end="")
     else:
         write_new(output, text, "--output")
+        print(f"holdfast: wrote {output}", file=sys.stderr)

@@ -235,7 +235,9 @@ def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
     if asking:
         showing.sentence(f"\n{text}")
     if not quiet:
-        showing.sentence(f"wrote {spec}; next: holdfast plan {spec}, or move it: holdfast page {spec}")
+        there = "://" in answers.source or (spec.parent / answers.source).exists()
+        first = "" if there else f"say in it where the records are (source: {answers.source} is not there), then "
+        showing.sentence(f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}")
 
 
 def refuse_existing(path: Path | None, option: str) -> None:

@@ -86,3 +86,8 @@ def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
     sentence = _WHOLE.sub("consistent", _LISTED.sub(listed, sentence))
     sentence = _EVERYWHERE.sub(lambda found: limits(found[1], found[2]), sentence)
     return _ONE.sub(one, _TWO.sub(lambda found: f"{name(found[1])} and {name(found[2])}", sentence))
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Write how many there are, with the words for one or for several."""
+    return f"{number:,} {one if number == 1 else many}"
