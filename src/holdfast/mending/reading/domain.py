@@ -19,6 +19,7 @@ from holdfast.mending.reading.classification import (
     joined,
 )
 from holdfast.mending.reading.labels import Column, is_total
+from holdfast.release.storage.argus import TOTAL
 
 #: What each column is said to be; None: nothing adds up in it.
 Said = dict[str, "Classification | None"]
@@ -73,7 +74,7 @@ def _one(said: Any, labels: Sequence[str]) -> Classification:
             raise Refused("domain must not give an empty list of hierarchies")
         return joined(parts, f"{len(parts)} hierarchies over the same leaves were given")
     if isinstance(said, (str, Path)) and str(said).lower().endswith(".hrc"):
-        total = next((label for label in labels if is_total(label)), argus.TOTAL)
+        total = next((label for label in labels if is_total(label)), TOTAL)
         return argus.hierarchy(Path(said), total)
     columns = {name: tables.labels_of(found) for name, found in tables.columns_of(said).items()}
     return from_levels(columns, labels, _name(said))
