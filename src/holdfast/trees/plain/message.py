@@ -30,8 +30,8 @@ UNIT, LIFT = 2.3e-16, 1e-6
 LEAST_SUM = 1e-250
 #: Slopes of ends keep this share of those below, so that series have sums.
 GENTLER = 0.99
-#: Sums of more products come from a transform; its relative error in the mean square is at most this many units for each
-#: doubling of its length.
+#: Sums of more products come from a transform; its relative error in the mean square is at most this many units for
+#: each doubling of its length.
 WIDE, TRANSFORM = 1_000_000_000, 32.0
 #: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL.
 STEEPEST, LEAST_FALL = 600.0, 1e-11

@@ -44,8 +44,8 @@ MOST_PLACES, DIVISION, SPREAD = 6e8, 5_000.0, 4.0
 MOST_SUMMED = 10_000
 #: Outputs whose messages are all kept at once.
 MOST_KEPT = 20_000
-#: Products of the values of all messages, and places of those of outputs with children, where nothing else serves: hours,
-#: and 4 GiB.
+#: Products of the values of all messages, and places of those of outputs with children, where nothing else serves:
+#: hours, and 4 GiB.
 UTMOST_PRODUCTS, UTMOST_KEPT = 2e13, 5e8
 
 
