@@ -35,6 +35,8 @@ def campaign(name: str, count: int | None, seed: int) -> bool:
             if name == "load":
                 print(f"  {what}", flush=True)
     print(f"{name}: {sum(cases.values())} cases, {len(wrong)} wrong, {time.monotonic() - begin:.0f} s", flush=True)
+    if name == "power":
+        print(f"  {', '.join(f'{what}: {number}' for what, number in sorted(cases.items()))}")
     for found in wrong[:SHOWN]:
         print(f"  {found}")
     return not wrong
@@ -61,7 +63,7 @@ def main(words: list[str]) -> int:
         return 0 if kills(count or KILLS) else 1
     if words:
         return 0 if campaign(words[0], count, int(words[2]) if len(words) > 2 else 0) else 1
-    names = ("calls", "specs", "sources", "tampered", "flips", "races", "load", "kills")
+    names = ("calls", "specs", "sources", "tampered", "flips", "races", "power", "load", "kills")
     ends = [subprocess.run([sys.executable, __file__, name], check=False).returncode for name in names]
     return max(ends)
 

@@ -43,5 +43,7 @@ def page() -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        sys.exit(subprocess.run(["pip-audit", "-r", str(ROOT / "requirements.lock")], check=False).returncode)
+        sys.exit(
+            subprocess.run(["pip-audit", "--strict", "-r", str(ROOT / "requirements.lock")], check=False).returncode
+        )
     (ROOT / "docs" / "dependencies.md").write_text(page(), encoding="utf-8")

@@ -260,6 +260,23 @@ def test_what_only_reads_loads_nothing_that_draws(folder, words):
     assert found.stdout.strip().splitlines()[-1] == "loaded []"
 
 
+def test_a_release_is_read_without_what_draws(folder):
+    """Words, other formats and figures of a release wait for no compiler."""
+    assert called("release", "spec.yaml").exit_code == 0
+    code = (
+        "import sys, holdfast as hf\n"
+        "from holdfast.cli.command import app\n"
+        "for words in ('explain out', 'export out --as registry', 'export out --as croissant'):\n"
+        "    app(words.split(), standalone_mode=False)\n"
+        "heavy = ('numba', 'scipy.sparse', 'scipy.stats', 'holdfast.given', 'holdfast.onto', 'holdfast.trees')\n"
+        "print('loaded', [name for name in heavy if name in sys.modules])\n"
+        "hf.load('out').values\n"
+        "print('loaded', [name for name in heavy[2:] if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.count("loaded []") == 2, found.stdout[-300:]
+
+
 def test_a_library_loads_no_statistics():
     code = (
         "import sys, holdfast.release.run, holdfast.release.plan\n"

@@ -34,6 +34,8 @@ HALF = "\ud800"
         ("hierarchy", ("{exact: [city]}", "{exact: [[]]}"), "a path needs at least one name"),
         ("hierarchy", ("domain: zones.csv", "domain: ~nouser/x.csv"), "home of a user who is not here"),
         ("histogram", ("epsilon: 1.0", "epsilon: 1e-99999999"), "privacy.epsilon"),
+        ("histogram", ("values: {sex: [F", "values: {sex: [{[a]: 1}"), "must be a name"),
+        ("histogram", ("values: {sex:", "values: {[a: [b]], sex:"), "a value cannot be read"),
         ("histogram", ("epsilon: 1.0", f"epsilon: 1{'0' * 5000}"), "spec.yaml"),
     ],
 )
@@ -119,11 +121,22 @@ def test_columns_of_one_name(tmp_path):
         lambda: hf.Neighbours.of(10**5000),
         lambda: hf.Cube((2, 2)).coordinates([9]),
         lambda: hf.Stream(b"short"),
+        lambda: hf.nonnegative().system(2**31),
+        lambda: hf.between(0, [[1], [2, 3]]),
+        lambda: hf.histogram(4).mask([[1], [2, 3]]),
+        lambda: hf.Cube((2, 2)).margins(10**5000),
+        lambda: hf.Hierarchy.from_parents([-1, 0, 0]).find([10**5000]),
+        lambda: hf.laplace(hf.histogram(4), epsilon=1).then(len, 10**5000),
     ],
 )
 def test_calls(call):
     with pytest.raises(calling.ALLOWED):
         call()
+
+
+def test_very_many_records_are_answered_at_once():
+    assert hf.gaussian(hf.histogram(4), rho=0.5).about(2**31).records == 2**31
+    assert hf.Cube((2, 2)).margin_index([0], [[0, 1], [2, 3]]).tolist() == [[0, 0], [1, 1]]
 
 
 @pytest.mark.parametrize("number", ["1e-99999999", "1e99999999", "1" * 5000, "nan", "-1e-9999"])

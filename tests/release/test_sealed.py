@@ -240,6 +240,24 @@ def test_both_verifiers_agree_on_what_was_tampered_with(originals, tmp_path):
     assert seen > 30
 
 
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "sentence"),
+    [
+        ("hierarchy", ("tables", 0, "unprotected"), [], "names nothing that is not protected"),
+        ("hierarchy", ("tables", 0, "unprotected", 0, "rows"), [], "is not among what is not protected"),
+        ("hierarchy", ("tables", 0, "unprotected", 0, "rows", 0, 1), 10**6, "speaks of rows that the table does not"),
+        ("histogram", ("tables", 0, "holds", "whole"), False, "are not real numbers"),
+    ],
+)
+def test_both_verifiers_find_what_contradicts_itself(copies, kind, path, value, sentence):
+    folder = copies(kind)
+    certificate = tampering.certificate_of(folder)
+    tampering.replaced(certificate, path, value)
+    tampering.sealed(folder, certificate)
+    for found in tampering.broken(folder):
+        assert any(sentence in words for words in found.values()), found
+
+
 def test_signatures_of_rfc_8032():
     key = bytes.fromhex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c")
     signature = bytes.fromhex(

@@ -1,19 +1,25 @@
 """The campaigns of `script/harden`: each yields what it counted and what it found wrong, case by case and bounded."""
 
 import contextlib
+import json
 import os
 import random
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import calling
 import holdfast as hf
+import power_loss
 import released
 import tampering
 from holdfast.release.certificate.verify import verify
+from holdfast.release.certifying import statements_of
+from holdfast.release.job.job import Job
 from holdfast.release.ledger.chain import Entered, behind
 from holdfast.release.ledger.entries import charge_content
 from holdfast.release.ledger.ledger import Ledger, Overspent
@@ -25,6 +31,8 @@ from holdfast.release.spec.spec import read_spec
 SECONDS, MEMORY = 20, 6 << 30
 STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.001).guarantees
 DATA = ("trips", "record")
+EXAMPLES, SUPPORT = Path(__file__).parents[2] / "examples", Path(__file__).parent
+WHEN = "2026-01-01T00:00:00+00:00"
 
 
 class Slow(BaseException):
@@ -217,52 +225,92 @@ def _forked(work):
 
 
 def charge(ledger, name, statements=STATEMENTS, budget=None):
-    about = {"title": "Trips", "spec_hash": "sha256:0", "when": "2026-01-01T00:00:00+00:00"}
+    about = {"title": "Trips", "spec_hash": "sha256:0", "when": WHEN}
     ledger.charge(*DATA, [statements], release=name, budget=budget, **about)
 
 
-def filled(path: Path, count):
-    """A ledger with so many charges, made at once."""
-    book, content = LedgerFile(path), charge_content([STATEMENTS], "Trips", "sha256:0")
-    import json
-
-    with book.writing() as table:
+def filled(path: Path, count, parts=(STATEMENTS,), data=DATA, marks=()):
+    """A ledger with so many charges, made at once; with marks each has the rows of a whole release."""
+    content = json.dumps(charge_content(parts, "Trips", "sha256:0"))
+    with LedgerFile(path).writing() as table:
         rows = list(table.all())
         for number in range(count):
-            entered = Entered("2026-01-01T00:00:00+00:00", "charge", json.dumps(content), *DATA, f"old{number}")
-            rows.append(behind(rows[-1], entered))
+            entered = [Entered(WHEN, "charge", content, *data, f"old{number}")]
+            entered += [Entered(WHEN, kind, "{}", key=f"old{number}") for kind in marks]
+            for each in entered:
+                rows.append(behind(rows[-1], each))
         if count:
-            table.insert(rows[-count:])
+            table.insert(rows[1:])
     return Ledger(path)
 
 
 def load(folder, count, seed):
-    """Releases one after another and eight at once against a ledger with 10,000 charges: seconds and memory."""
+    """Charges beside 100 to 100,000 others; releases of the city in turn, and eight at once, beside 10,000."""
     del seed
-    job = released.job(folder, "hierarchy")
-    for charges in (0, 100, 1_000, 10_000):
+    for charges in (100, 1_000, 10_000, 100_000):
         ledger = filled(folder / f"{charges}.sqlite", charges)
-        begin = time.monotonic()
+        charge(ledger, "first")
+        begin, processor = time.monotonic(), time.process_time()
         for number in range(5):
             charge(ledger, f"new{number}")
-        yield f"one charge beside {charges}: {(time.monotonic() - begin) / 5:.3f} s", None
+        spent = [(time.monotonic() - begin) / 5, (time.process_time() - processor) / 5]
+        yield f"one charge beside {charges}: {spent[0]:.3f} s, of the processor {spent[1]:.4f} s", None
+        begin = time.process_time()
+        ledger.verify()
+        yield f"all of them read and verified: {time.process_time() - begin:.2f} s of the processor", None
+        ledger.path.unlink()
+    spec = next(path for path in specs_of_examples(folder) if path.parent.name == "city")
+    spec.write_text(spec.read_text().replace("epsilon: 10}", "epsilon: 100000}"))
+    job = Job.from_spec(read_spec(spec))
+    parts = [statements_of(table) for table in job.tables]
+    marks = ("drawing", "published")
+    ledger = filled(folder / "city.sqlite", 10_000, parts, (job.dataset, str(job.unit)), marks)
+    size = ledger.path.stat().st_size
+    for words in in_turn(spec, ledger.path, folder / "one", count):
+        yield words, None
+    grown = (ledger.path.stat().st_size - size) / max(1, count)
+    yield f"the ledger grows by {grown / 1000:.1f} kB a release", None
     begin = time.monotonic()
-    for number in range(count):
-        release(job, output=folder / "one" / str(number), ledger=ledger)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    each = (time.monotonic() - begin) / max(1, count)
-    yield f"{count} releases one after another: {each:.2f} s each, {peak} MB", None
-    begin = time.monotonic()
-    children = [
-        _forked(
-            lambda k=k: [release(job, output=folder / "eight" / f"{k}-{n}", ledger=ledger) for n in range(count // 8)]
-        )
-        for k in range(8)
-    ]
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    work = "import sys, campaigns as c; [print(w) for w in c.in_turn(*map(c.Path, sys.argv[1:4]), int(sys.argv[4]))]"
+    command = [sys.executable, "-c", work, spec, ledger.path]
+    eight = [subprocess.Popen([*command, folder / f"eight{k}", str(count // 8)], cwd=SUPPORT) for k in range(8)]
+    codes = [each.wait() for each in eight]
     ledger.verify()
     each = (time.monotonic() - begin) / max(1, count // 8 * 8)
     yield f"the same, eight at once: {each:.2f} s each", None if not any(codes) else f"a process ended with {codes}"
+
+
+def in_turn(spec, path, folder, count):
+    """Release a spec so many times; tell how long the first and the last took, and the memory."""
+    job, ledger, took = Job.from_spec(read_spec(spec)), Ledger(path), []
+    for number in range(count):
+        begin = time.process_time()
+        release(job, output=folder / str(number), ledger=ledger)
+        took.append(time.process_time() - begin)
+    tenth = max(1, count // 10)
+    first, last = sum(took[1 : tenth + 1]) / tenth, sum(took[-tenth:]) / tenth
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    yield f"{count} releases in turn: {first:.2f} s of the processor at first, {last:.2f} s at last, {peak} MB"
+
+
+def specs_of_examples(folder):
+    """The specs of `examples/` with their records, in folders of their own; agents are left out."""
+    made = EXAMPLES / "make_data.py"
+    for path in sorted(EXAMPLES.glob("*/spec.yaml")):
+        if path.parent.name != "distributed":
+            place = shutil.copytree(path.parent, folder / path.parent.name)
+            subprocess.run([sys.executable, made, path.parent.name, place], check=True, capture_output=True)
+            yield place / path.name
+
+
+def power(folder, count, seed):
+    """Kills, torn writes and lost power at the file calls of every example: no charge is lost, nothing half is seen."""
+    source, specs = random.Random(seed), list(specs_of_examples(folder))
+    for spec in specs:
+        cases = power_loss.states(spec, folder, source, min(1.0, count / (len(specs) * len(power_loss.WAYS) * 150)))
+        for what, way, place, drawn in cases:
+            wrong = power_loss.wrong_with(place, spec, drawn)
+            yield f"{spec.parent.name} {way}", None if wrong is None else f"{spec.parent.name}, {what}, {way}: {wrong}"
 
 
 CAMPAIGNS = {
@@ -272,5 +320,6 @@ CAMPAIGNS = {
     "tampered": (tampered, 5_000),
     "flips": (flips, 1_500),
     "races": (races, 1_000),
+    "power": (power, 3_000),
     "load": (load, 200),
 }

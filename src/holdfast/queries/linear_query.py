@@ -17,18 +17,9 @@ from scipy.sparse import csr_array
 from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.columns import (
-    Columns,
-    distinct_only,
-    largest_column,
-    largest_pair,
-    pair_blocks,
-    row_extremes,
-    widest_row,
-)
+from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
 from holdfast.queries.counting import count_cells
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
-from holdfast.queries.moves.signatures import Signatures, signatures
 from holdfast.queries.moves.sumsets import difference_set, one_of_each_sign
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import float_up, sqrt_up
@@ -243,29 +234,6 @@ class Query(ABC):
                 f"allowed must be {self.cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"
             )
         return None if result.all() else result
-
-    def signatures(self, rows: Any, mask: Bools | None) -> Signatures:
-        """Return what each allowed cell adds to rows on the outputs, and the cells that add the same."""
-        return signatures(rows, self.columns, mask)
-
-    def touched_by_one(self, chosen: Bools) -> Bools:
-        """Return which outputs some chosen cell adds to."""
-        touched = np.zeros(self.n, bool)
-        touched[self.columns[:, np.flatnonzero(chosen)].indices] = True
-        return touched
-
-    def touched_by_pairs(self, classes: Ints) -> Bools:
-        """Return which rows of W are not constant within some class ≥ 0."""
-        touched = np.zeros(self.n, bool)
-        cells = np.flatnonzero(classes >= 0)
-        if cells.size == 0:
-            return touched
-        part = self.columns[:, cells].tocoo()
-        label = classes[cells]
-        high, low, (row, group, count) = row_extremes(part.row.astype(np.int64), label[part.col], part.data, self.n)
-        size = np.bincount(label)
-        touched[row[(count < size[group]) | (high != low)]] = True
-        return touched
 
     # Largest changes by one column and by pairs of columns; None stands for all cells (in one class) --------
 

@@ -16,14 +16,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.spending import foreseen
-from holdfast.release.table.wording import ways_in_words
-
-HOW = (
-    "For every column: how many records (or persons, where they are the unit) must change together before any of its "
-    "values can become any other, while every exact figure stays, and how strongly such changes are hidden. What fewer "
-    "cannot change, a statement about fewer does not protect."
-)
-HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
+from holdfast.release.table.wording import HOLDS, HOW, counted, ways_in_words
 
 
 def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
@@ -50,11 +43,6 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     if others:
         found["What else holds"] = others
     return found
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Write how many there are, with the words for one or for several."""
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def _odds(statement: Guarantee) -> list[str]:

@@ -9,9 +9,8 @@ from pathlib import Path
 from holdfast.privacy import odds
 from holdfast.release.certificate.certificate import Holds, LevelCertificate, TableCertificate, read_certificate
 from holdfast.release.certificate.verify import verify
-from holdfast.release.explain import HOLDS, HOW, counted
 from holdfast.release.ledger.accounts import Budget
-from holdfast.release.table.wording import percent, ways_in_words
+from holdfast.release.table.wording import HOLDS, HOW, counted, percent, ways_in_words
 
 #: The heading of a folder that is not as it was released; nothing else is said of it.
 CHANGED = "NOT as certified"

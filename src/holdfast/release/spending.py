@@ -50,9 +50,8 @@ def foreseen(job: Job, ledger: Ledger) -> list[str]:
 
 def unfinished(ledger: Ledger, job: Job) -> list[str]:
     """Say which charges on the dataset have no published table, because their release ended early."""
-    ended = [
-        entry for entry in ledger.entries(job.dataset, job.unit) if entry.state not in (STATES["published"], UNKNOWN)
-    ]
+    charges = ledger.unfinished(job.dataset, job.unit)
+    ended = [entry for entry in charges if entry.state not in (STATES["published"], UNKNOWN)]
     return [_ended(entry) for entry in ended]
 
 

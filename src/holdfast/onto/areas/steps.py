@@ -21,9 +21,9 @@ import numpy as np
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.onto.areas.programs import shared_atoms, shared_cells
 from holdfast.onto.areas.rounded import rounded
-from holdfast.onto.areas.rules import Rules
 from holdfast.onto.areas.shared_out import Sharing
 from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.queries.areas.rules import Rules
 from holdfast.trees.normal.residuals import Residuals
 
 #: What areas are told by: all measurements, those in them and in their parts (BlueDown), or their own (TopDown).

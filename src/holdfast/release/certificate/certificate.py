@@ -29,6 +29,8 @@ from holdfast.version import __version__
 #: Version of the JSON form, and the name of its file.
 SCHEMA: Final = "holdfast-certificate-1"
 FILE = "certificate.json"
+#: The data dictionary beside it.
+PACKAGE = "datapackage.json"
 #: Probability with which an interval covers its true value.
 CONFIDENCE = 0.95
 #: The packages that count, solve, draw and write.

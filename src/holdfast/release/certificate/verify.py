@@ -375,9 +375,15 @@ def _impossible(values: Values, table: TableCertificate) -> Findings:
 
 
 def _exact(values: Values, columns: Columns, table: TableCertificate) -> Findings:
-    """Check what a stranger can know of exact figures: they are counts, and margins agree over what they share."""
+    """Check what a stranger can know of exact figures: they are counts, agree over what they share, and are open."""
     margins = []
+    runs = [run for each in table.unprotected for run in each.rows]
+    if table.holds.exact and not table.unprotected:
+        yield "there are exact figures, and the certificate names nothing that is not protected"
     for figure in table.holds.exact:
+        single = [rows[0] for rows in figure.rows if len(rows) == 1]
+        if single and not any(first <= row <= last for row in single for first, last in runs):
+            yield f"the exact figure {figure.figure} is not among what is not protected"
         if not all(figure.rows):
             yield f"the exact figure {figure.figure} has no rows"
             return

@@ -99,9 +99,9 @@ def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> li
     seals: dict[str, list[dict[str, Any]]] = {}
     for row in listed:
         if row.kind in STATES:
-            last[_release_of(row)] = row
+            last[release_of(row)] = row
         if row.kind == "seal":
-            seals.setdefault(_release_of(row), []).append(content_of(row))
+            seals.setdefault(release_of(row), []).append(content_of(row))
     known: dict[str, tuple[dict[str, Any], tuple[tuple[Guarantee, ...], ...]]] = {}  # most charges say the same
     found = []
     for row in listed:
@@ -118,7 +118,7 @@ def entries_of(rows: Iterable[Row], dataset: str | None, unit: str | None) -> li
     return found
 
 
-def _release_of(row: Row) -> str:
+def release_of(row: Row) -> str:
     """The release that a row is about; rows of slices and seals say besides of which agent, and of what."""
     return row.key.split(" ")[0] if row.kind in ("slice", "seal") else row.key
 
@@ -165,10 +165,12 @@ def budget_of(row: Row) -> Budget:
 
 def readable(rows: Sequence[Row]) -> None:
     """Refuse rows of which one says nothing that can be read, or the same twice."""
-    seen = set()
+    seen, read = set(), set()
     for row in rows:
         if row.kind == "charge":
-            charge_of(row)
+            if row.content not in read:  # most charges say the same
+                charge_of(row)
+            read.add(row.content)
         elif row.kind == "budget":
             budget_of(row)
         elif row.kind not in (*STATES, FIRST, SUMS, WITNESS, "figures", "secret"):

@@ -21,12 +21,13 @@ from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.chain import Entered, Row, behind
-from holdfast.release.ledger.entries import WITNESS, Entry, charge_content, content_of, entries_of, readable
+from holdfast.release.ledger.entries import STATES, Entry, charge_content, content_of, entries_of, readable, release_of
 from holdfast.release.ledger.ledger_file import LedgerFile
 from holdfast.release.ledger.server import ADDRESSES, WORD, LedgerServer
 from holdfast.release.ledger.sums import Sums, due
 from holdfast.release.ledger.table import SUMS, Table
 from holdfast.release.ledger.units import RECORD, Unit
+from holdfast.release.ledger.witness import agree, begin_witness, follow
 
 
 def now() -> str:
@@ -86,6 +87,20 @@ class Ledger:
     def entries(self, dataset: str | None = None, unit: str | None = None) -> list[Entry]:
         """Return the charges, oldest first: all, or those of one dataset or of a unit's account."""
         return entries_of(self.rows(), dataset, unit)
+
+    def unfinished(self, dataset: str, unit: str) -> list[Entry]:
+        """Return the charges that have no mark of a published release, oldest first."""
+        found: dict[str, list[Row]] = {}
+
+        def wanted(row: Row) -> bool:
+            if row.kind == "published":
+                found.pop(release_of(row), None)
+            elif row.kind in STATES:
+                found.setdefault(release_of(row), []).append(row)
+            return False
+
+        self._every(wanted)
+        return entries_of((row for rows in found.values() for row in rows), dataset, unit)
 
     def entry(self, release: str) -> Entry | None:
         """Return the charge of a release, if there is one."""
@@ -253,7 +268,7 @@ class Ledger:
                 return enter(Entered(at or now(), kind, json.dumps(content, ensure_ascii=False), key=key, **about))
 
             if self._witness is not None:
-                self._begin_witness(mine, add)
+                begin_witness(mine, self._witness, self.path, add)
             before = len(recent)
             yield Seen(Sums(recent), mine.find), add
             sums = due(recent) if len(recent) > before else None
@@ -264,7 +279,7 @@ class Ledger:
                     f"the ledger {self.path} does not keep what is written: it is damaged, restore it from a copy"
                 )
         if self._witness is not None:
-            self._follow(self._witness)
+            follow(self._book, self._witness)
 
     def _every(self, wanted: Callable[[Row], bool]) -> tuple[Row, ...]:
         with self._reading() as mine:
@@ -274,45 +289,9 @@ class Ledger:
     def _reading(self, whole: bool = False) -> Iterator[Table | None]:
         """Give what is there, None where there is nothing, if it is what the witness has seen."""
         with self._book.reading(whole) as mine:
-            self._agree(mine, whole)
+            if self._witness is not None:
+                agree(mine, self._witness, self.path, whole)
             yield mine
-
-    def _agree(self, mine: Table | None, whole: bool = False) -> None:
-        """Refuse a ledger that is not what its witness has seen. A witness may be behind: it follows later."""
-        if self._witness is None:
-            return
-        with self._witness.reading(whole) as theirs:
-            if theirs is None and mine is not None and mine.find(WITNESS, str(self._witness)) is not None:
-                raise Refused(
-                    f"the witness {self._witness} of the ledger {self.path} is gone, and nobody can tell what it had "
-                    "seen: restore it from a copy, or name a new place for a witness"
-                )
-            if theirs is None:
-                return
-            seen = (theirs.all() if whole else theirs.recent())[-1]
-            rows = () if mine is None else mine.recent(seen.number + 1)
-            if seen not in rows:
-                raise Refused(
-                    f"the ledger {self.path} contradicts its witness {self._witness}: an old copy was put back, or one "
-                    "of them was changed; find out which, and restore it from a copy"
-                )
-
-    def _begin_witness(self, mine: Table, add: Adds) -> None:
-        """Make a second copy where there is none yet, and say so in the ledger, which misses it when it is gone."""
-        assert self._witness is not None
-        self._agree(mine)
-        if mine.find(WITNESS, str(self._witness)) is None:
-            with self._witness.writing(mine.all()):
-                pass
-            add(WITNESS, {}, key=str(self._witness))
-
-    def _follow(self, witness: LedgerFile | LedgerServer) -> None:
-        with witness.writing() as theirs, self._book.reading() as mine:
-            assert mine is not None
-            last = theirs.recent()[-1]
-            rows = mine.after(last)
-            if rows:
-                theirs.insert(rows)
 
 
 def _book(place: str | Path) -> LedgerFile | LedgerServer:

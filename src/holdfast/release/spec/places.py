@@ -146,7 +146,7 @@ def parsed(text: str, places: Places) -> tuple[Any, Places]:
         raise _malformed(places, error) from None
     except RecursionError:
         raise places.error((), "a spec is not nested this deeply: is this another file?") from None
-    except (YAMLError, ValueError) as error:
+    except (YAMLError, ValueError, TypeError) as error:  # a type error comes from keys that are mappings
         if isinstance(error, SpecError):
             raise
         raise places.error((), "this is not YAML: a value cannot be read") from None

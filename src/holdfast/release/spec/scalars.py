@@ -26,7 +26,10 @@ def wrong(sentence: str, at: Place = (), found: Any = None, allowed: Any = ()) -
 
 def shown(value: Any) -> str:
     """Write a value of the spec for a message, shortened."""
-    text = json.dumps(value, default=str, ensure_ascii=False)
+    try:
+        text = json.dumps(value, default=str, ensure_ascii=False)
+    except TypeError:  # a key that is a list
+        text = str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

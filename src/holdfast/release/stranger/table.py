@@ -49,6 +49,8 @@ class Table:
             if not re.fullmatch(r"-?[0-9]{1,19}", text):
                 raise Broken(f"the values of {self.told['csv']} are not whole numbers")
             return int(text)
+        if re.fullmatch(r"-?[0-9]+", text):
+            raise Broken(f"the values of {self.told['csv']} are not real numbers")
         value = float(text)
         if not math.isfinite(value):
             raise Broken(f"{self.told['csv']} has values that are not finite")
@@ -163,9 +165,17 @@ class Table:
         yield from self.within(self.holds["impossible"], "0", "0")
 
     def exact(self) -> Findings:
-        """Check that exact figures are counts, and that margins among them agree."""
+        """Check that exact figures are counts, that margins among them agree, and that none is said to be protected."""
         margins: list[int] = []
+        runs = [run for each in self.told["unprotected"] for run in each["rows"]]
+        if any(not 0 <= first <= last < self.count for first, last in runs):
+            yield "the certificate speaks of rows that the table does not have"
+        if self.holds["exact"] and not self.told["unprotected"]:
+            yield "there are exact figures, and the certificate names nothing that is not protected"
         for figure in self.holds["exact"]:
+            single = [rows[0] for rows in figure["rows"] if len(rows) == 1]
+            if single and not any(first <= row <= last for row in single for first, last in runs):
+                yield f"the exact figure {figure['figure']} is not among what is not protected"
             if not all(figure["rows"]):
                 yield f"the exact figure {figure['figure']} has no rows"
                 return
