@@ -66,7 +66,10 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
     [
         "state",
         "shifts",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("city", "contingency", "crossed", "census")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("city", "contingency", "crossed", "census", "households")
+        ),
     ],
 )
 def test_the_examples_can_be_released(tmp_path, name):

@@ -131,6 +131,11 @@ class Query(ABC):
         return self.tree, self.cube
 
     @property
+    def record(self) -> str | None:
+        """Who a record is, in words, where it is more than one row of the data."""
+        return None
+
+    @property
     def levels(self) -> Mapping[str, int] | None:
         """The names of the levels (or margins) of the outputs with their numbers."""
         return None

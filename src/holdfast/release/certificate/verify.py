@@ -21,8 +21,12 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
-from holdfast.release.certificate.accepted import accepted_findings
-from holdfast.release.certificate.bars import derived_findings, interval_findings, measurement_findings
+from holdfast.release.certificate.bars import (
+    accepted_findings,
+    derived_findings,
+    interval_findings,
+    measurement_findings,
+)
 from holdfast.release.certificate.certificate import (
     FILE,
     Bound,
