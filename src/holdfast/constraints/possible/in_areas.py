@@ -58,13 +58,13 @@ def crossing_in_areas(parts: Sequence[Part], n: int) -> tuple[frozenset[int], tu
                 add(-rows.A, np.zeros(rows.count, np.int64), -low, number)
     if not blocks:
         return None
-    rows = sparse.csr_array(sparse.vstack(blocks, format="csr"))
+    together = sparse.csr_array(sparse.vstack(blocks, format="csr"))
     low, high = np.concatenate(least), np.concatenate(most)
-    found = query.contradiction(rows, low, high)
+    found = query.contradiction(together, low, high)
     if found is None:
         return None
     used = frozenset(np.concatenate(origin)[found].tolist()) | {where}
-    return used, tuple(_said(query, rows, low, high, row) for row in found)
+    return used, tuple(_said(query, together, low, high, row) for row in found)
 
 
 def _outward(numbers: ExactVector, up: bool) -> Ints:
