@@ -34,7 +34,7 @@ html_title = "holdfast"
 html_static_path = ["_static"]
 html_css_files = ["holdfast.css"]
 html_show_sourcelink = False
-html_sidebars = {"gallery/index": [], "known-limits": [], "index": []}
+html_sidebars = {"gallery/index": [], "known-limits": [], "papers/index": [], "index": []}
 html_copy_source = False
 html_theme_options = {
     "navbar_align": "left",

@@ -16,6 +16,7 @@ TRIPS, RIDERS = 300_000, 80_000
 PATIENTS = 1_200
 PEOPLE, VILLAGERS = 150_000, 1_800
 VISITS, ACCIDENTS = 600, 4_000
+HOUSES = 800
 
 
 def column(path: Path, name: str) -> list[str]:
@@ -104,6 +105,29 @@ def census(folder: Path) -> Path:
     )
 
 
+def households(folder: Path) -> Path:
+    generator = np.random.default_rng(20260107)
+    blocks = np.array(column(HERE / "households" / "blocks.csv", "block"), dtype=object)
+    weight = generator.gamma(2.0, 1.0, size=blocks.size)
+    rows: dict[str, list[str]] = {
+        name: [] for name in ("household", "block", "sex", "age", "relation", "size", "tenure")
+    }
+    for number in range(HOUSES):
+        block = blocks[generator.choice(blocks.size, p=weight / weight.sum())]
+        size = int(generator.choice(6, p=[0.36, 0.34, 0.14, 0.10, 0.04, 0.02])) + 1
+        tenure = str(generator.choice(["owned", "rented"], p=[0.6, 0.4]))
+        for place in range(size):
+            relation = "householder" if place == 0 else "partner" if place == 1 else "child of the house"
+            if place and generator.random() < 0.1:
+                relation = "other"
+            child = relation == "child of the house" and generator.random() < 0.8
+            age = "child" if child else str(generator.choice(["adult", "senior"], p=[0.7, 0.3]))
+            made = (f"h{number}", block, str(generator.choice(["female", "male"])), age, relation, str(size), tenure)
+            for name, value in zip(rows, made, strict=True):
+                rows[name].append(value)
+    return listed(folder / "persons.csv", {name: np.array(values) for name, values in rows.items()})
+
+
 MAKERS = {
     "city": city,
     "contingency": contingency,
@@ -111,6 +135,7 @@ MAKERS = {
     "crossed": crossed,
     "shifts": shifts,
     "census": census,
+    "households": households,
 }
 
 if __name__ == "__main__":

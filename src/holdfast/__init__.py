@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast.mending.mended import Mended
     from holdfast.mending.verb import mend
     from holdfast.privacy import Guarantee
-    from holdfast.queries import Neighbours, Query, counts, histogram, margins, query, workload
+    from holdfast.queries import Neighbours, Query, counts, histogram, linked, margins, query, workload
     from holdfast.randomness import Keys, Stream, seeded
     from holdfast.refinement import (
         Gain,
@@ -91,7 +91,7 @@ _ROOMS = {
     ),
     "mending": ("Mended", "mend"),
     "privacy": ("Guarantee",),
-    "queries": ("Neighbours", "Query", "counts", "histogram", "margins", "query", "workload"),
+    "queries": ("Neighbours", "Query", "counts", "histogram", "linked", "margins", "query", "workload"),
     "randomness": ("Keys", "Stream", "seeded"),
     "refinement": (
         "Gain",
@@ -150,6 +150,7 @@ __all__ = [
     "job",
     "knowledge_gain",
     "laplace",
+    "linked",
     "load",
     "margins",
     "mend",

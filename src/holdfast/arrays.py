@@ -34,8 +34,8 @@ def compiled(
 def compiled(function: Callable[..., Any] | None = None, *, beyond: int | None = None, **options: Any) -> Any:
     """Compile a function: kept on disk, without the interpreter's lock, dividing as numpy does.
 
-    Plain, or with options of numba: `@compiled(inline="always")`. With `beyond`, calls whose arrays hold at most so many
-    numbers run as the function is written: they would be over long before it was compiled.
+    Plain, or with options of numba: `@compiled(inline="always")`. With `beyond`, calls whose arrays hold at most that
+    many numbers run as the function is written: they would be over long before it was compiled.
     """
     from holdfast import compiler  # numba is loaded by what is compiled, and by nothing else
 

@@ -112,11 +112,10 @@ class Progress:
         _VOICE.tick()
 
     def words(self, now: float) -> str:
-        """What is done and how far it has come: the share of pieces, or else the seconds that it has taken."""
-        if self._total:
-            return f"{self._title}, {min(100, 100 * self._done // self._total)} %"
+        """What is done and how far it has come: the share of pieces, and the seconds that it has taken."""
+        share = f", {min(100, 100 * self._done // self._total)} %" if self._total else ""
         taken = now - self._begun
-        return self._title if taken < PATIENCE else f"{self._title}, {taken:.0f} s"
+        return f"{self._title}{share}" + (f", {taken:.0f} s" if taken >= PATIENCE else "")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

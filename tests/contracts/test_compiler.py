@@ -201,7 +201,7 @@ def test_a_piped_command_says_now_and_then_how_far_it_is(monkeypatch):
         "holdfast: counting, 2 s",
         "holdfast: counting, 12 s",
         "holdfast: counting, 22 s",
-        "holdfast: making messages, 30 %",
+        "holdfast: making messages, 30 %, 10 s",
     ]
 
 
@@ -226,7 +226,7 @@ def test_a_terminal_shows_one_line_and_wipes_it(monkeypatch):
         assert told.text == ""  # not before one has waited
         told.now = 103
         work.advance(2)
-        line = "holdfast: drawing, 30 %"
+        line = "holdfast: drawing, 30 %, 3 s"
         assert told.text == "\r" + line
         progress._VOICE.say("compiling")
         assert told.text == f"\r{line}\r{' ' * len(line)}\rholdfast: compiling\n"
@@ -272,10 +272,10 @@ def test_small_calls_compile_nothing_and_large_ones_do() -> None:
     taken: list[str] = []
 
     class Both(compiler.Sized):
-        def plain(self, *arguments: Any) -> None:
+        def plain(self, *_: Any) -> None:
             taken.append("plain")
 
-    sized = Both(lambda *arguments: taken.append("compiled"), 6)
+    sized = Both(lambda *_: taken.append("compiled"), 6)
     for rows in (np.zeros(6), np.zeros((2, 3)), np.zeros(7)):
         sized(rows, 10_000, "name")
     sized((np.zeros(3), (np.zeros(3),)), np.zeros(0))
@@ -286,7 +286,7 @@ def test_small_calls_compile_nothing_and_large_ones_do() -> None:
 def test_a_plain_call_calls_nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions of other files that it calls run as they are written too."""
 
-    def never(*arguments: Any) -> None:
+    def never(*_: Any) -> None:
         raise AssertionError("compiled")
 
     monkeypatch.setattr("numba.core.dispatcher.Dispatcher._compile_for_args", never)

@@ -14,7 +14,7 @@ from holdfast.trees.joined.part import Part
 from holdfast.trees.joined.top import Top
 from holdfast.trees.messages import leaf_kinds, messages
 
-REACH = 30
+REACH = 60
 SUBTREE = np.array([-1, 0, 0])
 TOP = Forest(np.array([-1, 0, 0]), np.zeros(3, dtype=bool))
 
@@ -111,9 +111,9 @@ def test_parts_draw_the_conditional_law(law, low):
 @pytest.mark.slow
 def test_parts_are_accepted_together(monkeypatch):
     """Bounds that messages leave out reject half of all tables: the law is right only if all parts begin again."""
-    law, low = IntegerLaplace(4), [-3, -3, -3, -3]
-    monkeypatch.setattr(leaf_kinds, "limits", lambda *_: np.array([[3], [120]]))
+    law, low = IntegerLaplace(6), [-3, -3, -3, -3]
+    monkeypatch.setattr(leaf_kinds, "limits", lambda *_: np.array([[3], [180]]))
     monkeypatch.setattr(messages, "SELDOM", np.inf)
     expected = weights(law, low)
-    assert abs(shift(drawn(law, low, 500), expected)) < 5
-    assert shift(drawn(law, low, 500, alone=True), expected) < -6
+    assert abs(shift(drawn(law, low, 700), expected)) < 5
+    assert shift(drawn(law, low, 700, alone=True), expected) < -6

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_it_opens_in_silence_asks_nobody_else_and_fits(opened, served):
         measured(page)
         assert page.seen(*TROUBLE) == []
         asked = {each["request"]["url"] for each in page.seen("Network.requestWillBeSent")}
-        assert all(address.startswith(served.address) for address in asked)
+        assert [address for address in asked if not address.startswith((served.address, "data:"))] == []
         assert page("document.documentElement.scrollWidth") == width
         assert page(NAMELESS) == 0
 
@@ -154,6 +155,58 @@ def test_a_refusal_shows_its_sentence_and_goes_away(opened, served):
     typed(page, "others-0", "{between: {low: 9, high: 3}}")
     until(page, f"!{REFUSED}.hidden")
     assert "low must not exceed high" in page(f"{REFUSED}.textContent")
+
+
+def test_best_is_what_the_spec_says_and_shares_begin_there(opened, served):
+    page = opened.page(served.address)
+    measured(page)
+    page("document.querySelector('input[name=kind][value=rho]').click()")
+    page("document.querySelector('input[name=split-0][value=best]').click()")
+    until(page, "document.getElementById('spec').textContent.includes('shares: best')")
+    assert page("getComputedStyle(document.querySelector('.slide.share')).display") == "none"
+    until(page, "document.querySelector('.errors tr[data-level=zone]').dataset.share")
+    found = page("document.querySelector('.errors tr[data-level=zone]').dataset.share")
+    page("document.querySelector('input[name=split-0][value=shares]').click()")
+    until(page, f"document.getElementById('share-0-2').value === '{found}'")
+    until(page, f"document.getElementById('spec').textContent.includes('zone: {found}')")
+    assert page(f"{REFUSED}.hidden")
+    assert page.seen(*TROUBLE) == []
+
+
+def test_all_of_it_is_reached_by_keys_and_named_for_who_cannot_see(opened, served):
+    page = opened.page(served.address)
+    measured(page)
+    wanted = page(
+        "[...document.querySelectorAll('input, select, textarea, button')].filter(each => !each.disabled &&"
+        "each.offsetParent && (each.type !== 'radio' || each.checked)).map(each => each.id || each.name + each.value"
+        "|| each.dataset.slides || each.className)"
+    )
+    reached, shown = [], []
+    for _ in range(4 * len(wanted)):
+        for kind in ("keyDown", "keyUp"):
+            page.send("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        here, seen = page(
+            "(() => { const each = document.activeElement; return [each.id || each.name + each.value ||"
+            "each.dataset.slides || each.className, getComputedStyle(each).outlineStyle !== 'none' ||"
+            "each.type === 'radio' || each === document.body]; })()"
+        )
+        reached.append(here)
+        shown.append(seen)
+        if "write" in reached:
+            break
+    assert [each for each in reached if each in wanted] == wanted  # in the order in which they stand
+    assert all(shown)
+    nodes = [node for node in page.send("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
+    roles = [node["role"]["value"] for node in nodes]
+    for role in ("main", "form", "banner", "slider", "textbox", "radiogroup"):
+        assert role in roles, role
+    assert {"alert", "status"} & set(roles)
+    spoken = {"slider", "textbox", "radio", "checkbox", "combobox", "button", "table", "region", "image", "heading"}
+    nameless = [node for node in nodes if node["role"]["value"] in spoken and not node.get("name", {}).get("value")]
+    assert not nameless
+    sizes = [p["value"]["value"] for n in nodes for p in n.get("properties", ()) if p["name"] == "level"]
+    assert sizes[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(sizes))
 
 
 def test_two_tabs_and_two_plans_do_not_disturb_each_other(opened, served):

@@ -62,7 +62,9 @@ def test_a_verdict_follows_from_claims():
 def test_rows_carry_standard_errors():
     row = Row.of("mean", 2.0, np.array([1.0, 3.0]))
     assert (row.computed, row.error) == (2.0, 1.0)
-    assert row.words() == ("mean", "2", "2 ± 1")
+    assert row.words() == ("mean", "2", "2.0 ± 1.0")
+    assert Row("mean", None, 0.0183149, 0.000523).words()[2] == "0.01831 ± 0.00052"
+    assert Row("mean", None, -12345.6, 78.9).words()[2] == "−12,346 ± 79"
     assert math.isnan(Row("one", None, 1.0).error)
 
 

@@ -5,12 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
 
 import holdfast as hf
 from holdfast.onto.areas.programs import nearest_whole, shared_atoms, shared_cells
-from holdfast.onto.areas.rules import NO_LIMIT, Rules
 from holdfast.onto.ways import areas
 from holdfast.queries.areas import area_margins
+from holdfast.queries.areas.rules import NO_LIMIT, Rules
+from holdfast.queries.moves.touched import signatures_of, touched_by_one, touched_by_pairs
 from holdfast.queries.weights import Weights
 
 
@@ -120,17 +122,17 @@ def test_losses_of_pairs_are_never_below_those_of_all_columns(monkeypatch, seed)
     if not outputs.size:
         return
     rows = rows_of(small, outputs)
-    kinds = small.signatures(rows, None)
+    kinds = signatures_of(small, rows, None)
     monkeypatch.setattr(area_margins, "MOST_WRITTEN", 1)
     large = hf.counts(tree, by=(2, 3), keep=keep)
     if large.many_sums is None:
         return
-    found = large.signatures(rows, None)
+    found = signatures_of(large, rows, None)
     pairs = {tuple(pair) for pair in np.argwhere(kinds.classes[:, None] == kinds.classes[None, :])}
     assert pairs == {tuple(pair) for pair in np.argwhere(found.classes[:, None] == found.classes[None, :])}
     assert ((kinds.classes == 0) == (found.classes == 0)).all()
-    assert (small.touched_by_pairs(kinds.classes) == large.touched_by_pairs(found.classes)).all()
-    assert (small.touched_by_one(kinds.zero) == large.touched_by_one(found.zero)).all()
+    assert (touched_by_pairs(small, kinds.classes) == touched_by_pairs(large, found.classes)).all()
+    assert (touched_by_one(small, kinds.zero) == touched_by_one(large, found.zero)).all()
     weights = [rng.integers(1, 9) for _ in small.groups]
     for p in (1, 2):
         true = max(
@@ -207,3 +209,47 @@ def test_what_leaves_can_hold_is_seen_from_above():
         np.zeros((2, 2)),
     )
     assert (cells.sum(axis=1) == below.sum(axis=1)).all()
+
+
+def test_bounds_that_contradict_each_other_between_areas_are_named():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
+    query = hf.counts(tree, by=(2, 2), keep=[(), (0,), (0, 1)])
+    kinds = group(query, 2, (0,))
+    must = hf.consistent(query) & hf.nonnegative() & hf.between(1, None, at=kinds[:, 1])
+    most = hf.between(None, 5, at=[int(group(query, 1, (0,))[0, 0])])
+    least = hf.between([3, 4], None, at=[int(kinds[0, 0]), int(kinds[2, 0])])
+    with pytest.raises(hf.Refused) as found:
+        _ = must & most & least
+    words = str(found.value).partition("adds up: ")[2].split("; ")
+    assert words == [
+        "0 / 1 [axis 0=0] is at most 5",
+        "0 / 1 / 3 [axis 0=0] is at least 3",
+        "0 / 1 / 5 [axis 0=0] is at least 4",
+    ]
+    half = hf.between([1.5, 1.5], None, at=[int(kinds[0, 0]), int(kinds[1, 0])])
+    _ = must & hf.between(None, 3, at=[int(group(query, 1, (0,))[0, 0])]) & half
+    _ = must & hf.between(None, 7, at=[int(group(query, 1, (0,))[0, 0])]) & least
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_smallest_contradictions_against_programs(seed):
+    """What is named is impossible, and possible as soon as one of it is left out."""
+    rng = np.random.default_rng(seed)
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    query = hf.counts(tree, by=(2, 2), keep=[(), (0,), (0, 1)])
+    outputs = np.sort(rng.choice(query.n, 12, replace=False))
+    low = rng.integers(0, 6, 12)
+    high = low + rng.integers(0, 4, 12)
+    rows = rows_of(query, outputs)
+    found = query.contradiction(rows, low, high)
+
+    def possible(chosen):
+        W = query.columns.toarray()[outputs[chosen]]
+        ends = linprog(np.zeros(query.cells), np.vstack([W, -W]), np.concatenate([high[chosen], -low[chosen]]))
+        return ends.status == 0
+
+    if found is not None:
+        assert not possible(found)
+        for left_out in found:
+            rest = [row for row in found if row != left_out]
+            assert query.contradiction(rows[rest], low[rest], high[rest]) is None

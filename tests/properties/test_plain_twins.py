@@ -14,7 +14,7 @@ import pytest
 import holdfast as hf
 from holdfast.arguments import Refused
 from holdfast.compiler import Sized
-from holdfast.trees.nearest import levelwise, nearest
+from holdfast.trees.nearest import levelwise, nearest, plain
 from holdfast.trees.nearest.levelwise import Levelwise
 from holdfast.trees.nearest.nearest import Nearest
 
@@ -25,7 +25,7 @@ def problem(seed: int, whole: bool) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """A random forest, and rows to be moved with their bounds and coins."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))
-    parents = np.array([-1, *(rng.integers(max(0, v - rng.integers(1, n)), v) for v in range(1, n))])
+    parents = np.array([-1, *(rng.integers(max(0, v - int(rng.integers(1, n))), v) for v in range(1, n))])
     parents[rng.random(n) < 0.08] = -1
     inner = np.isin(np.arange(n), parents)
     truth = np.where(inner, 0, rng.integers(0, 20, n))
@@ -103,7 +103,7 @@ def test_tables_split_level_by_level_are_the_same_as_they_are_written_and_compil
 
 def test_many_whole_rows_in_plain_numpy_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows at once against one by one; nearly none is left to others."""
-    rows, given_up, one = 0, 0, nearest.move_whole
+    rows, given_up, one = 0, 0, plain.move_whole
 
     def counted(*arguments: Any) -> int:
         nonlocal rows, given_up
@@ -142,7 +142,7 @@ def test_the_city_is_moved_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> No
     rows = rng.integers(0, 30, (20, 270)) + np.r_[5000, [700] * 6, [0] * 263]
     limits = (np.zeros(270, dtype=np.int64), np.full(270, NONE), rng.integers(0, 2**63, 20).astype(np.uint64))
     made = Nearest.of(parents, np.zeros(270, dtype=bool), np.r_[300.0, [140.0] * 6, [50.0] * 263], absolute=False)
-    assert nearest.serves(made.layout, 2_000)
+    assert plain.serves(made.layout, 2_000)
     ours = made.move(rows, *limits)
     single = [made.move(rows[i : i + 1], *limits[:2], limits[2][i : i + 1])[0] for i in range(20)]
     np.testing.assert_array_equal(ours, single)

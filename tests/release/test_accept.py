@@ -11,6 +11,7 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.plan import plan
 from holdfast.release.run import could_release, release
 from holdfast.release.spec.places import SpecError
+from holdfast.release.stranger.verify import checks as checks_of
 from holdfast.release.wanted.accepting import accepted
 from holdfast.release.wanted.outlook import STEPS, outlook
 from holdfast.release.wanted.solving import _searched
@@ -145,8 +146,9 @@ def test_the_certificate_says_what_was_accepted_and_verify_checks_it(tmp_path):
     assert mean_of.reached == pytest.approx(found.tables[0].noise_by_level[0].expected_absolute_error)
     assert (part_of.error, part_of.confidence) == ("12", "0.95")
     assert within(0.5, 5) < 0.95 < within(0.5, part_of.reached)
-    checks = {check.name: check for check in verify(folder).checks}
-    assert checks["accepted errors"].ok
+    found_right = {check.name: check for check in verify(folder).checks}
+    assert found_right["accepted errors"].ok
+    assert {name: wrong for name, _, wrong in checks_of(str(folder), None)}["accepted errors"] is None
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Errors that were accepted beforehand" in page
     assert "the error that 95 in 100 figures keep" in page
@@ -162,6 +164,8 @@ def test_the_certificate_says_what_was_accepted_and_verify_checks_it(tmp_path):
         broken = {check.name: check for check in verify(folder).checks}["accepted errors"]
         assert not broken.ok
         assert words in broken.sentence
+        alone = {name: wrong for name, _, wrong in checks_of(str(folder), None)}["accepted errors"]
+        assert (alone is None) == (words == "no level")
     for accepted_of, words in (
         ([mean_of.model_copy(update={"reached": 0.5})], "not the one that the plan had"),
         ([], "not those that the spec accepts"),

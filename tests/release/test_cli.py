@@ -66,7 +66,10 @@ def test_the_whole_way_from_a_spec_to_a_verified_release(folder):
     [
         "state",
         "shifts",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("city", "contingency", "crossed", "census")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("city", "contingency", "crossed", "census", "households")
+        ),
     ],
 )
 def test_the_examples_can_be_released(tmp_path, name):
@@ -151,7 +154,12 @@ def test_budgets_are_compared_in_one_table(folder):
     errors = [each["tables"][0]["levels"][-1]["absolute_error"] for each in budgets]
     assert errors[0] == pytest.approx(2 * errors[1], rel=0.2)
     assert errors[1] > errors[2]
-    assert "epsilon 0.5" in called("plan", "spec.yaml", "--epsilon", "0.5,1").stdout
+    odds = [each["right_guesses_in_100"] for each in budgets]
+    assert odds == [63, 74, 89]  # e^ε/(1 + e^ε)
+    assert "nothing was spent" in json.loads(found.stdout)["spent"]
+    shown = called("plan", "spec.yaml", "--epsilon", "0.5,1").stdout
+    assert "epsilon 0.5" in shown
+    assert "right guesses in 100" in shown
     for words, sentence in (
         (["--epsilon", "1,many"], "numbers with commas"),
         (["--epsilon", "0"], "above 0"),
@@ -255,6 +263,23 @@ def test_what_only_reads_loads_nothing_that_draws(folder, words):
     assert found.stdout.strip().splitlines()[-1] == "loaded []"
 
 
+def test_a_release_is_read_without_what_draws(folder):
+    """Words, other formats and figures of a release wait for no compiler."""
+    assert called("release", "spec.yaml").exit_code == 0
+    code = (
+        "import sys, holdfast as hf\n"
+        "from holdfast.cli.command import app\n"
+        "for words in ('explain out', 'export out --as registry', 'export out --as croissant'):\n"
+        "    app(words.split(), standalone_mode=False)\n"
+        "heavy = ('numba', 'scipy.sparse', 'scipy.stats', 'holdfast.given', 'holdfast.onto', 'holdfast.trees')\n"
+        "print('loaded', [name for name in heavy if name in sys.modules])\n"
+        "hf.load('out').values\n"
+        "print('loaded', [name for name in heavy[2:] if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.count("loaded []") == 2, found.stdout[-300:]
+
+
 def test_a_library_loads_no_statistics():
     code = (
         "import sys, holdfast.release.run, holdfast.release.plan\n"
@@ -315,3 +340,28 @@ def test_amounts_are_written_rounded_up_and_what_is_left_down():
     spent = {"epsilon": 2.0, "delta": 0.0, "rho": 0.92423431}
     assert showing.amount(spent) == "epsilon 2, rho 0.924235"
     assert showing._numbers({"rho": 0.92423481}, showing._down) == "rho 0.924234"
+
+
+def test_words_that_tell_what_was_done_and_what_is_there(folder):
+    assert "source: records.parquet is not there" in called("init", "zones.csv", "--spec", "new.yaml").stdout
+    assert "is not there" not in called("init", "zones.csv", "--spec", "other.yaml", "--source", "trips.csv").stdout
+    assert "since none is guessed" in called("plan", "spec.yaml").stdout.replace("\n", " ")
+    assert called("release", "spec.yaml").exit_code == 0
+    assert "wrote entry.json" in called("export", "out", "--as", "croissant", "-o", "entry.json").stderr
+    table = (folder / "out" / "table.csv").read_text().splitlines()
+    assert all("." not in line for line in table[1:])  # ends of intervals of counts are whole, and look it
+    shown = called("verify", "out").stdout.replace("\n", " ")
+    assert "none    signature: signed by nobody" in shown
+    assert called("key", "sign").exit_code == 0
+    refused = called("verify", "out", "--key", "sign")
+    assert refused.exit_code == 3
+    assert "is a private key, which signs: readers need its public part, in sign.pub" in refused.stderr
+
+
+def test_a_plan_shows_the_shares_of_the_levels(folder):
+    text = SPEC.replace("{histogram: zone}", "{hierarchy: [borough, zone], shares: {borough: 1, zone: 3}}")
+    (folder / "shared.yaml").write_text(text.replace("[nonnegative]", "[consistent, nonnegative]"))
+    found = called("plan", "shared.yaml")
+    assert found.exit_code == 0, found.stderr
+    rows = {line.split()[0]: line.split() for line in found.stdout.splitlines() if line.strip()}
+    assert (rows["borough"][2], rows["zone"][2]) == ("0.25", "0.75")

@@ -142,6 +142,16 @@ def test_conditional_noise_in_pieces_keeps_everything(law):
         np.testing.assert_array_equal(in_one_process(pieces, cells, keys)[0], drawn.values)
 
 
+def test_a_plan_says_what_tasks_need():
+    shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 9, *[2] * 5])
+    noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape) & hf.nonnegative()
+    moved, given = Pieces.of(noise.onto(held, method="topdown")).share, Pieces.of(noise.given(held)).share
+    assert (moved.pieces, moved.passes, given.passes) == (2, 2, 3)
+    assert given.bytes_each > moved.bytes_each > 0
+    assert "2 pieces" in str(given)
+    assert given.bytes_sent > moved.bytes_sent > 0
+
+
 def test_many_categories_are_shared_out(monkeypatch):
     """So that no piece is larger than a task can hold; one prime number of categories is cut into single ones."""
     shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 9, *[2] * 5])

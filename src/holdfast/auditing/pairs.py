@@ -17,6 +17,7 @@ from holdfast.auditing.changes import changes, records_changed
 from holdfast.constraints import System
 from holdfast.exact.solver import linear_program, solved
 from holdfast.queries import Neighbours, Query
+from holdfast.queries.areas.linked import LinkedCounts
 
 #: Cells up to which corners of what must hold are searched by a program.
 MOST_CELLS = 400
@@ -100,6 +101,8 @@ def searched_pairs(
 
     `large`: a count that is far from every edge for this noise. `most`: so many pairs are enough.
     """
+    if isinstance(query, LinkedCounts):
+        return _by_households(query, relation, large, most)
     if query.cells is None:
         return _by_sensitivity(query, relation)
     found: dict[bytes, Pair] = {}
@@ -111,6 +114,21 @@ def searched_pairs(
             pair = Pair(one, other, _words(table, change, relation))
             found.setdefault(pair.key, pair)
     return list(found.values())
+
+
+def _by_households(query: LinkedCounts, relation: Neighbours, large: int, most: int) -> list[Pair]:
+    """Pairs in which one of the largest households is there or not, or another, beside none and beside many."""
+    listed = query.households(most)
+    if not listed:
+        raise Refused("the households of these tables are too many to list: pass pairs")
+    beside = np.sum(listed, axis=0)
+    found: list[Pair] = []
+    changed = listed if relation.adds else [each - listed[0] for each in listed[1:]]
+    for each in changed:
+        for times, words in ((1, "few"), (large, "many")):
+            one = beside * times
+            found.append(Pair(one, one + relation.records * each, f"a large household beside {words} others"))
+    return found[:most]
 
 
 def _oriented(query: Query, held: System | None, scope: str, relation: Neighbours, seed: int) -> list[Ints]:

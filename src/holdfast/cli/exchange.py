@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import resources
 from pathlib import Path
 
 from holdfast.arguments import one_of
 from holdfast.cli import showing
-from holdfast.cli.verbs import ledger_of, write_new
+from holdfast.cli.verbs import ledger_of, refuse_existing, write_new
+from holdfast.progress import command
 
 FORMATS = ("sdmx", "croissant", "registry", "r")
 
@@ -15,25 +17,29 @@ FORMATS = ("sdmx", "croissant", "registry", "r")
 def export(folder: Path, form: str, table: str | None, output: Path | None) -> None:
     """Write a release folder in another format, to a file or to standard output."""
     one_of("--as", form, FORMATS)
-    if form == "sdmx":
-        from holdfast.exchange.sdmx import of_release
+    refuse_existing(output, "--output")
+    with command(quiet=False) as step:
+        step("reading the release")
+        if form == "sdmx":
+            from holdfast.exchange.sdmx import of_release
 
-        text = of_release(folder, table)
-    elif form == "croissant":
-        from holdfast.exchange.croissant import croissant
+            text = of_release(folder, table)
+        elif form == "croissant":
+            from holdfast.exchange.croissant import croissant
 
-        text = croissant(folder)
-    elif form == "r":
-        text = resources.files("holdfast.exchange").joinpath("holdfast.R").read_text(encoding="utf-8")
-    else:
-        from holdfast.exchange.registry import registry_entry
+            text = croissant(folder)
+        elif form == "r":
+            text = resources.files("holdfast.exchange").joinpath("holdfast.R").read_text(encoding="utf-8")
+        else:
+            from holdfast.exchange.registry import registry_entry
 
-        text = registry_entry(folder)
+            text = registry_entry(folder)
     _written(text, output)
 
 
 def events(file: str, dataset: str, unit: str, output: Path | None) -> None:
     """Write the charges on a dataset as events of dp_accounting."""
+    refuse_existing(output, "--output")
     from holdfast.exchange.events import exported
 
     _written(exported(ledger_of(file), dataset, unit), output)
@@ -56,3 +62,4 @@ def _written(text: str, output: Path | None) -> None:
         print(text, end="")
     else:
         write_new(output, text, "--output")
+        print(f"holdfast: wrote {output}", file=sys.stderr)

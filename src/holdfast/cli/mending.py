@@ -23,13 +23,15 @@ def mend(
     quiet: bool,
 ) -> None:
     """Mend a table and write its folder."""
-    from holdfast.mending import mend as mended
-
     wanted: list[Any] = [word.strip() for word in hold.split(",") if word.strip()]
     wanted += [{"exact": dict([_pair("--exact", entry)])} for entry in exact or ()]
     folder = output or table.with_name(f"{table.stem}-mended")
+    if folder.exists():  # before any work is done for it
+        raise Refused(f"{str(folder)!r} exists already: name another folder for the mended table")
     with command(quiet=quiet or json) as step:
         step("mending")
+        from holdfast.mending import mend as mended
+
         found = mended(table, wanted, _errors(errors), domain=_domain(domain), value=value, norm=norm)
         step("writing")
         found.write(folder)

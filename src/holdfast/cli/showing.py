@@ -135,7 +135,7 @@ def plan(found: Any) -> None:
         console.print(f"  {escape(words[0].upper() + words[1:])}.")
     seconds = "cannot be told" if found.seconds is None else f"about {max(found.seconds, 0.1):.1f} s"
     console.print(
-        f"  Drawing takes {seconds} here for counts of the guessed size, and memory about "
+        f"  Drawing takes {seconds} here for {found.timed}, and memory about "
         f"{found.bytes / 2**20:.0f} MiB; both beside counting the records."
     )
     for share in found.shares:
@@ -167,7 +167,11 @@ def what_if(found: Any) -> None:
             for _, method, bars, _ in (o.tables[t] for o in found.outlooks)
         ]
         shown.add_row(escape(f"{name}: method" if several else "method"), *made)
+    shown.add_row("right guesses in 100 (a coin: 50)", *(str(outlook.right) for outlook in found.outlooks))
+    for k, (sign, _) in enumerate(found.outlooks[0].signs):
+        shown.add_row(sign, *(outlook.signs[k][1] for outlook in found.outlooks))
     console.print(shown)
+    console.print(f"  {escape(found.spent)}")
 
 
 def _protects(table: Any, *, several: bool) -> Table:
@@ -188,19 +192,21 @@ def _protects(table: Any, *, several: bool) -> Table:
 
 def _levels(table: Any) -> Table:
     shown = Table(box=None, padding=(0, 2, 0, 0))
+    divided = any(level.share is not None for level in table.levels)
     for name, side in (
         ("level", "left"),
         ("figures", "right"),
+        *((("share", "right"),) if divided else ()),
         ("noise", "left"),
         ("expected absolute error", "right"),
         ("95 % interval width", "right"),
     ):
-        shown.add_column(name, justify=side)  # type: ignore[arg-type]
+        shown.add_column(name, justify=side)
     for level in table.levels:
         error, width = _short(level.absolute_error), _short(level.interval_width)
-        shown.add_row(
-            escape(level.name), f"{level.figures:,}", escape(level.noise), "exact" if level.exact else error, width
-        )
+        share = () if not divided else ("" if level.share is None else f"{level.share:.3g}",)
+        noise, error = escape(level.noise), "exact" if level.exact else error
+        shown.add_row(escape(level.name), f"{level.figures:,}", *share, noise, error, width)
     return shown
 
 
@@ -232,9 +238,12 @@ def _short(number: float) -> str:
 
 def verdict(found: Any) -> None:
     """Print what was checked."""
+    from holdfast.release.signing.signatures import NOBODY
+
     console = _console()
     for check in found.checks:
         mark = "[green]holds [/green]" if check.ok else "[red]BROKEN[/red]"
+        mark = "[yellow]none  [/yellow]" if check.ok and check.sentence == NOBODY else mark  # nothing there to hold
         console.print(f"{mark}  {escape(check.name)}: {escape(check.sentence)}")
     console.print("Everything is as certified." if found.ok else "This release is not as certified.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +16,23 @@ from holdfast.progress import command
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
     from holdfast.release.ledger.ledger import Ledger
+    from holdfast.release.spec.spec import Spec
 
 SCHEMAS = ("spec", "certificate")
 
 
-def job_of(spec: Path, quiet: bool) -> Job:
-    """Read a spec and make it ready."""
+def job_of(spec: Path, quiet: bool, first: Callable[[Spec], None] = lambda _: None) -> Job:
+    """Read a spec and make it ready; `first` may refuse it before that takes time."""
     with command(quiet=quiet) as step:
-        step("reading the spec and comparing methods")
-        from holdfast.release.job.job import Job
+        step("reading the spec")
         from holdfast.release.spec.spec import read_spec
 
-        return Job.from_spec(read_spec(spec, folder_needed=False))
+        found = read_spec(spec, folder_needed=False)
+        first(found)
+        step("comparing methods and calibrating them")
+        from holdfast.release.job.job import Job
+
+        return Job.from_spec(found)
 
 
 def plan(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet: bool) -> None:
@@ -65,7 +71,9 @@ def _what_if(spec: Path, epsilon: str | None, rho: str | None, json: bool, quiet
 
 def release(spec: Path, output: Path | None, dry_run: bool, json: bool, quiet: bool) -> None:
     """Make a release, or check that it could be made."""
-    job = job_of(spec, quiet or json)
+    from holdfast.release.ends import refuse_early
+
+    job = job_of(spec, quiet or json, lambda found: refuse_early(found, output, records=not dry_run))
     folder = Path(job.spec.output if output is None else output).absolute()
     if dry_run:
         with command(quiet=quiet or json) as step:
@@ -134,6 +142,7 @@ def explain(spec: Path, json: bool, quiet: bool) -> bool:
     as_released = True
     with command(quiet=quiet or json) as step:
         if spec.is_dir():
+            step("reading the release")
             from holdfast.release.explain_folder import CHANGED, explain_folder
 
             found = explain_folder(spec)
@@ -216,8 +225,7 @@ def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
     domain = domain or Path(showing.asked("Which public file names all places or values (.csv or .parquet)?"))
     # Paths in a spec are relative to its folder.
     public = Path(os.path.relpath(domain, spec.absolute().parent)) if not domain.is_absolute() else domain
-    if spec.exists():  # before anything is asked
-        raise Refused(f"{str(spec)!r} exists already: name another file with --spec")
+    refuse_existing(spec, "--spec")  # before anything is asked
     found = suggested(domain)
     answers = Answers(source, count=found.count)
     if asking:
@@ -227,7 +235,15 @@ def init(domain: Path | None, spec: Path, source: str, quiet: bool) -> None:
     if asking:
         showing.sentence(f"\n{text}")
     if not quiet:
-        showing.sentence(f"wrote {spec}; next: holdfast plan {spec}, or move it: holdfast page {spec}")
+        there = "://" in answers.source or (spec.parent / answers.source).exists()
+        first = "" if there else f"say in it where the records are (source: {answers.source} is not there), then "
+        showing.sentence(f"wrote {spec}; next: {first}holdfast plan {spec}, or move it: holdfast page {spec}")
+
+
+def refuse_existing(path: Path | None, option: str) -> None:
+    """Refuse a file that is there already, before work is done for it; `option` names another one."""
+    if path is not None and os.path.lexists(path):
+        raise Refused(f"{str(path)!r} exists already: name another file with {option}")
 
 
 def write_new(path: Path, text: str, option: str) -> None:

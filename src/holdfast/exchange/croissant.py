@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from holdfast.release.certificate.certificate import read_certificate
-from holdfast.release.writing import PACKAGE
+from holdfast.release.certificate.certificate import PACKAGE, read_certificate
 
 #: The context that the specification of Croissant 1.0 gives, as far as it is used here.
 CONTEXT: dict[str, Any] = {

@@ -289,10 +289,13 @@ class Mechanism(Promising):
     def _noisy(self, truth: npt.NDArray[Any], size: int, stream: Stream) -> npt.NDArray[Any]:
         """The truth with its noise, conditioned but not moved."""
         values = self._noise(truth, size, stream)
-        # An unmeasured output that a move determines starts from 0 and not from its true value.
-        every = self.source.system is not None or None not in self.base.law.laws
-        values += truth if every else truth * np.isfinite(self.base.law.variances)
+        values += truth if self.source.system is not None else _measured(truth, self.base)
         return values
+
+
+def _measured(truth: npt.NDArray[Any], base: Additive) -> npt.NDArray[Any]:
+    """The truth with 0 where an output is not measured: one that a move determines does not start from its value."""
+    return truth * np.isfinite(base.law.variances) if None in base.law.laws else truth
 
 
 def _tau(value: Any) -> float | None:

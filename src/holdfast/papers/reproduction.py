@@ -62,8 +62,12 @@ class Row:
 
     def words(self) -> tuple[str, str, str]:
         """The figure, the printed one and the computed one as text."""
-        error = "" if math.isnan(self.error) else f" ± {number(self.error)}"
-        return self.what, _shown(self.printed), f"{_shown(self.computed)}{error}"
+        if isinstance(self.computed, str) or not 0 < self.error < math.inf:
+            return self.what, _shown(self.printed), _shown(self.computed)
+        # As many digits as the standard error lets mean something: two of its own.
+        digits = max(0, 1 - math.floor(math.log10(self.error)))
+        computed = f"{self.computed:,.{digits}f} ± {self.error:,.{digits}f}".replace("-", "−")
+        return self.what, _shown(self.printed), computed
 
 
 def standard_error(values: Floats) -> float:

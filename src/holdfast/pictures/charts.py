@@ -24,7 +24,7 @@ from holdfast.pictures.svg import (
 
 #: Width of pictures: on a phone they shrink a little, elsewhere they stand at this size.
 WIDTH = 420.0
-ROW, AXIS, LABELS = 28.0, 38.0, 140.0
+ROW, AXIS, LABELS = 28.0, 38.0, 190.0
 Row = tuple[str, float, float]
 
 

@@ -95,7 +95,8 @@ class Additive:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know about this law of noise."""
-        return () if self.law.integer else (REAL_ARITHMETIC,)
+        about = () if self.query.record is None else (self.query.record,)
+        return about if self.law.integer else (*about, REAL_ARITHMETIC)
 
     def everything(self) -> AllDifferences:
         """The whole difference set under this mechanism's neighbours."""

@@ -15,6 +15,7 @@ from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import stacked
 from holdfast.queries import Query
 from holdfast.queries.areas.area_margins import same_answers
+from holdfast.queries.areas.linked import LinkedCounts
 
 #: So many outputs are named one by one.
 NAMED = 6
@@ -41,6 +42,8 @@ def _of_part(query: Query, part: Part) -> str:
         return _bounds(query, part)
     assert part.rows is not None
     if isinstance(part.rows, OwnSums) and same_answers(part.rows.query, query):
+        return ""
+    if part.kind == "consistent" and part.source is query:
         return ""
     if part.kind in EQUALITIES and not part.rows.b.any() and _kept_by_the_query(query, stacked([part.rows], query.n).A):
         return ""
@@ -85,7 +88,7 @@ def _bounds(query: Query, part: Part) -> str:
 def never_lowered(query: Query) -> bool:
     """Whether no record lowers any output."""
     if query.cells is None:
-        return False
+        return isinstance(query, LinkedCounts)
     if query.identity or query.domain != (None, None):
         return True
     return bool((query.columns.data >= 0).all())

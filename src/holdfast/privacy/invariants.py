@@ -30,6 +30,7 @@ from holdfast.queries import Moves, Neighbours, Query, shared_moves
 from holdfast.queries.areas.area_margins import same_answers
 from holdfast.queries.moves.signatures import Signatures, independent, signatures
 from holdfast.queries.moves.sumsets import few_differences
+from holdfast.queries.moves.touched import signatures_of
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6
@@ -152,7 +153,7 @@ def _larger_are_sums(space: NullSpace, query: Query, neighbours: Neighbours) -> 
     change the records of one signature cancel, so it consists of single records of signature 0 and of pairs of one
     signature. Pairs fill up groups of an even number of records (docs/theory/composition.md).
     """
-    found = query.signatures(space.rows, None)
+    found = signatures_of(query, space.rows, None)
     pairs = neighbours.adds and bool((np.bincount(found.classes)[1:] > 1).any())
     return independent(found.distinct()) and not (pairs and neighbours.records % 2)
 
@@ -206,7 +207,7 @@ def never_altered(base: Additive, space: NullSpace, moves: Moves) -> Bools:
     Where the distinct signatures are linearly independent, larger changes are sums of single records and of pairs, so
     what the smallest moves leave frozen stays so (docs/theory/what-can-change.md, Proposition 2).
     """
-    found = base.query.signatures(space.rows, None)
+    found = signatures_of(base.query, space.rows, None)
     pairs = not moves.neighbours.adds or moves.records > 1 or not _has_pairs(found)
     if pairs and independent(found.distinct()):
         frozen = np.zeros(base.query.n, dtype=bool)

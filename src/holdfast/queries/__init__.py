@@ -7,6 +7,7 @@ from holdfast.rooms import on_demand
 
 if TYPE_CHECKING:
     from holdfast.queries.areas.counting import counts
+    from holdfast.queries.areas.linked import linked
     from holdfast.queries.bounded import query
     from holdfast.queries.identity import histogram
     from holdfast.queries.linear_query import Query
@@ -21,6 +22,7 @@ __getattr__ = on_demand(
     __name__,
     {
         "areas.counting": ("counts",),
+        "areas.linked": ("linked",),
         "bounded": ("query",),
         "identity": ("histogram",),
         "linear_query": ("Query",),
@@ -39,6 +41,7 @@ __all__ = [
     "Query",
     "counts",
     "histogram",
+    "linked",
     "margins",
     "query",
     "shared_moves",

@@ -17,18 +17,9 @@ from scipy.sparse import csr_array
 from holdfast.arguments import LARGEST, Refused, array, one_of, reals, whole_numbers
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.columns import (
-    Columns,
-    distinct_only,
-    largest_column,
-    largest_pair,
-    pair_blocks,
-    row_extremes,
-    widest_row,
-)
+from holdfast.queries.columns import Columns, distinct_only, largest_column, largest_pair, pair_blocks, widest_row
 from holdfast.queries.counting import count_cells
 from holdfast.queries.kinds import Kind, kinds_of_columns, maximal, refuse_many
-from holdfast.queries.moves.signatures import Signatures, signatures
 from holdfast.queries.moves.sumsets import difference_set, one_of_each_sign
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import float_up, sqrt_up
@@ -140,6 +131,11 @@ class Query(ABC):
         return self.tree, self.cube
 
     @property
+    def record(self) -> str | None:
+        """Who a record is, in words, where it is more than one row of the data."""
+        return None
+
+    @property
     def levels(self) -> Mapping[str, int] | None:
         """The names of the levels (or margins) of the outputs with their numbers."""
         return None
@@ -232,40 +228,7 @@ class Query(ABC):
 
     def mask(self, allowed: Any) -> Bools | None:
         """Check and return the cells that can hold records; None stands for all of them."""
-        if allowed is None:
-            return None
-        try:
-            result = np.asarray(allowed)
-        except ValueError:  # lists of unequal lengths
-            result = np.empty(0, dtype=object)
-        if result.dtype != np.bool_ or result.shape != (self.cells,):
-            raise Refused(
-                f"allowed must be {self.cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"
-            )
-        return None if result.all() else result
-
-    def signatures(self, rows: Any, mask: Bools | None) -> Signatures:
-        """Return what each allowed cell adds to rows on the outputs, and the cells that add the same."""
-        return signatures(rows, self.columns, mask)
-
-    def touched_by_one(self, chosen: Bools) -> Bools:
-        """Return which outputs some chosen cell adds to."""
-        touched = np.zeros(self.n, bool)
-        touched[self.columns[:, np.flatnonzero(chosen)].indices] = True
-        return touched
-
-    def touched_by_pairs(self, classes: Ints) -> Bools:
-        """Return which rows of W are not constant within some class ≥ 0."""
-        touched = np.zeros(self.n, bool)
-        cells = np.flatnonzero(classes >= 0)
-        if cells.size == 0:
-            return touched
-        part = self.columns[:, cells].tocoo()
-        label = classes[cells]
-        high, low, (row, group, count) = row_extremes(part.row.astype(np.int64), label[part.col], part.data, self.n)
-        size = np.bincount(label)
-        touched[row[(count < size[group]) | (high != low)]] = True
-        return touched
+        return None if allowed is None else _mask(allowed, self.cells)
 
     # Largest changes by one column and by pairs of columns; None stands for all cells (in one class) --------
 
@@ -316,3 +279,15 @@ class Query(ABC):
 def as_classes(mask: Bools | None) -> Ints | None:
     """Return the allowed cells as one class 0, others −1; None stays None."""
     return None if mask is None else np.where(mask, 0, -1).astype(np.int64)
+
+
+def _mask(allowed: Any, cells: int | None) -> Bools | None:
+    try:
+        result = np.asarray(allowed)
+    except ValueError:  # lists of unequal lengths
+        result = np.empty(0, dtype=object)
+    if result.dtype != np.bool_ or result.shape != (cells,):
+        raise Refused(
+            f"allowed must be {cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"
+        )
+    return None if result.all() else result

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from holdfast.noise import Independent
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours
-from holdfast.release.certificate.accepted import AcceptedError
+from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.release.certificate.certificate import (
     Certificate,
     ComparedMethod,
@@ -24,6 +25,7 @@ from holdfast.release.certificate.certificate import (
     Interval,
     Kind,
     LevelCertificate,
+    LinkedTable,
     Noise,
     Protects,
     PublicFile,
@@ -45,6 +47,7 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
+from holdfast.release.certificate.statement import AcceptedError
 from holdfast.release.job.caveats import as_sentence, protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
@@ -90,7 +93,7 @@ def table_certificate(
     return TableCertificate(
         name=table.name,
         kind=cast(Kind, table.layout.asked.kind),
-        places=[] if table.layout.areas is None else list(table.layout.areas.hierarchy.levels),
+        places=_places(table),
         rows=table.layout.query.n + (0 if table.derived is None else len(table.derived.exact)),
         outputs=table.layout.query.n,
         levels=_level_names(table),
@@ -115,7 +118,8 @@ def table_certificate(
             for each in judged(table)
         ],
         statements=list(statements_of(table)),
-        holds=Holds.model_validate_json(json.dumps(table.holding.account)),
+        holds=Holds.model_validate_json(json.dumps(table.holding.account | _tied(table))),
+        linked=_linked(table),
         unprotected=[
             Unprotected.model_validate_json(json.dumps(each.as_mapping())) for each in (*table.unprotected, *determined)
         ],
@@ -133,6 +137,37 @@ def table_certificate(
         record_columns=[] if files.records is None else list(record_columns(table)),
         ties=None if ties is None else f"{ties:016x}",
     )
+
+
+def _places(table: Table) -> list[str]:
+    """The levels of areas in which margins are counted."""
+    areas = table.layout.areas or next((part.areas for part in table.layout.parts), None)
+    return [] if areas is None else list(areas.hierarchy.levels)
+
+
+def _linked(table: Table) -> list[LinkedTable]:
+    query = table.layout.query
+    if not isinstance(query, LinkedCounts):
+        return []
+    return [
+        LinkedTable(name=name, axes=list(part.table.names), shape=list(part.table.shape), most=most, ties=ties.tolist())
+        for name, part, most, ties in zip(query.names, query.parts, query.most, query.ties, strict=True)
+    ]
+
+
+def _tied(table: Table) -> dict[str, Any]:
+    """The ties of linked tables as weighted sums of rows that are 0, as everybody can test them."""
+    query = table.layout.query
+    if not isinstance(query, LinkedCounts):
+        return {}
+    rows = query.tied_rows()
+    cuts = [slice(*ends) for ends in pairwise(rows.indptr.tolist())]
+    return {
+        "linear": [
+            {"rows": rows.indices[cut].tolist(), "weights": [str(w) for w in rows.data[cut]], "low": "0", "high": "0"}
+            for cut in cuts
+        ]
+    }
 
 
 def domain_hash(columns: Mapping[str, npt.NDArray[Any]]) -> str:

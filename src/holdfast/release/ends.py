@@ -1,4 +1,4 @@
-"""What became of a release, in one of four sentences: each is said only where it is true.
+"""What became of a release, in one of four sentences: each is said only where it is true; and what ends it at once.
 
 The ledger has a mark for every step, durable before the step is taken, so it is the ledger that is asked, also by
 `holdfast ledger list` after a release was killed.
@@ -6,14 +6,19 @@ The ledger has a mark for every step, durable before the step is taken, so it is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 
 from holdfast.arguments import Refused
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.signing.keys import read_key
+from holdfast.release.spec.spec import Spec
+from holdfast.release.storage.reading import files_of
 
 NOTHING = "nothing was charged, drawn or published"
 CHARGED = "the ledger keeps the charge, and nothing was drawn or published"
@@ -64,3 +69,25 @@ def told(what: str) -> Iterator[None]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         became = "; ".join(getattr(error, "__notes__", [NOTHING]))
         raise Refused(f"{what} ({reason}): make room or check permissions, then try again; {became}") from None
+
+
+def refuse_early(
+    spec: Spec, output: str | Path | None = None, ledger: str | Path | None = None, *, records: bool = True
+) -> None:
+    """Refuse a folder that exists, a key or a ledger that cannot be read, and `records` of the spec that are not there.
+
+    Everything is looked at again when the release is made; here nothing is opened for writing. `output` and `ledger`
+    replace those of the spec.
+    """
+    with saying_nothing_happened():
+        folder = Path(spec.output if output is None else output).absolute()
+        if os.path.lexists(folder):
+            raise Refused(f"{folder} exists already: name another output folder, or move this one away")
+        if spec.key_file is not None:
+            read_key(spec.key_file)
+        source = spec.data.source
+        if records and isinstance(source, str) and "://" not in source and not files_of(spec.resolve(source)):
+            raise spec.at["data"]["source"].refuse(f"there is no file {source!r}", found=source)
+        book = Ledger(spec.ledger_file, spec.witness) if ledger is None else Ledger(ledger)
+        if book.exists:
+            book.rows()

@@ -16,14 +16,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.spending import foreseen
-from holdfast.release.table.wording import ways_in_words
-
-HOW = (
-    "For every column: how many records (or persons, where they are the unit) must change together before any of its "
-    "values can become any other, while every exact figure stays, and how strongly such changes are hidden. What fewer "
-    "cannot change, a statement about fewer does not protect."
-)
-HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
+from holdfast.release.table.wording import HOLDS, HOW, counted, ways_in_words
 
 
 def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
@@ -78,14 +71,15 @@ def _held(table: Table) -> str:
     if account["bounds"]:
         words.append("counts stay within the bounds of the spec")
     if account["orders"]:
-        words.append(f"{len(account['orders'])} ordered rows of figures never fall")
+        words.append(counted(len(account["orders"]), "ordered row of figures never falls", "ordered rows never fall"))
     if account["linear"]:
-        words.append(f"{len(account['linear'])} weighted sums are within their limits")
+        words.append(counted(len(account["linear"]), "weighted sum is in its limits", "weighted sums are in theirs"))
     if account["either"]:
         sides = " and ".join(str(len(sides)) for sides in account["either"])
         words.append(f"one of {sides} sides holds")
     if account["impossible"]:
-        words.append(f"{len(account['impossible'])} figures are 0 by definition")
+        zeros = "figure is 0 by definition", "figures are 0 by definition"
+        words.append(counted(len(account["impossible"]), *zeros))
     what = f"{table.layout.asked.kind}, {table.layout.query.n} figures"
     return f"{table.name} ({what}): {', '.join(words) or 'nothing is required'}."
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from holdfast.privacy import odds
 from holdfast.release.certificate.certificate import Holds, LevelCertificate, TableCertificate, read_certificate
 from holdfast.release.certificate.verify import verify
-from holdfast.release.explain import HOLDS, HOW
 from holdfast.release.ledger.accounts import Budget
-from holdfast.release.table.wording import percent, ways_in_words
+from holdfast.release.table.wording import HOLDS, HOW, counted, percent, ways_in_words
 
 #: The heading of a folder that is not as it was released; nothing else is said of it.
 CHANGED = "NOT as certified"
@@ -67,14 +67,14 @@ def _together(tables: Sequence[TableCertificate]) -> list[str]:
 def _held(holds: Holds) -> str:
     words = [words for key, words in HOLDS.items() if getattr(holds, key)]
     for name, what in (
-        ("bounds", "bounds"),
-        ("orders", "orders"),
-        ("linear", "weighted sums with limits"),
-        ("either", "unions of which one side holds"),
-        ("impossible", "figures that are 0 by definition"),
+        ("bounds", ("bound", "bounds")),
+        ("orders", ("order", "orders")),
+        ("linear", ("weighted sum with limits", "weighted sums with limits")),
+        ("either", ("union of which one side holds", "unions of which one side holds")),
+        ("impossible", ("figure that is 0 by definition", "figures that are 0 by definition")),
     ):
         count = len(getattr(holds, name))
-        words += [f"{count} {what}"] if count else []
+        words += [counted(count, *what)] if count else []
     if holds.exact:
         words.append(f"published exactly: {', '.join(figure.figure for figure in holds.exact)}")
     return ", ".join(words) or "nothing is required"
@@ -94,9 +94,13 @@ def _error(level: LevelCertificate) -> str:
     return "unknown" if level.expected_absolute_error is None else f"{level.expected_absolute_error:,.3g}"
 
 
+def _decimal(share: str) -> str:
+    return f"{float(Fraction(share)):.3g}"
+
+
 def _drawn(table: TableCertificate) -> list[str]:
     levels = [
-        f"{level.level}: {level.in_words}{'' if level.share is None else f', share {level.share}'}"
+        f"{level.level}: {level.in_words}{'' if level.share is None else f', share {_decimal(level.share)}'}"
         for level in table.noise_by_level
     ]
     others = [each for each in table.compared if not each.chosen]

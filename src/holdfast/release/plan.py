@@ -83,6 +83,12 @@ class Plan:
         return sum(known) if len(known) == len(self.tables) else None
 
     @property
+    def timed(self) -> str:
+        """What `seconds` were measured on."""
+        guessed = any(table.layout.asked.guess is not None for table in self.job.tables)
+        return "counts of the guessed size" if guessed else f"counts of about {TYPICAL:.0f}, since none is guessed"
+
+    @property
     def bytes(self) -> int:
         """Memory at the peak beside the records, estimated from the number of figures."""
         return BASE_BYTES + FIGURE_BYTES * max(table.layout.query.n for table in self.job.tables)

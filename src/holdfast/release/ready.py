@@ -12,6 +12,7 @@ from holdfast.pictures import card, rows_of
 from holdfast.privacy import Guarantee
 from holdfast.progress import command
 from holdfast.release.certificate.load import LoadedRelease, load
+from holdfast.release.ends import refuse_early
 from holdfast.release.explain import explain
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
@@ -90,6 +91,7 @@ class ReadyJob:
 
         `source`, `output`, `ledger` and `engine` ("local" or "spark") take the place of what the spec says.
         """
+        refuse_early(self.spec, output, ledger, records=source is None)
         book = None if ledger is None else Ledger(ledger)
         return load(release(self.made, source=source, output=output, ledger=book, engine=engine))
 

@@ -27,6 +27,7 @@ from holdfast.privacy import Guarantee
 from holdfast.release.certificate.certificate import (
     CONFIDENCE,
     FILE,
+    PACKAGE,
     Certificate,
     Interval,
     LedgerHead,
@@ -52,7 +53,7 @@ from holdfast.release.spending import budget_of, spent, statements_of, unfinishe
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.stranger.one_file import NAME, one_file
 from holdfast.release.wanted.accepting import refuse_unmet
-from holdfast.release.writing import PACKAGE, data_package, write_table_files
+from holdfast.release.writing import data_package, write_table_files
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from holdfast.arguments import Refused
+from holdfast.privacy import Guarantee
+from holdfast.privacy.odds import amounts as amounts_of
+from holdfast.privacy.odds import in_hundred
 from holdfast.release.job.job import Job
 from holdfast.release.job.levels import Level, levels_of
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.spec.privacy import MOST_ASKED
 from holdfast.release.spec.spec import Spec
+from holdfast.release.spending import budget_of
 
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """One budget: the method of every table, whether it has error bars, and its levels."""
+    """One budget: the method of every table, whether it has error bars, and its levels, and what is promised."""
 
     amount: Decimal
+    promise: Guarantee
     tables: tuple[tuple[str, str, bool, tuple[Level, ...]], ...]
+
+    @property
+    def right(self) -> int:
+        """Of a hundred guesses by somebody who knows all but one change, how many are right at most."""
+        return in_hundred(self.promise)
+
+    @property
+    def signs(self) -> tuple[tuple[str, str], ...]:
+        """What is promised, as signs with their figures: ε, δ, ρ, μ where known."""
+        return amounts_of(self.promise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +45,19 @@ class WhatIf:
     title: str
     parameter: str
     outlooks: tuple[Outlook, ...]
+    spent: str
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
         return {
             "title": self.title,
             "parameter": self.parameter,
+            "spent": self.spent,
             "budgets": [
                 {
                     self.parameter: float(outlook.amount),
+                    "right_guesses_in_100": outlook.right,
+                    "statement": outlook.promise.as_mapping(),
                     "tables": [
                         {
                             "name": name,
@@ -81,5 +101,8 @@ def what_if(spec: Spec, parameter: str, numbers: Sequence[Decimal]) -> WhatIf:
         tables = tuple(
             (table.name, table.chosen.method, bool(table.chosen.error_bars), levels_of(table)) for table in job.tables
         )
-        outlooks.append(Outlook(number, tables))
-    return WhatIf(spec.title, parameter, tuple(outlooks))
+        outlooks.append(Outlook(number, job.guarantee, tables))
+    account = Ledger(spec.ledger_file, spec.witness).account(job.dataset, job.unit)
+    return WhatIf(
+        spec.title, parameter, tuple(outlooks), replace(account, budget=account.budget or budget_of(job)).words
+    )

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from holdfast.release.job.table import Table
     from holdfast.release.job.unprotected import Unprotected
 
-#: The data dictionary, and what the columns that name a row are in it: one of the domain, and the level.
-PACKAGE = "datapackage.json"
+#: What the columns that name a row are in the data dictionary: one of the domain, and the level.
 NAMED_BY = (
     "a name of the public domain, as text; empty where the row is a sum over it; read it as text, never as a formula, "
     "also where it begins with =, +, - or @",

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Floats, Ints
+from holdfast.constraints.possible.in_areas import crossing_in_areas, written_later
 from holdfast.constraints.possible.propagation import crossing_parts
 from holdfast.constraints.possible.small_systems import Small
 from holdfast.constraints.possible.tree_bounds import crossing_on_tree
@@ -66,6 +67,7 @@ class Conflict:
 
     parts: frozenset[int]
     rows: tuple[str, ...] = ()
+    smallest: bool = False  # the rows are rules of which none is dispensable
 
 
 def model(parts: Sequence[Part], n: int) -> Model:
@@ -243,6 +245,9 @@ def conflict(parts: Sequence[Part], n: int) -> Conflict | None:
     """Return a proved contradiction between structural parts over n coordinates, or None."""
     if _nothing_excluded(parts):
         return None
+    areas = crossing_in_areas(parts, n)
+    if areas is not None or written_later(parts):
+        return None if areas is None else Conflict(*areas, smallest=True)
     decided, crossing = crossing_on_tree(parts, n)
     if decided:
         return Conflict(crossing) if crossing else None

@@ -7,6 +7,7 @@ record keeps them (A·W = 0). They stand in front of the other rows of a system.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,26 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arrays import Bools
-from holdfast.constraints.system.rows import TOLERANCE, Names, Rows
+from holdfast.constraints.system.rows import TOLERANCE, Names, Rows, stacked
+
+
+def written(rows: Rows) -> Rows:
+    """Return the rows that are written out."""
+    return rows.others if isinstance(rows, OwnSums) else rows
+
+
+def apart(rows: Rows, columns: Any) -> tuple[Bools, Rows]:
+    """Tell which columns of (n, size) miss sums that are not written out, and return the other rows."""
+    none = np.zeros(columns.shape[1], dtype=bool)
+    return (rows.missed(columns) if isinstance(rows, OwnSums) else none), written(rows)
+
+
+def in_front(parts: Sequence[Rows], n: int) -> Rows:
+    """Return the rows of several systems one after the other, sums that are not written out in front of the others."""
+    own = next((rows for rows in parts if isinstance(rows, OwnSums)), None)
+    if own is None:
+        return stacked(parts, n)
+    return OwnSums(own.query, own.own, stacked([rows for rows in parts if rows is not own], n))
 
 
 class OwnSums(Rows):
@@ -34,7 +54,7 @@ class OwnSums(Rows):
     others: Rows
 
     @cached_property
-    def A(self) -> sparse.csr_array:  # type: ignore[override]  # noqa: N802
+    def A(self) -> sparse.csr_array:  # noqa: N802
         """The rows, written out."""
         own = sparse.csr_array(self.query.consistency())
         return sparse.csr_array(sparse.vstack([own, self.others.A], format="csr")) if self.others.count else own

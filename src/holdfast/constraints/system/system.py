@@ -16,7 +16,7 @@ from holdfast.arguments import LARGEST, Refused, array, rational, reals, whole_n
 from holdfast.arrays import Array, Bools, Floats, Ints, Owner, kept
 from holdfast.constraints.system.exact_figures import ExactMargins
 from holdfast.constraints.system.null_space import BesideSums, NullSpace, TreeShape
-from holdfast.constraints.system.own_sums import OwnSums
+from holdfast.constraints.system.own_sums import OwnSums, apart, in_front, written
 from holdfast.constraints.system.parts import EQUALITIES, Part
 from holdfast.constraints.system.rows import TOLERANCE, Rows, divided, missed_real, missed_whole, raised, stacked
 from holdfast.exact.elimination import eliminate
@@ -100,17 +100,13 @@ class System(Owner):
         for part in parts:
             part.refuse_unless_fits(n)
         equalities = [part.rows for part in parts if part.kind in EQUALITIES and part.rows is not None]
-        own = [rows for rows in equalities if isinstance(rows, OwnSums)]
-        if own:  # stays unwritten, in front
-            others = [rows for rows in equalities if rows is not own[0]]
-            equalities = [OwnSums(own[0].query, own[0].own, stacked(others, n))]
         invariants = [part.rows for part in parts if part.kind == "invariant" and part.rows is not None]
         inequalities = [rows for part in parts if (rows := inequality_rows(part)) is not None]
         low, high = merged_bounds(parts, n)
         return cls(
             n,
             tuple(parts),
-            stacked(equalities, n),
+            in_front(equalities, n),
             stacked(invariants, n),
             stacked(inequalities, n),
             low,
@@ -179,11 +175,9 @@ class System(Owner):
                 return part.source.null_space()
             if part.kind == "consistent" and isinstance(part.source, TreeShape):
                 return NullSpace(self.n, stacked([part.rows], self.n).A, tree=part.source)  # type: ignore[list-item]
-        own = self.equalities
-        if isinstance(own, OwnSums) and structural:
-            return BesideSums.of(stacked([own.others] + [self.invariants] * invariants, self.n).A)
-        wanted = [self.equalities] * structural + [self.invariants] * invariants
-        return NullSpace.of(stacked(wanted, self.n).A)
+        wanted = [written(self.equalities)] * structural + [self.invariants] * invariants
+        kind = BesideSums if structural and isinstance(self.equalities, OwnSums) else NullSpace
+        return kind.of(stacked(wanted, self.n).A)
 
     def right_hand_sides(self, scale: Any = 1) -> Array:
         """Return b / scale for the independent structural rows, in the order of `null_space().rows`.
@@ -192,8 +186,7 @@ class System(Owner):
         """
         if self.invariants.count:
             raise Refused("the right-hand sides of invariants are read from the data")
-        space, rows = self.null_space(), self.equalities
-        rows = rows.others if isinstance(rows, OwnSums) else rows
+        space, rows = self.null_space(), written(self.equalities)
         kept = np.arange(rows.count) if space.rank == rows.count else eliminate(rows.A).independent
         return divided(rows.b[kept], rational("scale", scale))
 
@@ -238,11 +231,9 @@ class System(Owner):
         if flat.ndim != 1:
             raise Refused(f"values must have shape ({self.n},), found shape {flat.shape}")
         column = flat[:, None]
-        equal = self.equalities
-        if isinstance(equal, OwnSums):
-            if equal.missed(column)[0]:
-                return equal.names[0]
-            equal = equal.others
+        broken, equal = apart(self.equalities, column)
+        if broken.any():
+            return self.equalities.names[0]
         for rows, equality in ((equal, True), (self.inequalities, False)):
             missed = _missed(rows, column, equality, step)[:, 0]
             if missed.any():
@@ -276,7 +267,7 @@ class System(Owner):
         """
         step = rational("scale", scale)
         words = "whole numbers" if step == 1 else "steps of the grid"
-        rows = self.equalities.others if isinstance(self.equalities, OwnSums) else self.equalities
+        rows = written(self.equalities)
         if step != 1:
             rows = Rows(rows.A, compact(divided(rows.b, step), rows.count), rows.names)
         obstacle = _row_obstacle(rows)
@@ -325,10 +316,7 @@ class System(Owner):
         return columns < real_low - slack_low, columns > real_high + slack_high
 
     def _holds(self, columns: Array, step: Fraction) -> Bools:
-        equal = self.equalities
-        bad = np.zeros(columns.shape[1], dtype=bool)
-        if isinstance(equal, OwnSums):
-            bad, equal = equal.missed(columns), equal.others
+        bad, equal = apart(self.equalities, columns)
         bad |= _missed(equal, columns, True, step).any(axis=0)
         bad |= _missed(self.inequalities, columns, False, step).any(axis=0)
         if self.has_bounds:

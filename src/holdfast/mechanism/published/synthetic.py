@@ -11,7 +11,8 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query
-from holdfast.queries.areas.area_margins import NO_CELLS, AreaMargins
+from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.queries.areas.area_places import NO_CELLS
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.margin_counts import MarginCounts
 

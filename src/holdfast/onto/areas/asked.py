@@ -13,9 +13,9 @@ from holdfast.arrays import Array, Bools, Ints
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.rows import raised, stacked
 from holdfast.exact.elimination import eliminate
-from holdfast.onto.areas.rules import NO_LIMIT, Rules
 from holdfast.onto.problem import Problem
 from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.queries.areas.rules import NO_LIMIT, Rules
 
 #: What stands beside consistency without being a rule.
 PLAIN = ("consistent", "nonnegative")

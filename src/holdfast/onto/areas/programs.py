@@ -15,7 +15,7 @@ from scipy import sparse
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.exact.solver import OPTIMAL, linear_program
-from holdfast.onto.areas.rules import NO_LIMIT, Rules
+from holdfast.queries.areas.rules import NO_LIMIT, Rules
 
 #: Numbers of the largest program that looks ahead to all leaves below an area.
 MOST_AHEAD = 400_000

@@ -33,7 +33,7 @@ class Sharing:
     weights: tuple[float, ...]
 
     @cached_property
-    def _strength(self) -> Floats:
+    def strength(self) -> Floats:
         """The weight of every coordinate: Σ κ·q over the margins that hold it."""
         total = np.zeros(self.shape)
         for kept, weight in zip(self.margins, self.weights, strict=True):
@@ -47,7 +47,7 @@ class Sharing:
         """Return where a margin's coordinates stand among those of the cells."""
         return (slice(None), *(slice(None) if a in kept else slice(0, 1) for a in range(len(self.shape))))
 
-    def _pull(self, told: list[Floats], parts: int) -> Floats:
+    def pull(self, told: list[Floats], parts: int) -> Floats:
         """Return Σ q·√κ × the coordinates of the told margins, (parts, *shape)."""
         total = np.zeros((parts, *self.shape))
         for kept, weight, values in zip(self.margins, self.weights, told, strict=True):
@@ -66,7 +66,7 @@ class Sharing:
         """
         if above is not None and parts == 1:
             return above[None].astype(np.float64)
-        pull, strength = self._pull(told, parts), self._strength
+        pull, strength = self.pull(told, parts), self.strength
         if signed:
             free = turned_back(np.where(strength > 0, pull / np.where(strength > 0, strength, 1.0), 0.0))
             free = free.reshape(parts, -1)

@@ -21,9 +21,9 @@ import numpy as np
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.onto.areas.programs import shared_atoms, shared_cells
 from holdfast.onto.areas.rounded import rounded
-from holdfast.onto.areas.rules import Rules
 from holdfast.onto.areas.shared_out import Sharing
 from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.queries.areas.rules import Rules
 from holdfast.trees.normal.residuals import Residuals
 
 #: What areas are told by: all measurements, those in them and in their parts (BlueDown), or their own (TopDown).
@@ -86,7 +86,7 @@ class Steps:
         every = tuple(range(len(self.told.table.shape)))
         return all(every in kept for kept in self.told.keep)
 
-    def _told(self, estimate: Floats) -> Floats:
+    def told_by(self, estimate: Floats) -> Floats:
         """Return the estimates of all that is told, from estimates of all outputs."""
         told, query = self.told, self.residuals.query
         if told.keep == query.keep:
@@ -105,7 +105,7 @@ class Steps:
         return result
 
     @cached_property
-    def _levels(self) -> list[Sharing]:
+    def levels(self) -> list[Sharing]:
         """What is told about the areas of each depth, margins weighted by their precision after estimation."""
         measured = dict(zip(self.residuals.query.groups, self.residuals.precisions, strict=True))
         known = Residuals(self.told, tuple(measured.get(group, 0.0) for group in self.told.groups))
@@ -130,7 +130,7 @@ class Steps:
         or not, that add up to the area's.
         """
         query, tree = self.residuals.query, self.residuals.query.hierarchy
-        told = self._told(estimate)
+        told = self.told_by(estimate)
         table = np.zeros((tree.n, query.table.cells), np.int64 if self.whole else np.float64)
         gaps = np.zeros(tree.n)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -149,13 +149,17 @@ class Steps:
                 list(pool.map(one, parents))
         return np.asarray(table[tree.leaves]), gaps
 
-    def _shared(self, depth: int, parts: Ints, above: Array | None, estimate: Floats, coin: int) -> tuple[Array, float]:
-        query, sharing = self.told, self._levels[depth]
-        told = []
-        for g, (at, _) in enumerate(query.groups):
+    def told_at(self, depth: int, parts: Ints, told: Floats) -> list[Floats]:
+        """Return what is told about some areas of a level, margin by margin, (areas, entries)."""
+        found = []
+        for g, (at, _) in enumerate(self.told.groups):
             if at == depth:
-                begin = query.starts[parts] + query.places[g][1]
-                told.append(estimate[begin[:, None] + np.arange(query.sizes[g])])
+                begin = self.told.starts[parts] + self.told.places[g][1]
+                found.append(told[begin[:, None] + np.arange(self.told.sizes[g])])
+        return found
+
+    def _shared(self, depth: int, parts: Ints, above: Array | None, estimate: Floats, coin: int) -> tuple[Array, float]:
+        sharing, told = self.levels[depth], self.told_at(depth, parts, estimate)
         empty = None if self._empty is None else self._empty[parts]
         found: Array = sharing.shared(above, told, parts.size, signed=self.signed, empty=empty)
         if self.whole:
@@ -175,7 +179,7 @@ class Steps:
 
         def by_atom(cells: Array) -> Array:
             total = np.zeros((len(cells), atoms), cells.dtype)
-            np.add.at(total, (slice(None), atom_of), cells)
+            np.add.at(total.T, atom_of, cells.T)
             return total
 
         here = by_atom(near)

@@ -68,7 +68,7 @@ def findings(study: Study) -> Findings:
     for each in shown:
         assert each.protected is not None
         found = regression(each.people, (each.protected - each.people).astype(np.float64))
-        rows.append(Row(f"demonstration data, {each.name}: slope (p = {found.p:.3f})", None, found.slope))
+        rows.append(Row(f"demonstration data, {each.name}: slope ({_chance(found.p)})", None, found.slope))
         fallen.append(found)
     claims = [
         Claim(
@@ -140,3 +140,7 @@ def _shown(states: list[State]) -> list[tuple[str, Picture]]:
             (f"Demonstration data: {state.name}.", plane([layer], "people", "released − true", logarithmic=True))
         )
     return found
+
+
+def _chance(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

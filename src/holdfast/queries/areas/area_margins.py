@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,47 +16,33 @@ from scipy.sparse import csc_array, csr_array
 from holdfast.arguments import Refused, one_of
 from holdfast.arrays import Array, Bools, Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.areas.area_classes import Spans, area_signatures
+from holdfast.queries.areas.area_classes import Spans
 from holdfast.queries.areas.area_equalities import Axes, Keep, area_equalities
+from holdfast.queries.areas.area_places import AreaPlaces
+from holdfast.queries.areas.rules import Rules
 from holdfast.queries.areas.tree_counts import MOST_COLUMN_ENTRIES
 from holdfast.queries.columns import Columns
 from holdfast.queries.kinds import Kind, maximal
 from holdfast.queries.linear_query import Query
-from holdfast.queries.moves.signatures import Signatures
 from holdfast.queries.moves.tree_pairs import meeting_paths
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.weights import Bound, Weights
 
 #: Outputs up to which the equalities between margins in areas are written out as rows.
 MOST_WRITTEN = 200_000
-NO_CELLS = "records need a table that counts every cell: a hierarchy, a histogram, a cube, or margins with all axes"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AreaMargins(Query):
+class AreaMargins(AreaPlaces):
     """At every node of depth d the margins ``keep[d]``: nodes in order, inside a node margin after margin in C order.
 
     Cells are leaf-major. The outputs fall into groups (depth, margin): the levels of this query.
     """
 
-    hierarchy: Hierarchy
-    table: Cube
-    keep: Keep
-
-    @property
-    def cells(self) -> int:
-        """Leaves times cells of the cube."""
-        return self.hierarchy.n_leaves * self.table.cells
-
     @property
     def domain(self) -> tuple[Hierarchy, Cube]:
         """A leaf, and a cell of the cube in it."""
         return self.hierarchy, self.table
-
-    @cached_property
-    def groups(self) -> tuple[tuple[int, Axes], ...]:
-        """The (depth, margin) of each group of outputs, upper levels first."""
-        return tuple((depth, axes) for depth, kept in enumerate(self.keep) for axes in kept)
 
     @cached_property
     def levels(self) -> Mapping[str, int]:
@@ -76,63 +61,6 @@ class AreaMargins(Query):
             raise Refused(f"a level of {name} must be a pair (level, margin), found {key!r}")
         group = (self.hierarchy.depth_of_level(key[0]), self.table.axes(key[1]))
         return self.levels[one_of(f"a level of {name}", self.name_of(*group), list(self.levels))]
-
-    @cached_property
-    def sizes(self) -> Ints:
-        """The number of entries of each group's margin."""
-        return np.array([math.prod(self.table.margin_shape(axes)) for _, axes in self.groups], dtype=np.int64)
-
-    @cached_property
-    def places(self) -> tuple[tuple[Ints, int], ...]:
-        """For each group the nodes of its depth, increasing, and where its margin begins inside a node's outputs."""
-        before = [0] * len(self.keep)
-        found = []
-        for (depth, _), size in zip(self.groups, self.sizes.tolist(), strict=True):
-            found.append((self.hierarchy.nodes_at(depth), before[depth]))
-            before[depth] += size
-        return tuple(found)
-
-    @cached_property
-    def starts(self) -> Ints:
-        """Where each node's outputs begin, with n at the end."""
-        width = np.zeros(len(self.keep), np.int64)
-        np.add.at(width, [depth for depth, _ in self.groups], self.sizes)
-        return np.concatenate([[0], np.cumsum(width[self.hierarchy.depth])])
-
-    def outputs(self, group: int) -> Ints:
-        """Return the outputs of a group, shape (nodes of its depth, entries of its margin)."""
-        nodes, begin = self.places[group]
-        return (self.starts[nodes] + begin)[:, None] + np.arange(self.sizes[group])
-
-    @cached_property
-    def level_of(self) -> Ints:
-        """The group of each output."""
-        result = np.empty(self.n, np.int32)
-        for g in range(len(self.groups)):
-            self.set(result, g, g)
-        return result
-
-    def taken(self, values: Array, group: int) -> Array:
-        """Return the values of a group, (…, nodes of its depth, entries of its margin): a view where it can be one."""
-        found = self._view(values, group)
-        return values[..., self.outputs(group)] if found is None else found
-
-    def set(self, values: Array, group: int, given: Any) -> None:
-        """Put values of a group in their places."""
-        found = self._view(values, group)
-        if found is None:
-            values[..., self.outputs(group)] = given
-        else:
-            found[...] = given
-
-    def _view(self, values: Array, group: int) -> Array | None:
-        nodes, begin = self.places[group]
-        first, last = int(nodes[0]), int(nodes[-1]) + 1
-        if last - first != nodes.size:
-            return None
-        block = values[..., self.starts[first] : self.starts[last]]
-        by_node = block.reshape(*values.shape[:-1], nodes.size, block.shape[-1] // nodes.size)
-        return by_node[..., begin : begin + int(self.sizes[group])]
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
@@ -167,9 +95,9 @@ class AreaMargins(Query):
         row, owner = np.concatenate(rows), np.concatenate(owners)
         return csc_array((np.ones(row.size, np.int64), (row, owner)), shape=(self.n, self.cells))
 
-    def consistency(self) -> csr_array[Any]:
-        """Return rows that make margins agree inside every node and add up along the hierarchy."""
-        return area_equalities(self.hierarchy, self.table, self.keep, self.starts)
+    def contradiction(self, rows: Any, low: Ints, high: Ints) -> list[int] | None:
+        """Return rows of ones whose limits no cells ≥ 0 keep together, none dispensable; None: none were found."""
+        return Rules.contradiction(self, rows, low, high)
 
     @cached_property
     def many_sums(self) -> int | None:
@@ -179,33 +107,9 @@ class AreaMargins(Query):
             return None
         return self.n - self.cells
 
-    @property
-    def every_axis(self) -> Axes:
-        """The margin that keeps all axes: the cells."""
-        return tuple(range(len(self.table.shape)))
-
-    @cached_property
-    def cell_outputs(self) -> Ints:
-        """The outputs that are the cells of the leaves, in their order; refused where a leaf does not ask them."""
-        tree = self.hierarchy
-        found = np.empty((tree.n_leaves, self.table.cells), np.int64)
-        for depth in np.unique(tree.depth[tree.leaves]).tolist():
-            if (depth, self.every_axis) not in self.groups:
-                raise Refused(NO_CELLS)
-            group = self.groups.index((depth, self.every_axis))
-            at = tree.depth[tree.leaves] == depth
-            begin = self.starts[tree.leaves[at]] + self.places[group][1]
-            found[at] = begin[:, None] + np.arange(self.table.cells)
-        return found.ravel()
-
-    def paths(self) -> list[Ints]:
-        """Return for each depth the ancestor of every leaf at it, −1 where the leaf lies higher."""
-        tree = self.hierarchy
-        node, found = tree.leaves.copy(), []
-        for depth in range(len(tree.levels) - 1, -1, -1):
-            node = np.where(tree.depth[node] > depth, tree.parents[node], node)
-            found.append(np.where(tree.depth[node] == depth, node, -1))
-        return found[::-1]
+    def consistency(self) -> csr_array[Any]:
+        """Return rows that make margins agree inside every node and add up along the hierarchy."""
+        return area_equalities(self.hierarchy, self.table, self.keep, self.starts)
 
     def _answer(self, cells: Ints) -> Ints:
         if self.groups and float(cells.astype(np.float64).sum()) >= 2**61:
@@ -275,35 +179,6 @@ class AreaMargins(Query):
                 times[1, group[g]] += count
             found.append(frozenset(times.items()))
         return maximal(found)
-
-    # Where there are many areas, columns are not written out --------------------------------------------------
-
-    def outputs_of(self, cells: Ints) -> tuple[Ints, Ints]:
-        """Return the outputs to which some cells add, and the number of the cell behind each."""
-        leaf, cell = np.divmod(cells, self.table.cells)
-        above = self.paths()
-        outputs, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for g, (depth, axes) in enumerate(self.groups):
-            on = np.flatnonzero(above[depth][leaf] >= 0)
-            first = self.starts[above[depth][leaf[on]]] + self.places[g][1]
-            outputs.append(first + self.table.margin_index(axes)[cell[on]])
-            owners.append(on)
-        return np.concatenate(outputs), np.concatenate(owners)
-
-    def signatures(self, rows: Any, mask: Bools | None) -> Signatures:
-        """Return what each allowed cell adds to rows on the outputs, and the cells that add the same."""
-        found = area_signatures(self, rows, mask) if self.many_sums is not None else None
-        return super().signatures(rows, mask) if found is None else found
-
-    def touched_by_one(self, chosen: Bools) -> Bools:
-        """Return which outputs some chosen cell adds to."""
-        if self.many_sums is None:
-            return super().touched_by_one(chosen)
-        return np.asarray(self.totals(chosen.astype(np.int64)) > 0)
-
-    def touched_by_pairs(self, classes: Ints) -> Bools:
-        """Return which outputs some pair of cells of one class changes."""
-        return super().touched_by_pairs(classes) if self.many_sums is None else Spans(self, classes).touched()
 
     def _pairs(self) -> Iterator[Counter[int]]:
         """Yield how many entries of each group two cells change that differ on every axis, for all kinds of paths.

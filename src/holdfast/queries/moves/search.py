@@ -19,6 +19,7 @@ from holdfast.queries.moves.cube import cube_moves
 from holdfast.queries.moves.joint import joint_moves
 from holdfast.queries.moves.moves import Moves, no_moves
 from holdfast.queries.moves.signatures import Signatures, independent, opposite
+from holdfast.queries.moves.touched import signatures_of, touched_by_one, touched_by_pairs
 from holdfast.queries.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from holdfast.queries.rounding import sqrt_up
 from holdfast.queries.weights import Bound, Weights, greatest
@@ -50,7 +51,7 @@ def shared_moves(
     relation = Neighbours.of(neighbours)
     start = max(relation.records, whole("records_at_least", records_at_least, at_least=1))
     mask = query.mask(allowed)
-    search = _Search(query, query.signatures(rows, mask), mask, relation)
+    search = _Search(query, signatures_of(query, rows, mask), mask, relation)
     asked = Neighbours(relation.kind, start)
     if search.everything():
         return search.whole_set(asked)
@@ -110,17 +111,17 @@ class _Search:
     def alterable(self) -> Bools:
         """Which outputs some change of records in the original relation alters."""
         if self.relation.adds:
-            return self.query.touched_by_one(self.signature.classes >= 0)
-        return self.query.touched_by_pairs(np.where(self.signature.classes >= 0, 0, -1))
+            return touched_by_one(self.query, self.signature.classes >= 0)
+        return touched_by_pairs(self.query, np.where(self.signature.classes >= 0, 0, -1))
 
     def at(self, stage: Neighbours) -> Moves | None:
         """Return the moves of one relation, or None if there are none or none were found."""
         zero = self.signature.zero if stage.adds else np.zeros(self.query.cells or 0, bool)
-        one = self.query.touched_by_one(zero)
+        one = touched_by_one(self.query, zero)
         pairs = stage.records > 1 or not stage.adds
         # Two records of a zero signature come and go alone: their pairs add nothing under add-remove.
         classes = np.where(zero, -1, self.signature.classes)
-        two = self.query.touched_by_pairs(classes) if pairs else np.zeros(self.query.n, bool)
+        two = touched_by_pairs(self.query, classes) if pairs else np.zeros(self.query.n, bool)
         if self._simple(stage):
             if not (one.any() or two.any()):
                 return None

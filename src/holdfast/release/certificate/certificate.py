@@ -20,15 +20,16 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
-from holdfast.release.certificate.accepted import AcceptedError
 from holdfast.release.certificate.registry import Deployment, Parameter
-from holdfast.release.certificate.statement import Model, Statement
+from holdfast.release.certificate.statement import AcceptedError, Model, Statement
 from holdfast.release.storage.files import plain_json, read_plain
 from holdfast.version import __version__
 
 #: Version of the JSON form, and the name of its file.
 SCHEMA: Final = "holdfast-certificate-1"
 FILE = "certificate.json"
+#: The data dictionary beside it.
+PACKAGE = "datapackage.json"
 #: Probability with which an interval covers its true value.
 CONFIDENCE = 0.95
 #: The packages that count, solve, draw and write.
@@ -40,8 +41,8 @@ NUMBER = r"^-?[0-9]+(/[1-9][0-9]*)?$"
 HASH = r"^sha256:[0-9a-f]{64}$"
 
 
-#: "areas": margins of a cube in every area of a hierarchy.
-Kind = Literal["hierarchy", "histogram", "cube", "areas"]
+#: "areas": margins of a cube in every area of a hierarchy; "linked": those of several tables that are tied.
+Kind = Literal["hierarchy", "histogram", "cube", "areas", "linked"]
 Row = Annotated[int, Field(ge=0)]
 Number = Annotated[str, Field(pattern=NUMBER)]
 
@@ -212,6 +213,19 @@ class TableNeighbours(Model):
     records: Annotated[int, Field(ge=1)]
 
 
+class LinkedTable(Model):
+    """One of several linked tables: its axes with how many values each has, and its rows of one household at most.
+
+    `ties` are the weights of its cells in each rule: those of a household add up to 0 over all tables.
+    """
+
+    name: str
+    axes: list[str]
+    shape: list[Annotated[int, Field(ge=1)]]
+    most: Annotated[int, Field(ge=1)]
+    ties: list[list[int]]
+
+
 class TableCertificate(Model):
     """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first."""
 
@@ -237,6 +251,7 @@ class TableCertificate(Model):
     holds: Holds
     unprotected: list[Unprotected]
     protects: Protects | None = None
+    linked: list[LinkedTable] = Field(default=[])
     interval: Interval
     parquet: Annotated[str, Field(pattern=FILE_NAME)]
     csv: Annotated[str, Field(pattern=FILE_NAME)]

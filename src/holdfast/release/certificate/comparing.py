@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats
-from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.release.certificate.estimating import (
     Ends,
     chebyshev,
@@ -21,6 +21,9 @@ from holdfast.release.certificate.estimating import (
     whole_ends,
     within,
 )
+
+if TYPE_CHECKING:
+    from holdfast.mechanism.published.error_bars import ErrorBars
 
 #: Figures of a sum whose own intervals are added up where its errors cannot be simulated.
 FEW = 1_000

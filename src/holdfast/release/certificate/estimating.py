@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from holdfast.arrays import Floats
 from holdfast.noise.spread import MISSED
@@ -63,6 +62,8 @@ def reach(errors: Floats, tail: float) -> float | None:
     None where so few cannot show it. *Law:* as many of `size` independent |e| lie below their quantile as a binomial
     law says, or fewer; the limit is inside it MISSED of the time.
     """
+    from scipy import stats  # a second, which whoever only reads a release need not wait
+
     size = len(errors)
     rank = int(stats.binom.isf(MISSED, size, 1 - 2 * tail)) + 1
     return None if rank > size else float(np.partition(np.abs(errors), rank - 1)[rank - 1])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,6 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, one_of, probability, whole
 from holdfast.arrays import Floats
 from holdfast.domains.frame import frame_of
-from holdfast.mechanism.mechanism import Mechanism
-from holdfast.mechanism.published.error_bars import ErrorBars
-from holdfast.mechanism.published.linear import sum_intervals
-from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
-from holdfast.noise.spread import study_size
 from holdfast.pictures import Picture, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
@@ -27,10 +22,13 @@ from holdfast.release.certificate.certificate import Certificate, TableCertifica
 from holdfast.release.certificate.comparing import Summed, difference, ratio
 from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
-from holdfast.release.certificate.rebuilt import rebuilt
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
 from holdfast.release.table.wording import percent
+
+if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
+    from holdfast.mechanism.mechanism import Mechanism
+    from holdfast.mechanism.published.error_bars import ErrorBars
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,6 +100,8 @@ class LoadedTable:
     @cached_property
     def mechanism(self) -> Mechanism:
         """What the table was drawn from, built again from the certificate; it holds nothing about the data."""
+        from holdfast.release.certificate.rebuilt import rebuilt
+
         return rebuilt(self.certificate, self.columns)
 
     @cached_property
@@ -130,6 +130,8 @@ class LoadedTable:
         """
         probability("confidence", confidence)
         if confidence != self.certificate.interval.confidence:
+            from holdfast.mechanism.published.linear import sum_intervals
+
             own = self.error_bars.interval(confidence)
             more = sum_intervals(self.mechanism, self.error_bars, self._sums, confidence)
             exact = np.ma.filled(self.columns["low"] == self.columns["high"], False)[len(own) :]
@@ -226,6 +228,8 @@ class LoadedTable:
     def _study(self, seed: int) -> Floats | None:
         """Simulated errors, kept; None where the table has too many figures."""
         if seed not in self._studies:
+            from holdfast.noise.spread import study_size
+
             size = study_size(self.certificate.outputs)
             self._studies[seed] = None if size is None else self.errors(size, seeded(seed)).astype(np.float64)
         return self._studies[seed]
@@ -242,6 +246,8 @@ class LoadedTable:
 
     def records(self, backend: str | None = None) -> Any:
         """Return synthetic records: one row for every one that the table counts, in the order of its cells."""
+        from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
+
         query = self.mechanism.query
         counts, outputs = cells_of(query, self.values[: self.certificate.outputs]), cell_outputs(query)
         kept = record_names(self.certificate, self.columns)

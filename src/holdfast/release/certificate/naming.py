@@ -16,6 +16,8 @@ from holdfast.release.storage.tables import Columns, missing, texts
 
 #: What stands between the axes in the name of a margin, and between a level of areas and its margin; no axes.
 BETWEEN, INSIDE, TOTAL = " × ", ": ", "total"
+#: The column that says to which of several linked tables a row belongs.
+TABLE = "table"
 
 
 def weights_of(table: TableCertificate, columns: Columns, where: Any, weights: Any = None) -> Floats:
@@ -46,7 +48,8 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
             if value not in known:
                 raise Refused(f"{column!r} has no value {value!r} in where{_nearest(value, known)}")
         chosen &= np.isin(found.astype(str), [str(value) for value in values]) & (found != None)  # noqa: E711
-    chosen &= np.asarray(columns["level"]).astype(str) == level_named(table, set(where))
+    inside = _linked_table(table, where)
+    chosen &= np.asarray(columns["level"]).astype(str) == level_named(table, set(where), inside=inside)
     if table.rows > table.outputs and table.kind == "hierarchy":  # a total over categories stands for them
         categories = [name for name in table.columns[1:] if name not in table.levels]
         chosen[: table.outputs] &= any(name in where for name in categories)
@@ -106,12 +109,26 @@ def parts_of(table: TableCertificate, level: str) -> tuple[int, tuple[str, ...]]
     return table.places.index(place), () if margin == TOTAL else tuple(margin.split(BETWEEN))
 
 
-def level_named(table: TableCertificate, named: set[str], *, measured: bool = False) -> str:
+def _linked_table(table: TableCertificate, where: Mapping[Any, Any]) -> str:
+    """Which of several linked tables is meant, as its levels begin; none where there is only one."""
+    if not table.linked:
+        return ""
+    names = [each.name for each in table.linked]
+    asked = where.get(TABLE)
+    if isinstance(asked, str):
+        return f"{asked}{INSIDE}"
+    meant = [each.name for each in table.linked if set(where) - {TABLE, *table.places} <= set(each.axes)]
+    if len(meant) != 1:
+        raise Refused(f"where must say which table is meant, {{'table': {names[0]!r}}} or another of {names!r}")
+    return f"{meant[0]}{INSIDE}"
+
+
+def level_named(table: TableCertificate, named: set[str], *, measured: bool = False, inside: str = "") -> str:
     """The level at which the names end, or the smallest margin that has them; in areas the highest such level."""
     if table.kind == "hierarchy":
         return next((level for level in reversed(table.levels) if level in named), table.levels[0])
-    if table.kind == "areas":
-        return _level_in_areas(table, named)
+    if table.kind in ("areas", "linked"):
+        return _level_in_areas(table, named - {TABLE}, inside)
     listed = [level.level for level in table.measured] if measured else table.levels
     axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in listed}
     holding = [level for level, have in axes.items() if named <= have]
@@ -120,14 +137,15 @@ def level_named(table: TableCertificate, named: set[str], *, measured: bool = Fa
     return min(holding, key=lambda level: len(axes[level]))
 
 
-def _level_in_areas(table: TableCertificate, named: set[str]) -> str:
+def _level_in_areas(table: TableCertificate, named: set[str], inside: str) -> str:
     depth = max((d for d, place in enumerate(table.places) if place in named), default=0)
     wanted = named - set(table.places)
-    found = {level: parts_of(table, level) for level in table.levels}
+    mine = [level for level in table.levels if level.startswith(inside)]
+    found = {level: parts_of(table, level.removeprefix(inside)) for level in mine}
     holding = [level for level, (at, axes) in found.items() if at >= depth and wanted <= set(axes)]
     if not holding:
         listed = ", ".join(map(repr, sorted(named)))
-        raise Refused(f"no margin has all of {listed}: those that are measured are {', '.join(table.levels)}")
+        raise Refused(f"no margin has all of {listed}: those that are measured are {', '.join(mine)}")
     return min(holding, key=lambda level: (found[level][0], len(found[level][1])))
 
 

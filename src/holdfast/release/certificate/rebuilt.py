@@ -36,9 +36,9 @@ from holdfast.mechanism.source import Plain
 from holdfast.noise import Independent
 from holdfast.noise.independent import LAWS
 from holdfast.privacy import Additive
-from holdfast.queries import Neighbours, Query, counts, margins
+from holdfast.queries import Neighbours, Query, counts, linked, margins
 from holdfast.release.certificate.certificate import Sum, TableCertificate
-from holdfast.release.certificate.naming import BETWEEN, parts_of
+from holdfast.release.certificate.naming import BETWEEN, INSIDE, parts_of
 from holdfast.release.storage.tables import Columns, texts
 
 #: Methods whose draws are conditioned on everything that holds.
@@ -49,7 +49,7 @@ EXTENDED = "extend-"
 def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
     """Build the mechanism of a table again; its statements were made for the spec and are in the certificate."""
     columns = {name: column[: table.outputs] for name, column in columns.items()}
-    query = {"hierarchy": _hierarchy, "areas": _areas}.get(table.kind, _cube)(table, columns)
+    query = {"hierarchy": _hierarchy, "areas": _areas, "linked": _linked}.get(table.kind, _cube)(table, columns)
     equal, unequal = _equalities(table, columns, query), _inequalities(table)
     everything = _both(equal, unequal)
     neighbours = Neighbours(table.neighbours.kind, table.neighbours.records)
@@ -113,6 +113,27 @@ def _areas(table: TableCertificate, columns: Columns) -> Query:
     return counts(tree, Cube(sizes, axes), kept)
 
 
+def _linked(table: TableCertificate, columns: Columns) -> Query:
+    """Several tables in the same areas, and their ties."""
+    depth_of, tables = {}, {}
+    for each in table.linked:
+        kept: dict[str, list[tuple[int, ...]]] = {}
+        for level in table.noise_by_level:
+            name, inside = level.level.split(INSIDE, 1)
+            if name == each.name:
+                depth, margin = parts_of(table, inside)
+                depth_of[level.level] = depth
+                kept.setdefault(table.places[depth], []).append(tuple(each.axes.index(axis) for axis in margin))
+        tables[each.name] = kept
+    tree = _tree(table.places, np.array([depth_of[level] for level in columns["level"].tolist()]), columns)
+    queries = {each.name: counts(tree, Cube(each.shape, each.axes), tables[each.name]) for each in table.linked}
+    rules = [
+        {each.name: np.array(tie).reshape(each.shape) for each, tie in zip(table.linked, ties, strict=True)}
+        for ties in zip(*(each.ties for each in table.linked), strict=True)
+    ]
+    return linked(queries, rules, {each.name: each.most for each in table.linked})
+
+
 def _cube(table: TableCertificate, columns: Columns) -> Query:
     names = table.columns[1:]
     sizes = [len({text for text in texts(columns[name]).tolist() if text is not None}) or 1 for name in names]
@@ -143,7 +164,7 @@ def _equalities(table: TableCertificate, columns: Columns, query: Query) -> Cons
     found: Constraint | None = None
     if holds.consistent and not query.identity:
         found = consistent(query)
-    for each in holds.linear:
+    for each in () if table.linked else holds.linear:  # ties are part of the consistency of linked tables
         if each.low == each.high:
             found = _both(found, equals(*_whole_row(each, query.n)))
     if holds.impossible:

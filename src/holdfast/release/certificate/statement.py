@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from holdfast.privacy import Guarantee
 from holdfast.privacy.guarantee import SCHEMA as GUARANTEE_SCHEMA
@@ -14,6 +14,16 @@ class Model(BaseModel):
     """Read strictly: unknown keys and other types are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+
+class AcceptedError(Model):
+    """The largest error that is accepted of a level, on average or of a part of its figures, and that of the plan."""
+
+    level: str
+    error: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?$")]
+    confidence: Annotated[str, Field(pattern=r"^0\.[0-9]+$")] | None
+    reached: Annotated[float, Field(ge=0)]
+    in_words: str
 
 
 _GUARANTEE_SCHEMA: dict[str, Any] = {

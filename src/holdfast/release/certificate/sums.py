@@ -48,6 +48,10 @@ def named_sums(values: Values, columns: Columns, kind: str, levels: Sequence[str
         yield from _hierarchy(values, names, levels)
     elif kind in ("cube", "areas"):
         yield from _margins(values, names, np.arange(len(values)))
+    elif kind == "linked":  # each table by itself: its rows have one name in the first column
+        first, *rest = names
+        for table in np.unique(names[first]):
+            yield from _margins(values, {name: names[name] for name in rest}, np.flatnonzero(names[first] == table))
 
 
 def disagreement(values: Values, columns: Columns, margins: Sequence[Ints]) -> Iterator[str]:

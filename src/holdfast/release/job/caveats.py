@@ -35,6 +35,10 @@ def protected(spec: Spec, neighbours: Neighbours) -> str:
     """Say whom the release protects, and against which changes."""
     unit = spec.privacy.unit
     whom = "one record"
+    if unit is not None and spec.linked:
+        whom = f"one household with everybody in it, a value of the column {unit.column!r}"
+        differ = "one household that is there or not" if neighbours.adds else "one household that is another"
+        return f"The unit of protection is {whom}; neighbouring data differ in {differ}, with all its records."
     if unit is not None:
         kept = f"{unit.max_records} records are" if unit.max_records > 1 else "1 record is"
         whom = f"one person, a value of the column {unit.column!r}, of whom at most {kept} kept"
@@ -75,7 +79,16 @@ def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:
         words = f"the rows are counted: {spec.data.count!r} says how many records each stands for"
         sentences.append(f"{words}, and what is protected is one of these records, not a row")
     unit = spec.privacy.unit
-    if unit is not None:
+    if unit is not None and spec.linked:
+        sentences.append(
+            f"a household is a value of {unit.column!r} with at most {unit.max_records} records, all in one place, and "
+            "obeys every tie; one that does not is refused: that there is a release says that there was none"
+        )
+        sentences.append(
+            "a person who comes, goes or answers otherwise makes one household another, which is hidden with at most "
+            "twice the rho (or epsilon, where there is no delta) of a household that comes or goes"
+        )
+    elif unit is not None:
         sentences.append(
             f"a person is a value of {unit.column!r}; of each person at most {unit.max_records} "
             f"record{'s are' if unit.max_records > 1 else ' is'} kept, chosen by a keyed hash of the person and the "

@@ -26,7 +26,7 @@ from holdfast.release.table.wording import in_words_of_the_spec
 TABLES, NUMBERS = 2_000, 4_000_000
 #: Ways that solve a program for every table, or several in every area, and how many tables are simulated at most.
 SOLVED, SOLVED_TABLES = "program", 100
-IN_AREAS, AREA_TABLES = "areas", 20
+IN_AREAS, AREA_TABLES = {"areas", "linked"}, 20
 #: Of normal errors: the mean absolute one, and the width of 95 in 100, in standard errors.
 NORMAL = (math.sqrt(2 / math.pi), 2 * 1.959964)
 #: The seed of plans: the same spec gives the same plan.
@@ -71,7 +71,7 @@ def errors(
     more: Derived | None = None,
 ) -> Errors:
     """Measure the errors of a calibrated mechanism, per level and for groups of sums."""
-    in_areas = IN_AREAS in mechanism.method.split(", ") and mechanism.moves
+    in_areas = IN_AREAS & set(mechanism.method.split(", ")) and mechanism.moves
     if in_areas and guess is None and mechanism.linear_part is not None:
         return _linear(layout, problem, mechanism)
     drawn, basis = simulated_errors(layout, problem, mechanism, method, guess)
@@ -100,7 +100,7 @@ def simulated_errors(
     At most `tables` tables are simulated, and the fewer the larger they are.
     """
     ways = mechanism.method.split(", ")
-    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if IN_AREAS in ways and mechanism.moves else TABLES
+    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if IN_AREAS & set(ways) and mechanism.moves else TABLES
     size = int(np.clip(NUMBERS // layout.query.n, 1, min(most, tables)))
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW

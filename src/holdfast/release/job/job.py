@@ -75,6 +75,8 @@ class Job(Laid):
     def unit(self) -> str:
         """Whom the release protects, as the ledger counts it: persons by the column of the records."""
         unit = self.spec.privacy.unit
+        if unit is not None and any(table.layout.parts for table in self.tables):
+            return str(Unit(self.spec.person, 1))  # a household is one record of linked tables
         return str(Unit() if unit is None else Unit(self.spec.person, unit.max_records))
 
     @cached_property
@@ -159,6 +161,8 @@ def _refuse_without_records(spec: Spec, tables: tuple[Table, ...]) -> None:
 def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     spec = laid.spec
     neighbours, whole = _neighbours(spec, found, together), laid.asked.numbers == "whole"
+    if laid.parts:  # a record is a household with all its rows
+        neighbours = Neighbours(spec.privacy.neighbours)
     alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
     return alike.divided(shares_of(laid, alike, _laws(spec)[0]))
 

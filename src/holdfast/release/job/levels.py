@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class Level:
     """One level or margin of a table: its noise and its expected errors.
 
     `exact`: no figure of it has noise. `published`, `follows`: how many figures are published exactly, and how many
-    follow from such figures.
+    follow from such figures. `share`: its part of the budget, where the spec divides it.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Level:
     exact: bool
     published: int
     follows: int
+    share: float | None = None
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; null for errors that nobody can tell."""
@@ -44,11 +45,14 @@ class Level:
 def levels_of(table: Table) -> tuple[Level, ...]:
     """Describe every level of a table, and the sums that are written besides; errors are measured when asked for."""
     laid, more, found = table.layout, table.derived, []
+    shares = table.problem.shares
     for i, name in enumerate(laid.levels):
         rows = np.flatnonzero(laid.level_of == i)
         noisy = rows[~table.standing.as_in_the_data[rows]]
         noise = _noise(table.mechanism, noisy) if noisy.size else ""
-        found.append(_level(table, name, rows, noise, (table.errors.absolute[i], table.errors.width[i])))
+        level = _level(table, name, rows, noise, (table.errors.absolute[i], table.errors.width[i]))
+        part = None if shares is None else float(shares.get(name, 0) / sum(shares.values()))
+        found.append(replace(level, share=part))
     if more is None:
         return tuple(found)
     for i, name in enumerate(more.titles):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -38,6 +39,8 @@ LEAST = 0.01
 def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] | None:
     """Return the share of every level or margin by its name; None: all outputs alike. `problem` has no shares yet."""
     asked, at = laid.asked, laid.at["shares"]
+    if laid.parts:
+        return _among_linked(laid, problem, law)
     if asked.shares is None:
         return None
     if len(laid.levels) == 1:
@@ -52,6 +55,23 @@ def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] |
         if untold is not None:
             raise at.refuse(f"nothing that is measured tells {untold}: give it, or what determines it, a share")
     return shares
+
+
+def _among_linked(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction]:
+    """Return the shares of all linked tables: the budget of each by its `share`, divided inside it as it says.
+
+    The share of a margin counts for its precision; a household changes it by the square of its most rows.
+    """
+    found: dict[str, Fraction] = {}
+    for name, part in zip((laid.asked.linked or {}), laid.parts, strict=True):
+        asked = (laid.asked.linked or {})[name]
+        inside = None
+        if len(part.levels) > 1:
+            inside = shares_of(part, replace(problem, query=part.query, equal=None, unequal=None), law)
+        own = inside or dict.fromkeys(part.levels, Fraction(1))
+        total = sum(own.values(), Fraction(0)) * asked.most**2 / Fraction(asked.share or 1)
+        found |= {f"{name}: {level}": share / total for level, share in own.items()}
+    return found
 
 
 def linear_shares(laid: Layout, neighbours: Neighbours) -> dict[str, Fraction]:

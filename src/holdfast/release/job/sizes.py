@@ -48,7 +48,7 @@ def errors_by_size(table: Table) -> Sizes | None:
     counts = spread_counts(table)
     if counts is None:
         return None
-    slow = {SOLVED, IN_AREAS} & set(table.mechanism.method.split(", "))
+    slow = {SOLVED, *IN_AREAS} & set(table.mechanism.method.split(", "))
     most = SOLVED_TABLES if slow else TABLES
     tables = int(np.clip(NUMBERS // layout.query.n, 1, most))
     try:

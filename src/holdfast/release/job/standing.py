@@ -53,7 +53,7 @@ def standing(layout: Layout, holding: Holding, more: Derived | None) -> Standing
     nothing = np.zeros(exact.size, dtype=bool)
     if holding.equal is None:
         return Standing(exact, nothing, nothing, nothing)
-    if layout.areas is not None and not (holding.exact or holding.account["linear"]):
+    if (layout.areas is not None or layout.parts) and not (holding.exact or holding.account["linear"]):
         nothing[holding.account["impossible"]] = True  # margins of margins determine nothing else
         return Standing(exact, np.zeros_like(exact), nothing, np.zeros_like(exact))
     system = holding.equal.system(n)
@@ -72,6 +72,8 @@ def standing(layout: Layout, holding: Holding, more: Derived | None) -> Standing
 def unmoved(layout: Layout, kind: str, more: Derived | None, impossible: Bools | None) -> Bools:
     """The rows that no replacement of records alters: those to which every possible record adds one."""
     cells = layout.query.cells
+    if layout.parts:  # households come and go in every place, and change every margin there
+        return np.zeros(layout.query.n, dtype=bool)
     assert cells is not None
     possible = np.ones(cells, dtype=np.int64) if impossible is None else (~impossible).astype(np.int64)
     counted = layout.query.answer(possible)

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Bools, Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains import Hierarchy
 from holdfast.randomness import Keys
 from holdfast.release.pieces.passes import Work
@@ -67,9 +67,8 @@ def grafts(work: Work, cells: Ints, pull: Floats) -> tuple[Graft | None, ...]:
 def drawn(work: Work, cells: Ints, pull: Floats, totals: Ints, attempts: Ints, keys: Keys) -> tuple[Ints, Bools]:
     """The values of a piece for the noise of its roots, each tree by its attempt, and which roots are rejected."""
     truth, roots = _truth(work, cells), work.piece.parents < 0
-    noise, rejected = _part(work, truth, pull).drawn(
-        *(_spread(roots, each) for each in (totals, attempts)), _own(work, keys)
-    )
+    part = _part(work, truth, pull)
+    noise, rejected = part.drawn(_spread(roots, totals), _spread(roots, attempts), _own(work, keys))
     return truth + noise, rejected[roots]
 
 
@@ -94,9 +93,9 @@ def _noise_bounds(work: Work, truth: Ints) -> tuple[Ints, Ints]:
     return low, np.where(work.high < LARGEST, work.high - truth, LARGEST)
 
 
-def _spread(roots: Bools, values: Floats | Ints) -> Floats | Ints:
+def _spread(roots: Bools, values: Array) -> Array:
     """Values of roots as values of all outputs."""
-    result = np.zeros(roots.size, dtype=values.dtype)
+    result: Array = np.zeros(roots.size, dtype=values.dtype)
     result[roots] = values
     return result
 

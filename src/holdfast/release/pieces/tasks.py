@@ -51,7 +51,9 @@ def drawing(secret: bytes) -> Callable[..., tuple[Any, ...]]:
     """What draws a piece of conditional noise: its values, and which roots are rejected."""
 
     def one(piece: int, work: bytes, cells: bytes, told: bytes) -> tuple[Any, ...]:
-        values, rejected = conditioned.drawn(unpacked(work), unpacked(cells), *unpacked(told), Keys.of(secret))
+        pull, totals, attempts = unpacked(told)
+        given = unpacked(work), unpacked(cells), pull, totals, attempts
+        values, rejected = conditioned.drawn(*given, Keys.of(secret))
         return piece, packed(values), packed(rejected)
 
     return one

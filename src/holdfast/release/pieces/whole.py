@@ -36,24 +36,27 @@ UNMEASURED = (
 )
 
 
-#: Memory of a task before it has a piece, and for every figure of the piece, estimated from its arrays; bytes that
-#: travel for a figure, somewhat more than were measured (benchmarks/README.md).
-TASK_BYTES, FIGURE_BYTES, FIGURE_SENT = 200 << 20, 300, 8
+#: Memory of a task before it has a piece, and for every figure of the piece, moved or conditioned; bytes that travel
+#: for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
+#: (benchmarks/README.md).
+TASK_BYTES, MOVED_BYTES, CONDITIONED_BYTES = 340 << 20, 300, 600
+FIGURE_SENT, ROOT_SENT = 8, 8 << 10
 
 
 @dataclass(frozen=True)
 class Share:
-    """How a cluster shares the work: pieces below the nodes of a level, memory of a task, bytes that travel."""
+    """How a cluster shares the work: pieces below the nodes of a level, how often tasks go over them, memory, bytes."""
 
     level: str
     pieces: int
+    passes: int
     bytes_each: int
     bytes_sent: int
 
     def __str__(self) -> str:
         return (
-            f"the cluster draws {self.pieces} pieces, one below every node of {self.level!r}, in as many tasks at once "
-            f"as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
+            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r}, in {self.passes} passes, as "
+            f"many at once as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
             f"{self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and nothing is shuffled but distinct values "
             "when records are counted"
         )
@@ -111,8 +114,10 @@ class Pieces:
     def share(self) -> Share:
         """What the tasks of a cluster do and need, by public things alone."""
         level = self.cut.tree.levels[self.cut.depth]
-        sent = self.mechanism.query.n * FIGURE_SENT
-        return Share(level, len(self.numbers), TASK_BYTES + FIGURE_BYTES * self.cut.largest, sent)
+        sent, each, passes = self.mechanism.query.n * FIGURE_SENT, MOVED_BYTES, 2
+        if self.conditions:
+            sent, each, passes = sent + ROOT_SENT * self.cut.nodes.size * self.cut.by, CONDITIONED_BYTES, 3
+        return Share(level, len(self.numbers), passes, TASK_BYTES + each * self.cut.largest, sent)
 
     @property
     def numbers(self) -> range:
@@ -173,11 +178,11 @@ class Here:
 
     def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools]:
         """Draw some pieces; return which roots' trees are rejected."""
-        told = [each.reshape(-1, self.by) for each in (pull, totals, attempts)]
+        slopes, sums, tries = (each.reshape(-1, self.by) for each in (pull, totals, attempts))
         rejected = {}
         for i in some.tolist():
-            given = (each[i] for each in told)
-            self.values[i], rejected[i] = conditioned.drawn(self.works[i], self.cells[i], *given, self.keys)
+            given = self.works[i], self.cells[i], slopes[i], sums[i], tries[i]
+            self.values[i], rejected[i] = conditioned.drawn(*given, self.keys)
         return rejected
 
 

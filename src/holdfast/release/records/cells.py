@@ -96,15 +96,19 @@ def count_many(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -
     return results
 
 
-def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable]) -> str:
-    """Words for the distinct names of the records, with their cell in every table: cell0, cell1, ..., and n."""
+def addressed(engine: duckdb.DuckDBPyConnection, tables: Sequence[LaidTable], beside: str = "") -> str:
+    """Words for the distinct names of the records, with their cell in every table: cell0, cell1, ..., and n.
+
+    `beside`: one more column of the names that is kept, such as t3.
+    """
     used = columns_of(tables)
     for number, table in enumerate(tables):
         _give_domain(engine, number, table)
     joins = " ".join(_join(number, table, used) for number, table in enumerate(tables))
     positions = ", ".join(_positions(number, table, used) for number, table in enumerate(tables))
     cells = ", ".join(f"{_cell(number, table)} AS cell{number}" for number, table in enumerate(tables))
-    return f"SELECT {cells}, n FROM (SELECT {positions}, n FROM {VALUES} AS grouped {joins})"
+    more = f", {beside}" if beside else ""
+    return f"SELECT {cells}, n{more} FROM (SELECT {positions}, n{more} FROM {VALUES} AS grouped {joins})"
 
 
 def foreign(number: int, table: LaidTable, key: int, used: Sequence[str]) -> dict[tuple[str, ...], str]:

@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 
 from holdfast.release.records.cells import MISSING, OUTSIDE, VALUES, addressed, columns_of, foreign
+from holdfast.release.records.households import faults
 from holdfast.release.records.nearest import nearest
 from holdfast.release.records.opening import opened
 from holdfast.release.records.source import Asked
@@ -85,13 +86,14 @@ class Check:
     rules: dict[str, Handling]
     tables: tuple[CheckedTable, ...]
     persons: Persons | None
+    households: dict[str, int]
 
     def as_mapping(self) -> dict[str, Any]:
         """Return plain values."""
         found = {name: getattr(self, name) for name in ("title", "records", "kept", "nulls")}
         tables = [{**vars(table), "foreign": [vars(each) for each in table.foreign]} for table in self.tables]
         persons = None if self.persons is None else vars(self.persons)
-        return {"confidential": HEADING, **found, "persons": persons, "tables": tables}
+        return {"confidential": HEADING, **found, "persons": persons, "households": self.households, "tables": tables}
 
     def sections(self) -> dict[str, list[str]]:
         """Return headings with their sentences, in reading order."""
@@ -109,6 +111,10 @@ class Check:
             told = [f"{_counted(self.records)}; {self.kept:,} fit every table and are counted, {left:,} do not fit."]
         if self.persons is not None:
             told += _about(self.persons)
+        for words, households in self.households.items():
+            told.append(
+                f"{households:,} household{'s' * (households > 1)} of which each {words}: a release is refused."
+            )
         for column, records in self.nulls.items():
             told.append(f"{column!r} has no value in {_counted(records)}: {_happens(self.rules['nulls'])}.")
         return told
@@ -142,6 +148,8 @@ class Check:
 
 def check(job: Laid, source: Any = None) -> Check:
     """Look at the records of a job; `source` as for a release."""
+    linked = [table for table in job.tables if table.layout.parts]
+    job = job.counting
     with distinct_values(job, source, nobody=True) as engine:
         used = columns_of(job.tables)
         sums = ", ".join(f"sum(n) FILTER (WHERE t{i} IS NULL)" for i in range(len(used)))
@@ -159,9 +167,10 @@ def check(job: Laid, source: Any = None) -> Check:
             for i, (table, counted) in enumerate(zip(job.tables, filled, strict=True))
         )
         persons = _persons(engine, job, source)
+        households = {words: many for table in linked for words, many in faults(engine, job, table).items() if many}
     nulls = {column: int(records) for column, records in zip(used, row[1:], strict=True) if records}
     rules = {"nulls": job.spec.data.nulls, "outside": job.spec.data.outside}
-    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons)
+    return Check(job.title, int(row[0]), int(kept or 0), nulls, rules, tables, persons, households)
 
 
 #: Cells of records that fit, have no value somewhere, lie outside.
@@ -190,8 +199,8 @@ def _table(
             for *value, records in engine.execute(f"{words} ORDER BY n DESC, 1 LIMIT {SHOWN}").fetchall():
                 near = nearest(" / ".join(value), names) or (None, None)
                 strange.append(Foreign(columns, tuple(value), int(records), *near))
-    answer = table.layout.query.answer(cells)
     labels, exact = table.layout.query.labels, 0
+    answer = table.layout.query.answer(cells) if table.holding.account["exact"] else np.zeros(0)
     for figure in table.holding.account["exact"]:
         for position, rows in enumerate(figure["rows"]):
             exact += 1

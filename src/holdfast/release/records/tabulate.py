@@ -29,6 +29,7 @@ from holdfast.release.records.cells import (
     count_many,
     size_of,
 )
+from holdfast.release.records.households import of_linked, refuse_households
 from holdfast.release.records.nearest import nearest
 from holdfast.release.records.opening import opened
 from holdfast.release.records.source import MOST_RECORDS, Asked, Persons, Source
@@ -54,18 +55,23 @@ _NUMBERS = (
 )
 
 
-def tabulate(
-    job: Laid, source: Any = None, aside: Callable[[str], None] = lambda _: None
-) -> list[npt.NDArray[np.int64]]:
-    """Return the true cell counts of every table.
+def tabulate(job: Laid, source: Any = None, aside: Callable[[str], None] = lambda _: None) -> list[Any]:
+    """Return the true cell counts of every table; of linked ones, {name: cells}.
 
     `source=None` reads the spec's data.source; otherwise a file, an address, or any data frame that narwhals reads.
     `aside` is told for the curator's eyes, and for nobody else's, that records were dropped.
     """
-    with distinct_values(job, source) as engine:
-        filled = cells_of(engine, job)
-    for table, counted in zip(job.tables, filled, strict=True):
+    flat = job.counting
+    with distinct_values(flat, source) as engine:
+        for table in job.tables:
+            if table.layout.parts:
+                refuse_households(engine, flat, table)
+        filled = cells_of(engine, flat)
+    for counted in filled:
         _refuse(job, counted.found)
+    if flat.tables != job.tables and any(table.layout.parts for table in job.tables):
+        return [of_linked(flat, [counted.cells for counted in filled])]
+    for table, counted in zip(job.tables, filled, strict=True):
         if violated(table, counted.cells):
             sentence = (
                 "the data violate what is said to hold for every possible dataset: correct the bounds, orders and sums "
@@ -99,6 +105,9 @@ def asked_of(job: Laid, nobody: bool = False) -> Asked:
     """What the tables of a job ask of the records; `nobody`: those without a person are left out."""
     unit, left_out = job.spec.privacy.unit, nobody or job.spec.data.nulls.rule == "drop"
     persons = None
+    if job.spec.linked:  # households are looked at one by one, and none is cut
+        assert job.spec.person is not None
+        return Asked((*columns_of(job.tables), job.spec.person))
     if unit is not None and job.spec.person is not None:
         persons = Persons(job.spec.person, unit.max_records, unit.key or job.dataset, left_out)
     return Asked(columns_of(job.tables), job.spec.data.count, persons)

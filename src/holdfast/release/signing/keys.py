@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 VARIABLE = "HOLDFAST_PASSPHRASE"
 #: The words that begin the lines of a public file, and its name behind that of the private one.
 PUBLIC, REVOKED, SUFFIX = "holdfast-key", "revoked", ".pub"
+#: What a private file says of itself.
+PRIVATE = "PRIVATE KEY-----"
 #: Bytes of a public key and of a signature, and of the longest file that is read.
 KEY, SIGNATURE, LONGEST = 32, 64, 1 << 20
 
@@ -118,6 +120,9 @@ def read_trusted(path: str | Path) -> Trusted:
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
+        if PRIVATE in line:
+            public = f"{Path(path).name}{SUFFIX}"
+            raise Refused(f"{str(path)!r} is a private key, which signs: readers need its public part, in {public}")
         if words[0] == PUBLIC and len(words) > 1:
             key = decoded(words[1])
             if len(key) == KEY:

@@ -13,7 +13,7 @@ from holdfast.release.storage.files import plain_json, read_plain
 
 #: Version of the JSON form of a signature, and the name of its file behind that of what is signed.
 SCHEMA, SUFFIX = "holdfast-signature-1", ".sig"
-NOBODY = "signed by nobody: whoever could change it could have made it"
+NOBODY = "signed by nobody, so that whoever could change it could have made it"
 
 
 def signature_text(signer: Signer, content: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.release.spec.spec import Spec
-from holdfast.release.spec.table import KINDS
+from holdfast.release.spec.table import KINDS, LINKED
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -19,7 +19,9 @@ def spec_schema() -> dict[str, Any]:
     either = [{"required": ["epsilon"]}, {"required": ["rho"]}]
     found["$defs"]["PrivacySpec"]["oneOf"] = found["$defs"]["BudgetSpec"]["oneOf"] = either
     found["$defs"]["TableSpec"]["oneOf"] = [
-        {"required": [kind]} | ({"not": {"required": ["hierarchy"]}} if kind == "cube" else {}) for kind in KINDS
+        {"required": [kind]} | ({"not": {"required": ["hierarchy"]}} if kind == "cube" else {})
+        for kind in KINDS
+        if kind != LINKED  # which goes with hierarchy
     ]
     found["oneOf"] = [{"required": ["table"]}, {"required": ["tables"]}]
     return {"$schema": DIALECT, "title": "holdfast spec", **found}

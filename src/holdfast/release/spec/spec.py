@@ -146,6 +146,24 @@ class Spec(Part):
         return self
 
     @model_validator(mode="after")
+    def _households(self) -> Spec:
+        linked = [table for table in (*self.several, *([] if self.table is None else [self.table])) if table.linked]
+        if not linked:
+            return self
+        if self.several:
+            raise wrong("linked tables are one release: write table, and other tables in another one", at=("tables",))
+        if self.privacy.unit is None:
+            sentence = "linked tables protect households: write unit: {column: household, max_records: NUMBER}"
+            raise wrong(sentence, at=("privacy",))
+        if self.distributed is not None or self.engine != ENGINES[0]:
+            key = "engine" if self.distributed is None else "distributed"
+            raise wrong("linked tables are made in one place: leave this out", at=(key,))
+        for key in ("nulls", "outside"):
+            if getattr(self.data, key).rule == "drop":
+                raise wrong("a household without some of its records breaks the ties: use refuse", at=("data", key))
+        return self
+
+    @model_validator(mode="after")
     def _agents_fit(self) -> Spec:
         if self.distributed is None:
             return self
@@ -170,6 +188,11 @@ class Spec(Part):
             return self.several
         given = {key: getattr(self, key) for key in BESIDE if key in self.model_fields_set}
         return (self.table.model_copy(update={key: value for key, value in given.items() if value is not None}),)
+
+    @cached_property
+    def linked(self) -> bool:
+        """Whether the tables of the release are linked, and so are about households."""
+        return any(table.linked for table in self.tables)
 
     @cached_property
     def at(self) -> At:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from holdfast.release.spec.dividing import BEST, MINIMISE, SQUARES, Measure, Shares, Weights
+from holdfast.release.spec.linked import LinkedSpec, Tie
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
     Name,
@@ -40,8 +41,8 @@ METHODS = (
     "noise",
 )
 #: What a table can be; exactly one of them is written, or a hierarchy and a cube: the cube in every area.
-KINDS = ("hierarchy", "histogram", "cube")
-AREAS = "areas"
+KINDS = ("hierarchy", "histogram", "cube", "linked")
+AREAS, LINKED = "areas", "linked"
 
 
 def _guess(value: Any) -> Decimal | str:
@@ -78,6 +79,12 @@ class TableSpec(Part):
         description="With hierarchy and cube: the margins measured at each level, {county: [[sex, age], race], state: "
         "all}.",
     )
+    linked: dict[Name, LinkedSpec] | None = Field(
+        None, description="With hierarchy: several tables of one census in every area, such as persons and households."
+    )
+    ties: tuple[Tie, ...] = Field(
+        (), description="With linked: what is equal for every household, {persons: total, households: {sum: size}}."
+    )
     shares: Shares | None = Field(
         None, description="Budget per level or margin, {tract: 2, block: {race: 1}}; best: those with the least error."
     )
@@ -101,7 +108,7 @@ class TableSpec(Part):
     @model_validator(mode="after")
     def _one_kind(self) -> TableSpec:
         found = [kind for kind in KINDS if getattr(self, kind) is not None]
-        if len(found) != 1 and found != ["hierarchy", "cube"]:
+        if len(found) != 1 and found not in (["hierarchy", "cube"], ["hierarchy", LINKED]):
             raise wrong(
                 f"a table is one of {', '.join(KINDS)}, or hierarchy and cube, found {' and '.join(found) or 'none'}",
                 allowed=KINDS,
@@ -116,6 +123,10 @@ class TableSpec(Part):
 
     @model_validator(mode="after")
     def _divided(self) -> TableSpec:
+        if self.kind == LINKED:
+            self._linked()
+        elif self.ties:
+            raise wrong("ties go with linked tables", at=("ties",))
         areas = self.hierarchy is not None and self.cube is not None
         if self.measure is not None and not areas:
             raise wrong("measure goes with hierarchy and cube together", at=("measure",))
@@ -132,6 +143,21 @@ class TableSpec(Part):
             if key in self.model_fields_set and self.shares != BEST:
                 raise wrong(f"{key} goes with shares: best", at=(key,))
         return self
+
+    def _linked(self) -> None:
+        """Refuse what linked tables cannot have."""
+        tables = self.linked or {}
+        if self.hierarchy is None or len(tables) != 2:
+            raise wrong("linked needs a hierarchy and two tables, such as persons and households", at=("linked",))
+        for key in ("measure", "shares", "weights", "minimise", "guess", "accept", "categories"):
+            if key in self.model_fields_set:
+                raise wrong(f"{key} goes inside each linked table, or not with them at all", at=(key,))
+        if self.numbers != "whole":
+            raise wrong("linked tables are whole: leave numbers out", at=("numbers",))
+        for i, tie in enumerate(self.ties):
+            for name in tie:
+                if name not in tables:
+                    raise wrong(f"there is no linked table {name!r}", at=("ties", i), found=name, allowed=tuple(tables))
 
     @model_validator(mode="after")
     def _each_once(self) -> TableSpec:
@@ -153,11 +179,13 @@ class TableSpec(Part):
     def kind(self) -> str:
         """What the table is."""
         found = [kind for kind in KINDS if getattr(self, kind) is not None]
-        return found[0] if len(found) == 1 else AREAS
+        return found[0] if len(found) == 1 else LINKED if LINKED in found else AREAS
 
     @cached_property
     def axes(self) -> tuple[str, ...]:
         """The columns that divide every place of a hierarchy; none without one."""
+        if self.linked is not None:
+            return tuple(dict.fromkeys(column for each in self.linked.values() for column in each.cube))
         return () if self.hierarchy is None else (self.categories or self.cube or ())
 
     @cached_property

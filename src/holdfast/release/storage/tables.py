@@ -14,6 +14,8 @@ from holdfast.release.storage.reading import quoted_name, quoted_text, rows_of, 
 
 #: The columns that follow the names of a row: the released value and its interval.
 FIGURES = ("value", "low", "high")
+#: The ends of the interval, and below which doubles hold every whole number.
+ENDS, EXACT = FIGURES[1:], 2.0**53
 #: The columns that follow the names of a row of the noisy answers: what was measured, and its standard deviation.
 MEASUREMENTS = ("value", "standard_deviation")
 
@@ -28,10 +30,20 @@ def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Pat
         connection.register("columns_of_table", dict(columns))
         connection.execute(f"COPY columns_of_table TO {_text(parquet)} (FORMAT parquet)")
         if csv is not None:
-            connection.execute(f"COPY columns_of_table TO {_text(csv)} (FORMAT csv, HEADER, DELIMITER ',')")
+            chosen = f"SELECT * {_in_digits(columns)} FROM columns_of_table"
+            connection.execute(f"COPY ({chosen}) TO {_text(csv)} (FORMAT csv, HEADER, DELIMITER ',')")
     for path in (parquet, csv):
         if path is not None:
             sync_file(path)
+
+
+def _in_digits(columns: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Let CSV write columns of whole numbers as 3950, not 3950.0, where doubles hold each of them exactly."""
+    real = {name: column[np.isfinite(column)] for name, column in columns.items() if column.dtype.kind == "f"}
+    whole = [name for name, known in real.items() if name in ENDS and not (known % 1).any()]
+    whole = [name for name in whole if (np.abs(real[name]) < EXACT).all()]
+    found = ", ".join(f"CAST({quoted_name(name)} AS BIGINT) AS {quoted_name(name)}" for name in whole)
+    return f"REPLACE ({found})" if found else ""
 
 
 def write_csv(columns: Mapping[str, npt.NDArray[Any]], path: Path) -> None:

@@ -17,6 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -47,7 +48,7 @@ def signature_words(folder: str, certificate: Json, key: str | None) -> str:
     if signer is None:
         if key is not None:
             raise Broken("it is signed by nobody")
-        return "signed by nobody: whoever could change it could have made it"
+        return "signed by nobody, so that whoever could change it could have made it"
     found = json_of(content_of(os.path.join(folder, SIGNATURE)))
     try:
         public, signature = (base64.b64decode(found[name], validate=True) for name in ("key", "signature"))
@@ -129,6 +130,22 @@ def table_checks(folder: str, told: Json) -> Iterator[Check]:
         yield checked(f"{name}: other files", "they belong to the table", table.beside)
 
 
+def accepted(certificate: Json) -> Findings:
+    """Find errors that are larger than the spec accepts, or that nobody looked at."""
+    for told, asked in zip(certificate["tables"], certificate["spec"]["tables"], strict=True):
+        wanted = [(one["error"], one.get("confidence")) for one in (asked.get("accept") or {}).values()]
+        stated = [(one["error"], one["confidence"]) for one in told.get("accepted", [])]
+        numbers = [
+            [tuple(None if each is None else Fraction(str(each)) for each in pair) for pair in pairs]
+            for pairs in (wanted, stated)
+        ]
+        if numbers[0] != numbers[1]:
+            yield f"other errors of {told['name']} were put to the test than the spec accepts"
+        for one in told.get("accepted", []):
+            if Fraction(one["reached"]) > Fraction(one["error"]):
+                yield f"the errors of {one['level']} are larger than accepted"
+
+
 def signature_check(folder: str, certificate: Json, key: str | None) -> Check:
     """Check who signed the release."""
     said: list[str] = []
@@ -143,6 +160,7 @@ def checks(folder: str, key: str | None) -> Iterator[Check]:
     for certificate in kept:
         yield checked("files", "every file is as certified, and there is no other", partial(files, folder, certificate))
         yield signature_check(folder, certificate, key)
+        yield checked("accepted errors", "none is larger than the spec accepts", partial(accepted, certificate))
         for told in certificate["tables"]:
             yield from table_checks(folder, told)
 

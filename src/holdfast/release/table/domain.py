@@ -59,7 +59,8 @@ class Key:
 class Layout:
     """A table's query, the keys that address its cells (the last one runs fastest) and the names of its outputs.
 
-    `asked` is what the spec says about it, and `at` where.
+    `asked` is what the spec says about it, and `at` where. Of linked tables `parts` are the layouts of each, by which
+    records are counted; `counted` says which values of the last keys a part counts, None: it has no such keys.
     """
 
     spec: Spec
@@ -71,6 +72,8 @@ class Layout:
     columns: dict[str, Texts]
     levels: tuple[str, ...]
     level_of: Ints
+    parts: tuple[Layout, ...] = ()
+    counted: Bools | None = None
 
     @cached_property
     def tree(self) -> Hierarchy | None:

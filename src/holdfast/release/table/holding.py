@@ -14,7 +14,7 @@ from scipy import sparse
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools
 from holdfast.constraints import Constraint, at_least, between, consistent, equals, fixed, nonnegative, ordered
-from holdfast.onto.areas.rules import Rules
+from holdfast.queries.areas.rules import Rules
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly, Hold
 from holdfast.release.table.domain import Item, Layout

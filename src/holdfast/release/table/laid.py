@@ -30,6 +30,16 @@ class Laid:
     tables: Sequence[LaidTable]
 
     @cached_property
+    def counting(self) -> Laid:
+        """The same with a table for each of several linked ones, as records are counted."""
+        tables = [
+            each
+            for table in self.tables
+            for each in ([LaidTable(part.asked.name, part, _nothing()) for part in table.layout.parts] or [table])
+        ]
+        return Laid(self.spec, tables)
+
+    @cached_property
     def title(self) -> str:
         """The title of the release."""
         return self.spec.title
@@ -44,6 +54,11 @@ class Laid:
             sentence = "a dataset whose source the spec does not name needs data.name, its name in the ledger"
             raise self.spec.at["data"].refuse(sentence)
         return data.address if "://" in data.address else str(self.spec.resolve(data.address))
+
+
+def _nothing() -> Holding:
+    """What a linked table holds by itself: all that it holds, it holds with the others."""
+    return Holding(account={"exact": [], "linear": []})
 
 
 def laid(spec: Spec) -> tuple[Laid, PublicFiles]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
 from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec
-from holdfast.release.spec.table import AREAS, TableSpec
+from holdfast.release.spec.table import AREAS, LINKED, TableSpec
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
+from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, Texts
 
 #: Outputs that get a name in one piece, for messages and statements.
@@ -28,8 +30,10 @@ def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     taken = dict.fromkeys(RESERVED, "which the released files use")
     if asked.kind != "hierarchy":
         taken |= dict.fromkeys(SUMS, "which means a sum of cells")
-    if asked.kind == AREAS:
+    if asked.kind in (AREAS, LINKED):
         taken |= dict.fromkeys(ALL_CELLS, "which means the cells")
+    if asked.kind == LINKED:
+        taken[TABLE] = "which names the linked table"
     for key in ("root", "hierarchy", "categories", "histogram", "cube"):
         listed = getattr(asked, key) or ()
         for column in (listed,) if isinstance(listed, str) else listed:
@@ -45,6 +49,8 @@ def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
             taken[column.lower()] = "which is taken already, in whatever case"
     if asked.hierarchy is None:
         return _cube(spec, asked, at, files)
+    if asked.kind == LINKED:
+        return _linked(spec, asked, at, files)
     return (_hierarchy if asked.kind == "hierarchy" else _areas)(spec, asked, at, files)
 
 
@@ -113,6 +119,32 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     names = asked.hierarchy or ()
     laid = _named_in_areas(query, columns, tree.levels)
     return Layout(spec, asked, at, laid, tuple(keys), names, columns, tuple(query.levels), query.level_of)
+
+
+def _linked(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
+    """Lay out linked tables: each by itself, and then all together."""
+    if {rule.rule for rule in asked.hold} != {"consistent", "nonnegative"}:
+        raise at["hold"].refuse("linked tables hold consistent and nonnegative, both, and no other rule")
+    parts = []
+    for name, each in (asked.linked or {}).items():
+        own = asked.model_copy(
+            update={"name": name, "linked": None, "ties": (), "cube": each.cube, "measure": each.measure}
+        )
+        for cached in ("kind", "axes", "columns"):
+            own.__dict__.pop(cached, None)
+        own = own.model_copy(update={"shares": each.shares})
+        laid = _areas(spec, own, at["linked"][name], files)
+        keys, counted = laid.keys, np.ones(1, bool)
+        for column, values in (each.rows or {}).items():
+            here = at["linked"][name]["rows"]
+            key = _key(spec, (column,), (files.values(column, here),))
+            for value in values:
+                if value not in key.values[0]:
+                    raise here[column].refuse(f"{column!r} has no value {value!r}", value, key.values[0].tolist())
+            keys = (*keys, key)
+            counted = np.logical_and.outer(counted, np.isin(key.values[0].astype(str), list(values))).ravel()
+        parts.append(replace(laid, keys=keys, counted=counted))
+    return joined(spec, asked, at, tuple(parts))
 
 
 def _columns_of_areas(query: AreaMargins, keys: list[Key]) -> dict[str, Texts]:

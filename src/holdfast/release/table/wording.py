@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from holdfast.release.table.domain import Layout
+if TYPE_CHECKING:
+    from holdfast.release.table.domain import Layout
 
 #: How a figure is known: every output of a release says it in these words.
 PUBLISHED, FOLLOWS, DEFINED = "published exactly", "follows from exact figures", "known by definition"
 NOISY = "noisy"
 #: How a spec allows values that are not whole.
 REAL = "numbers: real"
+#: What is asked of columns, and what holds in a table, by the key of the certificate.
+HOW = (
+    "For every column: how many records (or persons, where they are the unit) must change together before any of its "
+    "values can become any other, while every exact figure stays, and how strongly such changes are hidden. What fewer "
+    "cannot change, a statement about fewer does not protect."
+)
+HOLDS = {"consistent": "sums add up", "nonnegative": "no value is negative", "whole": "values are whole numbers"}
 _REMEDIES = {
     "use onto(..., integer=False)": f"use onto with {REAL}",
     "use law='laplace', or laplace(...).given(...)": "use extend-laplace or given",
@@ -77,3 +86,8 @@ def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
     sentence = _WHOLE.sub("consistent", _LISTED.sub(listed, sentence))
     sentence = _EVERYWHERE.sub(lambda found: limits(found[1], found[2]), sentence)
     return _ONE.sub(one, _TWO.sub(lambda found: f"{name(found[1])} and {name(found[2])}", sentence))
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Write how many there are, with the words for one or for several."""
+    return f"{number:,} {one if number == 1 else many}"

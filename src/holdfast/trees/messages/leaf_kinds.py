@@ -25,6 +25,8 @@ FAR_LAPLACE, FAR_GAUSSIAN = 45, 14
 FARTHER_LAPLACE, FARTHER_GAUSSIAN = 540, 32
 #: Longest table of a leaf's weights.
 LONGEST = 1 << 20
+#: Powers of which longer tables are products.
+BLOCK = 1 << 14
 TOO_WIDE = "the noise is too wide for exact draws on this hierarchy: use onto(..., integer=False) or a larger epsilon"
 
 
@@ -54,22 +56,31 @@ def limits(laws: Laws, pulled: Bools | None) -> Ints:
 def weights(law: Independent, longest: int) -> Floats:
     """The weights of 0, 1, 2, … up to the longest noise under each measured law, each within an ulp or so.
 
-    Laplace weights are the powers of a double that is not below e^{−1/λ}.
+    Laplace weights are the powers of a double that is not below e^{−1/λ}; a long table is made of products of two.
     """
     rows = []
     with working_precision(96):
         for each in law.laws:
             if isinstance(each, IntegerLaplace):
                 ratio = arb(float(np.nextafter(double((-ball(1 / each.scale)).exp()), 1.0)))
-                row, power = [], ball(1)
-                for _ in range(longest + 1):
-                    row.append(double(power))
-                    power = power * ratio
-                rows.append(row)
+                if longest < BLOCK:
+                    rows.append(_powers(ratio, longest + 1))
+                    continue
+                fine, coarse = _powers(ratio, BLOCK), _powers(ratio**BLOCK, longest // BLOCK + 1)
+                rows.append(np.outer(coarse, fine).ravel()[: longest + 1])
             elif isinstance(each, IntegerGaussian):
                 rate = ball(1 / (2 * each.sigma2))
-                rows.append([double((-rate * (b * b)).exp()) for b in range(longest + 1)])
+                rows.append(np.array([double((-rate * (b * b)).exp()) for b in range(longest + 1)]))
     return np.array(rows)
+
+
+def _powers(ratio: arb, count: int) -> Floats:
+    """1, ratio, ratio², … as doubles."""
+    row, power = np.empty(count), ball(1)
+    for i in range(count):
+        row[i] = double(power)
+        power = power * ratio
+    return row
 
 
 def kinds_of_leaves(

@@ -141,7 +141,7 @@ def _sum_up(layout: Layout, values: Array) -> None:
 
 def _read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints) -> Rows:
     """Turn values into moves; inner outputs that are neither measured nor exact start from their children's sum."""
-    _, _, low, high = bounds
+    leaf_low, leaf_high, low, high = bounds
     leaf_y, inner_y = noisy[:, layout.leaves], noisy[:, layout.inner]
     gap = np.zeros_like(inner_y)
     for k in range(layout.inner.size - 1, -1, -1):
@@ -150,8 +150,8 @@ def _read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Int
         if weights.inner[k] == 0.0 and low[k] < high[k]:
             inner_y[:, k] = total
         gap[:, k] = total - inner_y[:, k]
-    limits = [_limits(ends, y) for ends, y in zip(bounds, (leaf_y, leaf_y, inner_y, inner_y), strict=True)]
-    return Rows(*limits, gap)
+    of_leaves = (_limits(leaf_low, leaf_y), _limits(leaf_high, leaf_y))
+    return Rows(*of_leaves, _limits(low, inner_y), _limits(high, inner_y), gap)
 
 
 def _limits(bound: Ints, values: Ints) -> Floats:
@@ -278,15 +278,13 @@ def _own(units: Units, merged: Merged, weight: float, low: Floats, high: Floats)
     costs = sorted_costs + weight * (2.0 * x + 1.0)
     costs = np.where(np.arange(many) < begin[:, None], -np.inf, np.where(np.arange(many) < end[:, None], costs, np.inf))
     below, above = units.below.any(axis=1) & (least > low - base), units.above.any(axis=1) & (most < high - base)
-    return Units(costs, *(each[:, None] for each in (base, begin, end, below, above))), sound
+    return Units(costs, base[:, None], begin[:, None], end[:, None], below[:, None], above[:, None]), sound
 
 
 def _root(units: Units, number: Words) -> tuple[Ints, Bools]:
     """The best move of a root: every unit below 0 and half of those that cost nothing; and whether it is sure."""
-    (below, free), one = (
-        (np.count_nonzero(each, axis=1) for each in (units.costs < 0.0, units.costs == 0.0)),
-        np.uint64(1),
-    )
-    _, before, first, last, more_below, more_above = (each[:, 0] for each in units)
-    sure = ((below > first) | ~more_below) & ((below + free < last) | ~more_above)
-    return before + below + free // 2 + ((free % 2 == 1) & (number & one == one)), sure
+    below, free = (np.count_nonzero(each, axis=1) for each in (units.costs < 0.0, units.costs == 0.0))
+    sure = (below > units.first[:, 0]) | ~units.below[:, 0]
+    sure &= (below + free < units.last[:, 0]) | ~units.above[:, 0]
+    one_more = (free % 2 == 1) & (number & np.uint64(1) == np.uint64(1))
+    return units.before[:, 0] + below + free // 2 + one_more, sure

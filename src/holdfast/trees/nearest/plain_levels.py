@@ -34,7 +34,7 @@ def serves(first: Ints, variance: Floats, rows: int) -> bool:
     """Whether so many rows are split here: it depends on sizes, and on whether everything has an estimate."""
     parents, numbers = np.count_nonzero(np.diff(first)), rows * variance.size
     few = rows >= FEWEST_ROWS and numbers <= MOST_NUMBERS and parents <= MOST_PARENTS
-    return few and bool(np.isfinite(variance).all())
+    return bool(few and np.isfinite(variance).all())
 
 
 def split_rows(levels: Levels, noisy: Array, coins: Ints) -> Array:
@@ -99,7 +99,7 @@ def _nearest(base: Ints, shift: Floats, hashed: Words) -> Ints:
 def _balanced(
     total: Array, base: Array, shift: Floats, variance: Floats, low: Array, high: Array
 ) -> tuple[Ints, Floats]:
-    """Fit children to their estimates, within bounds and with this total: at which bound each is, and steps from base."""
+    """Fit children to estimates within bounds and with this total: at which bound each is, and its step from base."""
     fixed = np.broadcast_to(low == high, base.shape)
     side, step, open_ = np.where(fixed, -1, 0), np.zeros(base.shape), ~fixed
     rest = _sum(np.where(fixed, -low, base.dtype.type(0)), total)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from holdfast.arrays import Bools, Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints, compiled
 from holdfast.domains.breadth_first import breadth_first
 
 
@@ -68,27 +67,6 @@ class Classes:
         return found
 
     @cached_property
-    def _above(self) -> list[sparse.csr_array]:
-        """For each depth but the last how the classes of the next are summed into its own, (next, own), with times."""
-        place = np.empty(self.parents.size, np.int64)
-        found = []
-        for own, following in pairwise(self.levels):
-            place[own] = np.arange(own.size)
-            entries = (
-                self.times[following].astype(np.float64),
-                (np.arange(following.size), place[self.parents[following]]),
-            )
-            found.append(sparse.csr_array(entries, shape=(following.size, own.size)))
-        return found
-
-    @cached_property
-    def _once(self) -> list[sparse.csr_array]:
-        """The same sums with every class counted once."""
-        return [
-            sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape) for rows in self._above
-        ]
-
-    @cached_property
     def _free(self) -> Bools:
         """Whether each class has a child without a law of its own: it then leaves its own law alone."""
         found = np.zeros(self.parents.size, bool)
@@ -101,59 +79,69 @@ class Classes:
         Both are given by kind, (rows, kinds): several problems at once. A node without a law of its own takes what its
         siblings leave, so that the law of its parent is the parent's own.
         """
-        lawful = self.kind >= 0
-        own = np.where(lawful, precision[:, self.kind], 0.0)
-        asked = np.where(lawful, wanted[:, self.kind], 0.0) * self.nodes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            upward, sums = self._upwards(own)
-            loose = (self.parents < 0) | self._free[self.parents] | ~lawful
-            ratio = np.where(loose, 0.0, upward / sums[:, self.parents])  # V_c/S
-            ratio = np.where(np.isfinite(ratio), ratio, 0.0)
-            spread = upward.copy()
-            for here in self.levels[1:]:
-                part, above = ratio[:, here], spread[:, self.parents[here]]
-                spread[:, here] += np.where(loose[here], 0.0, part * (part * above - upward[:, here]))
-            value = (asked * np.where(asked > 0, spread, 0.0)).sum(axis=1)
-            slope = self._slopes(asked, upward, sums, ratio, spread)
-        by_kind = np.zeros_like(precision)
-        for kind in np.unique(self.kind[lawful]).tolist():
-            by_kind[:, kind] = slope[:, self.kind == kind].sum(axis=1)
-        return value, by_kind
+        by_kind, values = np.zeros_like(precision, dtype=np.float64), np.zeros(len(precision))
+        shape = (self.parents, self.times, self.kind, self.nodes, self.inner & ~self._free, self._free)
+        _errors(*shape, np.asarray(precision, np.float64), np.asarray(wanted, np.float64), values, by_kind)
+        return values, by_kind
 
-    def _upwards(self, own: Floats) -> tuple[Floats, Floats]:
-        """Return V and S of a node of each class."""
-        upward, sums = np.zeros_like(own), np.zeros_like(own)
-        for depth in range(len(self.levels) - 1, -1, -1):
-            here = self.levels[depth]
-            tied = self.inner[here] & ~self._free[here]
-            found = np.where(tied, 1 / (own[:, here] + 1 / sums[:, here]), 1 / own[:, here])
-            upward[:, here] = np.where(self.kind[here] < 0, 0.0, found)
-            if depth:
-                sums[:, self.levels[depth - 1]] = upward[:, here] @ self._above[depth - 1]
-        return upward, sums
 
-    def _slopes(self, asked: Floats, upward: Floats, sums: Floats, ratio: Floats, spread: Floats) -> Floats:
-        """Return the derivative of the error by the precision of a class: the passes backwards.
+@compiled
+def _errors(
+    parents: Any,
+    times: Any,
+    kind: Any,
+    nodes: Any,
+    tied: Any,
+    free: Any,
+    own: Any,
+    wanted: Any,
+    values: Any,
+    slopes: Any,
+) -> None:  # pragma: no cover (compiled)
+    """Fill in the weighted variances of every problem and their derivatives, passes over classes in their order.
 
-        D_c = V_c − V_c²/S + (V_c/S)² D with D, S of the parent, V = 1/(w + 1/S); asked counts all nodes of a class.
-        """
-        down = asked.copy()  # by D
-        for depth in range(len(self.levels) - 1, 0, -1):
-            here = self.levels[depth]
-            down[:, self.levels[depth - 1]] += (down[:, here] * ratio[:, here] ** 2) @ self._once[depth - 1]
-        tied = ratio > 0
-        above = np.where(tied, spread[:, self.parents], 0.0)
-        total = np.where(tied, sums[:, self.parents], 1.0)
-        by_upward = down * (1 - 2 * ratio + 2 * ratio * above / total)
-        part = down * ratio**2 * (1 - 2 * above / total)
-        for depth, here in enumerate(self.levels[:-1]):
-            below = self.levels[depth + 1]
-            by_sums = part[:, below] @ self._once[depth]
-            gain = np.where(sums[:, here] > 0, upward[:, here] / sums[:, here], 1.0)
-            by_sums = np.where(self.inner[here] & ~self._free[here], by_sums + by_upward[:, here] * gain**2, 0.0)
-            # by_sums counts all nodes of the parent's class; each node of a child's class adds once to its parent's S
-            by_upward[:, below] += by_sums @ self._above[depth].T
-        return np.where(np.isfinite(upward), -by_upward * upward**2, -np.inf)
+    V = 1/(w + 1/S) upwards; D_c = V_c − V_c²/S + (V_c/S)² D with D, S of the parent downwards; and both backwards.
+    """
+    count = parents.size
+    for row in range(own.shape[0]):
+        upward, sums, down = np.zeros(count), np.zeros(count), np.zeros(count)
+        for c in range(count - 1, -1, -1):
+            if kind[c] >= 0:
+                precision = own[row, kind[c]]
+                upward[c] = 1 / (precision + 1 / sums[c]) if tied[c] else 1 / precision
+                down[c] = wanted[row, kind[c]] * nodes[c]
+            if parents[c] >= 0:
+                sums[parents[c]] += times[c] * upward[c]
+        ratio, spread = np.zeros(count), upward.copy()
+        for c in range(count):
+            above = parents[c]
+            if above >= 0 and kind[c] >= 0 and not free[above]:
+                part = upward[c] / sums[above]  # V_c/S
+                if np.isfinite(part) and part > 0:
+                    ratio[c] = part
+                    spread[c] += part * (part * spread[above] - upward[c])
+            if down[c] > 0:
+                values[row] += down[c] * spread[c]
+        by_sums = np.zeros(count)
+        for c in range(count - 1, -1, -1):
+            if parents[c] >= 0:
+                down[parents[c]] += down[c] * ratio[c] ** 2
+        by_upward = down.copy()
+        for c in range(count):
+            if ratio[c] > 0:
+                share = spread[parents[c]] / sums[parents[c]]
+                by_upward[c] = down[c] * (1 - 2 * ratio[c] + 2 * ratio[c] * share)
+                by_sums[parents[c]] += down[c] * ratio[c] ** 2 * (1 - 2 * share)
+        for c in range(count):
+            if parents[c] >= 0:  # each node of a class adds once to its parent's S
+                by_upward[c] += times[c] * by_sums[parents[c]]
+            if not tied[c]:
+                by_sums[c] = 0.0
+            else:
+                gain = upward[c] / sums[c] if sums[c] > 0 else 1.0
+                by_sums[c] += by_upward[c] * gain**2
+            if kind[c] >= 0:
+                slopes[row, kind[c]] += -by_upward[c] * upward[c] ** 2 if np.isfinite(upward[c]) else -np.inf
 
 
 def _shapes(parents: Ints, kind: Ints) -> Ints:

@@ -26,10 +26,21 @@ ROOM = 6
 class Law(Protocol):
     """What is drawn: independent noise on a forest within bounds."""
 
-    forest: Forest
-    low: Ints
-    high: Ints
-    blurs: bool
+    @property
+    def forest(self) -> Forest:
+        """The hierarchy."""
+
+    @property
+    def low(self) -> Ints:
+        """The least noise of every output."""
+
+    @property
+    def high(self) -> Ints:
+        """The largest noise of every output."""
+
+    @property
+    def blurs(self) -> bool:
+        """Whether sums of wide messages come from a transform."""
 
     @property
     def rates(self) -> list[Fraction]:
@@ -215,6 +226,7 @@ class Branches:
         self._first = np.searchsorted(forest.parents[self._children], np.arange(forest.n + 1))
         inner = self._first[1:] > self._first[:-1]
         self._kept: dict[int, tuple[Message, Guess]] = {}
+        self._at: tuple[int, Trees] | None = None
         self._order: list[int] = np.concatenate([some[inner[some]] for some in levels(forest.parents)]).tolist()
         self._lonely: list[int] = np.flatnonzero(~inner & (forest.parents < 0) & ~forest.exact).tolist()
         with Progress("making messages", len(self._order)) as progress:
@@ -225,7 +237,9 @@ class Branches:
                 progress.advance(1)
 
     def _below(self, v: int) -> Trees:
-        """How the total of an output, which comes last, is divided among its children."""
+        """How the total of an output, which comes last, is divided among its children; the last one is kept."""
+        if self._at is not None and self._at[0] == v:
+            return self._at[1]
         making, exact = self._making, self._making.exact
         making.clear()
         kids, elsewhere = [], []
@@ -239,7 +253,9 @@ class Branches:
             else:
                 kids.append(making.leaf(c))
         last = making.joined(v, kids)
-        return Trees(making.pieces, [last], frozenset([last] if exact[v] else []), frozenset(elsewhere))
+        trees = Trees(making.pieces, [last], frozenset([last] if exact[v] else []), frozenset(elsewhere))
+        self._at = v, trees
+        return trees
 
     def _alone(self, v: int) -> Trees:
         """A root without children."""

@@ -30,11 +30,13 @@ UNIT, LIFT = 2.3e-16, 1e-6
 LEAST_SUM = 1e-250
 #: Slopes of ends keep this share of those below, so that series have sums.
 GENTLER = 0.99
-#: Sums of messages that are both wider come from a transform; its relative error in the mean square is at most this
-#: many units for each doubling of its length.
-WIDE, TRANSFORM = 4096, 32.0
-#: Series fall no faster than e^−STEEPEST, and windows end at e^−DEEPEST of the largest value.
-STEEPEST, DEEPEST = 600.0, 400.0
+#: Sums of more products come from a transform; its relative error in the mean square is at most this many units for
+#: each doubling of its length.
+WIDE, TRANSFORM = 1_000_000_000, 32.0
+#: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL.
+STEEPEST, LEAST_FALL = 600.0, 1e-11
+#: Windows end at e^−DEEPEST of the largest value.
+DEEPEST = 400.0
 
 
 class TooNarrow(Exception):
@@ -59,9 +61,12 @@ class Weight(NamedTuple):
         return np.asarray(4 * UNIT * (1 + abs(self.tilt * t) + float(self.rate) * (t * t if self.square else abs(t))))
 
     def slope(self, end: int, side: int) -> float:
-        """A slope that the logarithm does not exceed beyond an end, going up (side 1) or down (side −1)."""
-        steep = -float(self.rate) * (2 * abs(end) if self.square else 1.0)
-        return side * self.tilt + (steep if side * end >= 0 else -steep)
+        """A slope that the logarithm does not exceed beyond an end, going up (side 1) or down (side −1).
+
+        It is concave, so that of the first step: (|end| ± 1)² − end² is 1 ± 2·|end|.
+        """
+        away = 1 if side * end >= 0 else -1
+        return side * self.tilt - float(self.rate) * (2 * abs(end) * away + 1 if self.square else away)
 
     def ball(self, t: int) -> arb:
         """The exact value at a total, in a ball."""
@@ -181,7 +186,7 @@ def leaf(weight: Weight, lo: int, hi: int) -> Message:
     values = np.exp(logs - scale * LN2) * (1 + 2 * error)
     ends = []
     for end, side, bound in ((lo, -1, weight.low), (hi, 1, weight.high)):
-        ratio = math.exp(min(weight.slope(end, side), 0.0)) * (1 + 1e-12)
+        ratio = math.exp(max(min(weight.slope(end, side), 0.0), -STEEPEST)) * (1 + 1e-12)
         if end != bound and not ratio < 1:
             raise TooNarrow
         ends.append(HARD if end == bound else End(float(values[0] if side < 0 else values[-1]) * (1 + LIFT), ratio))
@@ -192,6 +197,8 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool
     """The message of the sum of two totals, times a weight, on a window that ends where its doubles would."""
     sums, error, blur = _sums(a, b, blurs)
     base = a.lo + b.lo
+    if blur:  # as far as they are known: beyond, little is
+        lo, hi = base, base + sums.size - 1
     lo, hi = max(lo, weight.low, base), min(hi, weight.high, base + sums.size - 1)
     if lo > hi:
         raise TooNarrow
@@ -220,7 +227,7 @@ def _sums(a: Message, b: Message, blurs: bool) -> tuple[Floats, float, float]:
     Sums of two wide messages may come from a transform, whose absolute error is added: they are too large.
     """
     blur = 0.0
-    if blurs and min(a.values.size, b.values.size) > WIDE:
+    if blurs and min(a.values.size, b.values.size) > 1 and a.values.size * b.values.size > WIDE:
         sums, blur = _transformed(a.values, b.values)
     else:
         sums = np.convolve(a.values, b.values)
@@ -255,8 +262,9 @@ def _followed(end: End, values: Floats) -> Floats:
 
 
 def _slope(values: Floats) -> float:
-    """How fast the logarithm falls at the last places."""
-    some = np.log(np.maximum(values[-9:], 1e-300))
+    """How fast the logarithm falls at the last places, as far as it does."""
+    some = values[-9:]
+    some = np.log(np.maximum(some[int(np.argmax(some)) :], 1e-300))
     return float(some[0] - some[-1]) / max(some.size - 1, 1)
 
 
@@ -276,19 +284,22 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
     gentler = [steepest / slower for slower in (1, 2, 4, 8, 16, 32)]
-    for rate in {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else gentler:
+    near = {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else set()
+    for rate in [*near, *gentler]:
+        if best is not None and rate not in near:
+            break
         logs = [float((rest + rate * np.arange(1, rest.size + 1)).max())] if rest.size else []
         for (_, tail, edge), (other, _, _) in (parts, parts[::-1]):
             if tail.height > 0:
                 logs.append(math.log(tail.height) + side * rate * (edge + other.lo - end) + other.sum(side * rate))
-        falls = weight.slope(end, side) - rate
-        if not falls < 0 or not max(logs) < 600:
+        falls = max(weight.slope(end, side) - rate, -STEEPEST)
+        if not falls < -LEAST_FALL or not max(logs) < 600:
             continue
         height = own + max(logs) + math.log(len(logs)) + LIFT
         mass = height + falls - math.log(-math.expm1(falls))
         if height < 600 and (best is None or mass < best[0]):
             best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
-    if best is None or best[1].ratio >= 1:
+    if best is None:
         raise TooNarrow
     return best[1]
 
@@ -309,14 +320,14 @@ def _far_end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, sca
     best: tuple[float, End] | None = None
     for share in (0.5, 0.8, 1.0, 1.2, 2.0):
         rate = local * share
-        falls = weight.slope(end, side) - rate
+        falls = max(weight.slope(end, side) - rate, -STEEPEST)
         height = own + a.sum(side * rate) + b.sum(side * rate) - side * rate * place + LIFT
-        if not falls < 0 or not height < 600:
+        if not falls < -LEAST_FALL or not height < 600:
             continue
         mass = height + falls - math.log(-math.expm1(falls))
         if best is None or mass < best[0]:
             best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
-    if best is None or best[1].ratio >= 1:
+    if best is None:
         raise TooNarrow
     return best[1]
 

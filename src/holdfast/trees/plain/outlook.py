@@ -61,8 +61,8 @@ def outlook(parents: Ints, exact: Bools, weights: Weights, rounds: int = ROUNDS)
     place = np.full(parents.size + 1, -1)
     place[kept] = np.arange(kept.size)
     fewer = Weights(weights.rate[kept], weights.square, weights.low[kept], weights.high[kept])
-    found = _outlook(place[parents[kept]], exact[kept], fewer, count, rounds)
-    return Outlook(*(each[alike] for each in found), alike)
+    mean, variance, tilt = _outlook(place[parents[kept]], exact[kept], fewer, count, rounds)
+    return Outlook(mean[alike], variance[alike], tilt[alike], alike)
 
 
 def _alike(parents: Ints, exact: Bools, weights: Weights) -> tuple[Ints, Ints, Floats]:
@@ -83,7 +83,9 @@ def _alike(parents: Ints, exact: Bools, weights: Weights) -> tuple[Ints, Ints, F
     return kept, alike, np.bincount(alike).astype(np.float64)
 
 
-def _outlook(parents: Ints, exact: Bools, weights: Weights, count: Floats, rounds: int) -> tuple[Floats, ...]:
+def _outlook(
+    parents: Ints, exact: Bools, weights: Weights, count: Floats, rounds: int
+) -> tuple[Floats, Floats, Floats]:
     order = levels(parents)
     inner = np.zeros(parents.size, dtype=bool)
     inner[parents[parents >= 0]] = True

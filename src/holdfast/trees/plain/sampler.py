@@ -20,7 +20,7 @@ from holdfast.arrays import Ints, Owner, kept
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.randomness import Keys, Stream
 from holdfast.trees.plain.making import NEED, Branches, Windows, made
-from holdfast.trees.plain.message import Message, TooNarrow
+from holdfast.trees.plain.message import WIDE, Message, TooNarrow
 from holdfast.trees.plain.outlook import ROUNDS, Outlook, Weights, outlook
 from holdfast.trees.plain.table import Trees
 from holdfast.trees.shape.forest import Forest
@@ -44,8 +44,9 @@ MOST_PLACES, DIVISION, SPREAD = 6e8, 5_000.0, 4.0
 MOST_SUMMED = 10_000
 #: Outputs whose messages are all kept at once.
 MOST_KEPT = 20_000
-#: Places of all messages, and of those of outputs with children, where nothing else serves: hours, and 4 GiB.
-UTMOST_PLACES, UTMOST_KEPT = 1.6e10, 5e8
+#: Products of the values of all messages, and places of those of outputs with children, where nothing else serves:
+#: hours, and 4 GiB.
+UTMOST_PRODUCTS, UTMOST_KEPT = 2e13, 5e8
 
 
 Result = TypeVar("Result")
@@ -72,7 +73,7 @@ def serves_sums(law: Independent) -> bool:
 def reaches(forest: Forest, law: Independent) -> bool:
     """Whether tables can be drawn here at all, in time and memory; it depends on sizes alone, which are public."""
     wide, inner = _width(law) + 1, np.unique(forest.parents).size
-    return law.n * wide <= UTMOST_PLACES and inner * wide <= UTMOST_KEPT
+    return law.n * min(wide**2, WIDE) <= UTMOST_PRODUCTS and inner * wide <= UTMOST_KEPT
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
-from holdfast.queries.areas.area_margins import AreaMargins
 
 #: No upper limit: more records than any table counts.
 NO_LIMIT = 1 << 40
@@ -29,36 +27,64 @@ MOST_LIMITS = 100_000_000
 class Rules:
     """Sets of cells, (sets, cells), and the limits of each in every area, (areas, sets), as they were asked for."""
 
-    query: AreaMargins
+    query: Any
     sets: Bools
     low: Ints
     high: Ints
 
     @classmethod
-    def of_rows(cls, query: AreaMargins, rows: sparse.csr_array[Any], low: Ints, high: Ints) -> Rules | None:
+    def of_rows(cls, query: Any, rows: Any, low: Ints, high: Ints) -> Rules | None:
         """Read rows of ones on the outputs; None where a row does not stay inside one margin of one area."""
-        if not rows.shape[0]:
+        found = _read(query, rows)
+        if found is None:
             return None
-        node, group, entry = _places(query, rows.indices)
-        first = np.diff(rows.indptr) > 0
-        if not first.all() or (rows.data != 1).any():
-            return None
-        begin = rows.indptr[:-1]
-        for kind in (node, group):
-            if (np.minimum.reduceat(kind, begin) != np.maximum.reduceat(kind, begin)).any():
-                return None
-        number, masks = _numbered(query, rows, group[begin], entry)
+        at, masks = found
         if query.hierarchy.n * len(masks) > MOST_LIMITS:
             raise Refused(
                 f"exact figures and bounds speak of {len(masks):,} sets of cells in {query.hierarchy.n:,} areas: "
                 "ask for smaller margins, or for fewer of them"
             )
+        return cls._at(query, masks, at, low, high)
+
+    @classmethod
+    def _at(cls, query: Any, masks: Bools, at: tuple[Ints, Ints], low: Ints, high: Ints) -> Rules:
         least = np.zeros((query.hierarchy.n, len(masks)), np.int64)
         most = np.full((query.hierarchy.n, len(masks)), NO_LIMIT, np.int64)
-        at = (node[begin], number)
         np.maximum.at(least, at, np.maximum(low, 0))
         np.minimum.at(most, at, np.minimum(high, NO_LIMIT))
         return cls(query, masks, least, most)
+
+    @classmethod
+    def contradiction(cls, query: Any, rows: Any, low: Ints, high: Ints) -> list[int] | None:
+        """Return rows whose limits cannot hold together, none of them dispensable; None where none were found.
+
+        The limits that follow must cross. Halves are left out in turn as long as the rest still crosses (QuickXplain).
+        """
+        found = _read(query, rows)
+        if found is None or query.hierarchy.n * len(found[1]) > MOST_LIMITS:
+            return None
+        (node, number), masks = found
+        whole = cls._at(query, masks, (node, number), low, high)
+
+        def crosses(chosen: Ints) -> bool:
+            made = cls._at(query, masks, (node[chosen], number[chosen]), low[chosen], high[chosen])
+            made.__dict__["atom_of"], made.__dict__["inside"] = whole.atom_of, whole.inside
+            made.__dict__["_families"] = whole._families
+            least, most, atom_low, atom_high = made.limits
+            return bool((least > most).any() or (atom_low > atom_high).any())
+
+        def needed(behind: Ints, added: bool, open_: Ints) -> Ints:
+            if added and crosses(behind):
+                return open_[:0]
+            if open_.size == 1:
+                return open_
+            half = open_.size // 2
+            right = needed(np.concatenate([behind, open_[:half]]), True, open_[half:])
+            left = needed(np.concatenate([behind, right]), right.size > 0, open_[:half])
+            return np.concatenate([left, right])
+
+        every = np.arange(rows.shape[0])
+        return sorted(needed(every[:0], False, every).tolist()) if crosses(every) else None
 
     @cached_property
     def atom_of(self) -> Ints:
@@ -84,11 +110,13 @@ class Rules:
     def parts_suffice(self) -> bool:
         """Whether an area within its limits can be divided: only lower limits, and figures exact at whole levels.
 
-        Each part then asks so much of every set, and what it can take of a set is a sum over its exact figures: the
-        limits of the parts add up (section 5).
+        All leaves are on one level, and sets are nested (section 5, Proposition 6).
         """
-        depth, exact, upper = self.query.hierarchy.depth, self.low == self.high, self.high < NO_LIMIT
-        for d in range(len(self.query.hierarchy.levels)):
+        tree = self.query.hierarchy
+        depth, exact, upper = tree.depth, self.low == self.high, self.high < NO_LIMIT
+        if np.unique(depth[tree.leaves]).size > 1:
+            return False
+        for d in range(len(tree.levels)):
             here = depth == d
             used = upper[here].any(axis=0)
             if not exact[here][:, used].all():
@@ -147,7 +175,20 @@ class Rules:
         return found
 
 
-def _places(query: AreaMargins, outputs: Ints) -> tuple[Ints, Ints, Ints]:
+def _read(query: Any, rows: Any) -> tuple[tuple[Ints, Ints], Bools] | None:
+    """The area and the number of the set of each row, and the sets; None where a row leaves one margin of one area."""
+    if not rows.shape[0] or not (np.diff(rows.indptr) > 0).all() or (rows.data != 1).any():
+        return None
+    node, group, entry = _places(query, rows.indices)
+    begin = rows.indptr[:-1]
+    for kind in (node, group):
+        if (np.minimum.reduceat(kind, begin) != np.maximum.reduceat(kind, begin)).any():
+            return None
+    number, masks = _numbered(query, rows, group[begin], entry)
+    return (node[begin], number), masks
+
+
+def _places(query: Any, outputs: Ints) -> tuple[Ints, Ints, Ints]:
     """The area, the group and the entry of its margin of each output."""
     node = np.searchsorted(query.starts, outputs, side="right") - 1
     group = query.level_of[outputs]
@@ -155,7 +196,7 @@ def _places(query: AreaMargins, outputs: Ints) -> tuple[Ints, Ints, Ints]:
     return node, group, outputs - query.starts[node] - begin[group]
 
 
-def _numbered(query: AreaMargins, rows: Any, group: Ints, entry: Ints) -> tuple[Ints, Bools]:
+def _numbered(query: Any, rows: Any, group: Ints, entry: Ints) -> tuple[Ints, Bools]:
     """The number of each row's set of cells, and the sets."""
     numbers: dict[tuple[Any, ...], int] = {}
     by_mask: dict[bytes, int] = {}

@@ -1,0 +1,74 @@
+"""What is known at once is refused at once: before methods are compared, which can take long."""
+
+import pytest
+from typer.testing import CliRunner
+
+import holdfast as hf
+import released
+from holdfast.cli.command import app
+from holdfast.release.job.job import Job
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The files of a spec, and nothing that compares methods."""
+    released.written(tmp_path, more="sign: key.pem\nledger: {file: book.sqlite, budget: {epsilon: 3}}")
+    monkeypatch.chdir(tmp_path)
+
+    def never(_):
+        raise AssertionError("methods are compared")
+
+    monkeypatch.setattr(Job, "from_spec", never)
+    return tmp_path
+
+
+def called(*words):
+    return CliRunner().invoke(app, list(words))
+
+
+def make_key(folder):
+    assert called("key", str(folder / "key.pem")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda folder: (folder / "out").mkdir(), "exists already: name another output folder"),
+        (lambda folder: (folder / "key.pem").unlink(), "the key in"),
+        (lambda folder: (folder / "book.sqlite").write_text("nothing of that kind"), "book.sqlite"),
+        (lambda folder: (folder / "trips.csv").unlink(), "there is no file 'trips.csv'"),
+    ],
+)
+def test_refusals_come_before_methods_are_compared(folder, wrong, words):
+    make_key(folder)
+    wrong(folder)
+    told = called("release", "spec.yaml")
+    assert told.exit_code == 3
+    assert words in told.stderr
+    assert "nothing was charged" in told.stderr
+    with pytest.raises(hf.Refused, match=words):
+        hf.job("spec.yaml").release()
+
+
+def test_other_records_folders_and_ledgers_take_the_place_of_the_specs(folder):
+    make_key(folder)
+    for name in ("out", "trips.csv"):
+        (folder / name).mkdir() if name == "out" else (folder / name).unlink()
+    with pytest.raises(AssertionError, match="methods are compared"):
+        hf.job("spec.yaml").release({"zone": ["N1"]}, output="elsewhere", ledger="other.sqlite")
+
+
+def test_a_dry_run_needs_no_records(folder):
+    make_key(folder)
+    (folder / "trips.csv").unlink()
+    told = called("release", "spec.yaml", "--dry-run")
+    assert (told.exit_code, "no file" in told.stderr) == (1, False)
+
+
+def test_an_existing_file_is_refused_before_anything_is_written_for_it(folder):
+    (folder / "there.csv").touch()
+    told = called("export", "nowhere", "--as", "sdmx", "--output", "there.csv")
+    assert (told.exit_code, "'there.csv' exists already: name another file with --output" in told.stderr) == (3, True)
+    (folder / "trips-mended").mkdir()
+    told = called("mend", "trips.csv", "--hold", "no such rule")
+    assert "'trips-mended' exists already" in told.stderr

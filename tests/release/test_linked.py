@@ -1,0 +1,150 @@
+"""Persons and households in one spec, from records to what an analyst computes, and what is refused."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.release.certificate.verify import verify
+from holdfast.release.records.tabulate import tabulate
+
+SPEC = """
+title: Two tables that fit
+data:
+  source: persons.csv
+  name: village
+  domain: blocks.csv
+  values: {age: [young, old], relation: [head, other], size: [1, 2, 3]}
+privacy: {unit: {column: household, max_records: 3}, rho: 2}
+table:
+  hierarchy: [street, block]
+  linked:
+    persons: {most: 3, cube: [age, relation], measure: {street: [age, relation], block: all}, shares: best}
+    households: {most: 1, rows: {relation: head}, cube: [size], measure: {street: [total], block: all}, share: 2}
+  ties:
+    - {persons: {relation: head}, households: total}
+    - {persons: total, households: {sum: size}}
+hold: [consistent, nonnegative]
+method: onto
+output: out
+ledger: ledger.sqlite
+"""
+BLOCKS = ["A1", "A2", "B1", "B2"]
+
+
+def persons(seed=0, households=60):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(households):
+        block, size = rng.choice(BLOCKS), int(rng.integers(1, 4))
+        ages = rng.choice(["young", "old"], size)
+        rows += [[f"h{number}", block, age, "other" if place else "head", size] for place, age in enumerate(ages)]
+    return rows
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "blocks.csv").write_text("street,block\nA,A1\nA,A2\nB,B1\nB,B2\n")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    write(tmp_path, persons())
+    return tmp_path
+
+
+def write(folder, rows):
+    with (folder / "persons.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["household", "block", "age", "relation", "size"], *rows])
+
+
+@pytest.mark.slow
+def test_two_tables_fit_in_every_block_and_everybody_can_test_it(place):
+    released = hf.job(place / "spec.yaml").release()
+    table = released.table()
+    frame = table.frame("polars")
+    for block in BLOCKS:
+        here = frame.filter(frame["block"] == block)
+        people, homes = here.filter(here["table"] == "persons"), here.filter(here["table"] == "households")
+        heads = people.filter(people["relation"] == "head")["value"].sum()
+        assert heads == homes["value"].sum()
+        sizes = np.array([int(size) for size in homes["size"].to_list()])
+        assert people["value"].sum() == (sizes * homes["value"].to_numpy()).sum()
+    assert (frame["value"] >= 0).all()
+    assert not verify(place / "out").differences
+    # what an analyst asks: which table is meant follows from the columns, or is said
+    assert (
+        table.estimate(where={"block": "A1", "relation": "head"}).value
+        == table.estimate(where={"block": "A1", "table": "households"}).value
+    )
+    with pytest.raises(hf.Refused, match="which table is meant"):
+        table.estimate(where={"block": "A1"})
+    assert table.mechanism.query.names == ("persons", "households")
+    assert released.certificate.tables[0].linked[0].most == 3
+    assert "one household with everybody in it" in released.certificate.protected
+
+    wrong = json.loads((place / "out" / "certificate.json").read_text())
+    assert len(wrong["tables"][0]["holds"]["linear"]) == 2 * len(BLOCKS)
+
+
+@pytest.mark.slow
+def test_the_statement_is_that_of_the_query_and_the_plan_shows_every_margin(place):
+    job = hf.job(place / "spec.yaml")
+    plan = job.plan().as_mapping()
+    levels = [level["name"] for level in plan["tables"][0]["levels"]]
+    assert "persons: block: age × relation" in levels
+    assert "households: street: total" in levels
+    table = job.made.tables[0]
+    assert table.counted.rho == pytest.approx(2)
+    assert table.counted.rho <= 2
+    assert table.mechanism.base.neighbours.records == 1
+    assert "a record is a household" in str(table.counted)
+
+
+def broken(rows, change):
+    found = [list(row) for row in rows]
+    change(found)
+    return found
+
+
+def _two_places(rows):
+    again = next(i for i in range(1, len(rows)) if rows[i][0] == rows[i - 1][0])
+    rows[again][1] = next(block for block in BLOCKS if block != rows[again][1])
+
+
+def _no_head(rows):
+    rows[0][3] = "other"
+
+
+def _too_many(rows):
+    rows += [["h0", rows[0][1], "old", "other", rows[0][4]] for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(_two_places, "two places"), (_no_head, "breaks tie"), (_too_many, "more records than max_records")],
+)
+def test_households_of_another_kind_are_refused_before_anything_is_charged(place, change, words):
+    write(place, broken(persons(), change))
+    job = hf.job(place / "spec.yaml")
+    with pytest.raises(hf.Refused, match=words):
+        tabulate(job.shapes)
+    assert words in str(job.check())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("unit: {column: household, max_records: 3}, ", "", "linked tables protect households"),
+        ("[consistent, nonnegative]", "[consistent]", "consistent and nonnegative"),
+        ("households: total}", "dogs: total}", "no linked table 'dogs'"),
+        ("{relation: head}, households: total", "{relation: boss}, households: total", "has no value 'boss'"),
+        ("{sum: size}", "{sum: age}", "no column 'age'"),
+        ("measure: {street: [age, relation], block: all}", "measure: {block: [age]}", "tie 1"),
+        ("rows: {relation: head}", "rows: {relation: boss}", "has no value 'boss'"),
+    ],
+)
+def test_refusals_name_what_is_wrong(place, old, new, words):
+    (place / "spec.yaml").write_text(SPEC.replace(old, new))
+    with pytest.raises(hf.Refused, match=words):
+        hf.job(Path(place) / "spec.yaml")
