@@ -19,6 +19,9 @@ ALLOWED = (hf.Refused, TypeError)
 INNER = (
     "in_steps",
     "level_number",
+    "signatures",
+    "touched_by_one",
+    "touched_by_pairs",
     "statement_about",
     "statement_for",
     "protection",

@@ -253,12 +253,11 @@ def wrong_with(place, spec, drawn):
     """Say what is wrong with what a release left in a folder; None where all is as it must be."""
     from holdfast import Refused
     from holdfast.release.certificate.verify import verify
-    from holdfast.release.job.job import Job
     from holdfast.release.ledger.ledger import Ledger
     from holdfast.release.spec.spec import read_spec
 
-    job = Job.from_spec(read_spec(place / spec.name))
-    ledger, output = Ledger(job.spec.ledger_file), Path(job.spec.output)
+    found = read_spec(place / spec.name)
+    ledger, output = Ledger(found.ledger_file), Path(found.output)
     try:
         charges = len(ledger.entries())
         ledger.verify()

@@ -228,17 +228,7 @@ class Query(ABC):
 
     def mask(self, allowed: Any) -> Bools | None:
         """Check and return the cells that can hold records; None stands for all of them."""
-        if allowed is None:
-            return None
-        try:
-            result = np.asarray(allowed)
-        except ValueError:  # lists of unequal lengths
-            result = np.empty(0, dtype=object)
-        if result.dtype != np.bool_ or result.shape != (self.cells,):
-            raise Refused(
-                f"allowed must be {self.cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"
-            )
-        return None if result.all() else result
+        return None if allowed is None else _mask(allowed, self.cells)
 
     # Largest changes by one column and by pairs of columns; None stands for all cells (in one class) --------
 
@@ -289,3 +279,15 @@ class Query(ABC):
 def as_classes(mask: Bools | None) -> Ints | None:
     """Return the allowed cells as one class 0, others −1; None stays None."""
     return None if mask is None else np.where(mask, 0, -1).astype(np.int64)
+
+
+def _mask(allowed: Any, cells: int | None) -> Bools | None:
+    try:
+        result = np.asarray(allowed)
+    except ValueError:  # lists of unequal lengths
+        result = np.empty(0, dtype=object)
+    if result.dtype != np.bool_ or result.shape != (cells,):
+        raise Refused(
+            f"allowed must be {cells} truth values, one per cell, found {result.dtype} of shape {result.shape}"
+        )
+    return None if result.all() else result

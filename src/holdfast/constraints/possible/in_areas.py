@@ -52,19 +52,19 @@ def crossing_in_areas(parts: Sequence[Part], n: int) -> tuple[frozenset[int], tu
             ones = sparse.csr_array((np.ones(at.size, np.int64), at, np.arange(at.size + 1)), shape=(at.size, n))
             add(ones, np.maximum(low[at], 0), high[at], number)
         elif part.rows is not None and number != where and part.kind != "consistent":
-            rows, low, high = part.rows.widened(n), _outward(part.rows.b, False), _outward(part.rows.b, True)
-            add(rows.A, low, high if part.kind in EQUALITIES else np.full(rows.count, LARGEST), number)
+            wide, low, high = part.rows.widened(n), _outward(part.rows.b, False), _outward(part.rows.b, True)
+            add(wide.A, low, high if part.kind in EQUALITIES else np.full(wide.count, LARGEST), number)
             if part.kind == "at_least":
-                add(-rows.A, np.zeros(rows.count, np.int64), -low, number)
+                add(-wide.A, np.zeros(wide.count, np.int64), -low, number)
     if not blocks:
         return None
-    rows = sparse.csr_array(sparse.vstack(blocks, format="csr"))
+    together = sparse.csr_array(sparse.vstack(blocks, format="csr"))
     low, high = np.concatenate(least), np.concatenate(most)
-    found = query.contradiction(rows, low, high)
+    found = query.contradiction(together, low, high)
     if found is None:
         return None
     used = frozenset(np.concatenate(origin)[found].tolist()) | {where}
-    return used, tuple(_said(query, rows, low, high, row) for row in found)
+    return used, tuple(_said(query, together, low, high, row) for row in found)
 
 
 def _outward(numbers: ExactVector, up: bool) -> Ints:

@@ -54,7 +54,7 @@ class OwnSums(Rows):
     others: Rows
 
     @cached_property
-    def A(self) -> sparse.csr_array:  # type: ignore[override]  # noqa: N802
+    def A(self) -> sparse.csr_array:  # noqa: N802
         """The rows, written out."""
         own = sparse.csr_array(self.query.consistency())
         return sparse.csr_array(sparse.vstack([own, self.others.A], format="csr")) if self.others.count else own

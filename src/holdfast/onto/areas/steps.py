@@ -179,7 +179,7 @@ class Steps:
 
         def by_atom(cells: Array) -> Array:
             total = np.zeros((len(cells), atoms), cells.dtype)
-            np.add.at(total, (slice(None), atom_of), cells)
+            np.add.at(total.T, atom_of, cells.T)
             return total
 
         here = by_atom(near)

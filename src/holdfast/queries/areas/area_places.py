@@ -64,7 +64,7 @@ class AreaPlaces(Query):
         return (self.starts[nodes] + begin)[:, None] + np.arange(self.sizes[group])
 
     @cached_property
-    def level_of(self) -> Ints:
+    def level_of(self) -> Array:
         """The group of each output."""
         result = np.empty(self.n, np.int32)
         for g in range(len(self.groups)):

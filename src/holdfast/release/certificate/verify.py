@@ -80,9 +80,8 @@ class Verdict:
         return {"ok": self.ok, "checks": [vars(check) for check in self.checks]}
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{'holds ' if check.ok else 'BROKEN'}  {check.name}: {check.sentence}" for check in self.checks
-        )
+        words = {True: "holds ", False: "BROKEN"}
+        return "\n".join(f"{words[check.ok]}  {check.name}: {check.sentence}" for check in self.checks)
 
 
 #: A test yields a sentence for everything that it finds wrong.
@@ -95,8 +94,7 @@ def verify(folder: str | Path, ledger: Ledger | None = None, key: str | Path | N
     With a ledger, also whether the release was charged there as certified, and whether its certificate is the one that
     was sealed. With a file of public keys, also whether one of them signed it.
     """
-    trusted = None if key is None else read_trusted(key)
-    place = Path(folder)
+    trusted, place = None if key is None else read_trusted(key), Path(folder)
     if not place.is_dir():
         raise Refused(f"{place} is not a folder: name the folder of a release")
     if not os.path.lexists(place / FILE):
@@ -374,8 +372,7 @@ def _side(values: Values, side: Side) -> Findings:
 
 
 def _impossible(values: Values, table: TableCertificate) -> Findings:
-    rows = np.array(table.holds.impossible, dtype=np.int64)
-    yield from _bound(values, rows, Fraction(0), Fraction(0))
+    yield from _bound(values, np.array(table.holds.impossible, dtype=np.int64), Fraction(0), Fraction(0))
 
 
 def _exact(values: Values, columns: Columns, table: TableCertificate) -> Findings:

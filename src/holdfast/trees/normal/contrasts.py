@@ -29,7 +29,7 @@ def turned_back(coordinates: Floats) -> Floats:
     return result
 
 
-@compiled(beyond=20_000)
+@compiled(beyond=300)  # called hundreds of times for every area
 def _turn(values: Any) -> None:  # pragma: no cover (compiled)
     rows, size, width = values.shape
     total = np.empty(width)
@@ -48,7 +48,7 @@ def _turn(values: Any) -> None:  # pragma: no cover (compiled)
             table[0, k] = total[k] * scale
 
 
-@compiled(beyond=20_000)
+@compiled(beyond=300)  # called hundreds of times for every area
 def _turn_back(values: Any) -> None:  # pragma: no cover (compiled)
     rows, size, width = values.shape
     total = np.empty(width)
