@@ -318,8 +318,12 @@ def _far_end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, sca
     local = (math.log(sums[place - side * gap]) - math.log(sums[place])) / gap
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
-    for share in (0.5, 0.8, 1.0, 1.2, 2.0):
-        rate = local * share
+    tails = [e.rate() for e in ((a.above, b.above) if side > 0 else (a.below, b.below))]
+    steepest = min(GENTLER * min(tails), STEEPEST)
+    for rate in (
+        *(local * share for share in (0.5, 0.8, 1.0, 1.2, 2.0)),
+        *(steepest / slower for slower in (1, 4, 16)),
+    ):
         falls = max(weight.slope(end, side) - rate, -STEEPEST)
         height = own + a.sum(side * rate) + b.sum(side * rate) - side * rate * place + LIFT
         if not falls < -LEAST_FALL or not height < 600:
