@@ -123,6 +123,10 @@ ONTO = {
 }
 
 
+#: Ways that begin at so many outputs that hundreds of tables take minutes: tests/enumeration/test_linked.py has them.
+APART = {given: set(), onto: {"linked"}}
+
+
 def applied(verb, way, example, **words):
     """The mechanism of an example, drawn by this way."""
     return getattr(example.base, verb)(example.constraint, method=way, **words)
@@ -146,7 +150,7 @@ def assert_one_sentence(refusal):
 
 @pytest.mark.parametrize(("room", "table"), [(given, GIVEN), (onto, ONTO)], ids=["given", "onto"])
 def test_every_way_has_an_example(room, table):
-    assert set(table) == {room.name_of(way) for way in room.ways()}
+    assert set(table) | APART[room] == {room.name_of(way) for way in room.ways()}
 
 
 @every_way
