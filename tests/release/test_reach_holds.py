@@ -48,7 +48,8 @@ def test_orders_by_name(tmp_path, text, orders):
     values = made.tables[0].mechanism.simulate(_ordered_truth(made.tables[0].layout.query.n, orders), 40)
     for chain in orders:
         assert (np.diff(values[:, chain], axis=1) >= 0).all()
-    assert f"{len(orders)} ordered rows" in explain(made)["What holds in every table"][0]
+    words = "ordered row of figures never falls" if len(orders) == 1 else "ordered rows never fall"
+    assert f"{len(orders)} {words}" in explain(made)["What holds in every table"][0]
 
 
 def _ordered_truth(n: int, orders: list[list[int]]) -> np.ndarray:
