@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import compiled
+from holdfast.compiler import put
 from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extended
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
@@ -179,10 +180,10 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo
         if b_hi == ENDLESS:
             return np.inf  # the sum has no end
         mirrored = np.empty(3 * (top + 1))
-        mirrored[: top + 1] = room[: top + 1][::-1]
+        put(room[: top + 1][::-1], mirrored)
         summed = mirrored[:count].copy()
         above = _window(mirrored, 0, top + 1, powers, b_hi, r_lo, summed, count)
-        out[:count] = summed[::-1]
+        put(summed[::-1], out)
         return above
     _put(out, count, room, size + shift)
     above = _recursion(room[size + top], room[top], size + q_lo / (1 - q_lo))
