@@ -11,6 +11,7 @@ import holdfast as hf
 from holdfast.onto.areas.programs import nearest_whole, shared_atoms, shared_cells
 from holdfast.onto.ways import areas
 from holdfast.queries.areas import area_margins
+from holdfast.queries.areas.area_classes import area_signatures
 from holdfast.queries.areas.rules import NO_LIMIT, Rules
 from holdfast.queries.moves.touched import signatures_of, touched_by_one, touched_by_pairs
 from holdfast.queries.weights import Weights
@@ -142,6 +143,28 @@ def test_losses_of_pairs_are_never_below_those_of_all_columns(monkeypatch, seed)
         )
         bound = large.pair(Weights.of(weights, large.level_of, large.n), p, found.classes)
         assert bound.value >= true
+
+
+def test_many_exact_figures_give_no_cell_for_one_that_none_of_them_sees():
+    """Labels of ten groups are more than 64 bits and are numbered anew on the way: 0 must stay what no row sees."""
+    levels = [[0]]
+    parents = [-1]
+    for depth in range(1, 10):
+        levels.append([])
+        for above in levels[-2]:
+            for _ in range(2 if depth <= 6 else 1):
+                levels[-1].append(len(parents))
+                parents.append(above)
+    query = hf.counts(hf.Hierarchy.from_parents(parents), by=2, keep=[(), (0,)])
+    exact = [group(query, depth, ()).ravel() for depth in range(7)]  # all of an area
+    exact += [group(query, depth, (0,))[:, 0] for depth in range(7, 10)]  # of lower areas, one of two categories
+    rows = rows_of(query, np.concatenate(exact))
+    found = area_signatures(query, rows, None).classes
+    seen = (rows @ query.columns).toarray().T
+    assert seen.any(axis=1).all()
+    assert found.min() > 0
+    together = np.column_stack([found, seen])
+    assert len(np.unique(together, axis=0)) == np.unique(found).size == len(np.unique(seen, axis=0))
 
 
 @pytest.mark.parametrize("seed", range(15))
