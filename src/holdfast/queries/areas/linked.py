@@ -319,7 +319,9 @@ def _weights(names: tuple[str, ...], parts: tuple[AreaMargins, ...], ties: list[
         for name, part, into in zip(names, parts, found, strict=True):
             given = whole_numbers(f"tie {i + 1} of {name!r}", array("ties", tie.get(name, 0)))
             if (np.abs(given) >= MOST_WEIGHT).any():
-                raise Refused(f"tie {i + 1} of {name!r} must have weights below 2**31 in size: divide by what they share")
+                raise Refused(
+                    f"tie {i + 1} of {name!r} must have weights below 2**31 in size: divide by what they share"
+                )
             try:
                 into.append(np.broadcast_to(given, part.table.shape).ravel().astype(np.int64))
             except ValueError:
