@@ -23,7 +23,7 @@ from holdfast.release.certificate.comparing import Summed, difference, ratio
 from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
-from holdfast.release.storage.tables import Columns, missing, read_parquet, rows_named, texts
+from holdfast.release.storage.tables import Columns, label_column, missing, read_parquet, rows_named, texts
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
@@ -64,7 +64,8 @@ class LoadedTable:
 
     def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
         """Name, value and interval of some figures."""
-        names = zip(*(_plain_texts(self.columns[name][rows]) for name in self.certificate.columns[1:]), strict=True)
+        said = [label_column(name) if name in self.certificate.labels else name for name in self.certificate.columns]
+        names = zip(*(_plain_texts(self.columns[name][rows]) for name in said[1:]), strict=True)
         ends = self.interval(self.certificate.interval.confidence)[rows].tolist()
         listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
         return [
@@ -159,7 +160,10 @@ class LoadedTable:
         return self.error_bars.centre
 
     def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
-        """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row."""
+        """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row.
+
+        Where codes have labels, {"zone_label": "Astoria"} means every zone that is called so.
+        """
         asked = weights_of(self.certificate, self.columns, where, weights)
         found = self._known(asked, confidence)
         return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence)
