@@ -74,7 +74,7 @@ def _sums(table: Table, drawn: Release, values: npt.NDArray[Any]) -> tuple[npt.N
     sums[found.exact] = np.rint(sums[found.exact])
     ends = np.full((len(sums), 2), np.nan)
     if bars is not None:
-        ends = sum_intervals(table.mechanism, bars, found.sums, CONFIDENCE)
+        ends = sum_intervals(bars, found.sums, CONFIDENCE)
         ends[np.isinf(ends)] = np.nan
     known = table.standing.as_in_the_data[table.layout.query.n :]
     ends[known] = sums[known, None]

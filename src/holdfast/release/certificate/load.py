@@ -134,7 +134,7 @@ class LoadedTable:
             from holdfast.mechanism.published.linear import sum_intervals
 
             own = self.error_bars.interval(confidence)
-            more = sum_intervals(self.mechanism, self.error_bars, self._sums, confidence)
+            more = sum_intervals(self.error_bars, self._sums, confidence)
             exact = np.ma.filled(self.columns["low"] == self.columns["high"], False)[len(own) :]
             more[exact] = self.values[len(own) :][exact, None]
             return np.concatenate([own, more])
@@ -146,10 +146,9 @@ class LoadedTable:
 
         Reproducible unless a stream is given. Refused where the law of the errors depends on the data.
         """
-        linear = self.mechanism.linear_part
-        if linear is None or self.error_bars.spread is None:
+        if self.error_bars.noise is None:
             raise Refused(f"errors cannot be simulated: {self.certificate.interval.sentence}")
-        return linear.noise(whole("size", size, at_least=1), seeded(0) if rng is None else rng)
+        return self.error_bars.noise(whole("size", size, at_least=1), seeded(0) if rng is None else rng)
 
     @property
     def centre(self) -> npt.NDArray[Any]:
