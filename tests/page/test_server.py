@@ -7,6 +7,7 @@ import sqlite3
 
 import pytest
 
+from holdfast.page import planning
 from holdfast.page.draft import draft
 from holdfast.page.planning import KEPT, Kept, Planner
 from holdfast.page.server import HEADERS, LONGEST
@@ -91,6 +92,17 @@ def test_an_answer_at_once_is_near_the_measured_one(made):
         for level, error in errors(near).items():
             assert error == pytest.approx(far[level], rel=0.2)
         assert "≈" in near.json()["parts"]["errors"]
+
+
+def test_first_answers_do_not_wait_for_a_simulation(tmp_path, monkeypatch):
+    """The spec is planned before its page opens, and other amounts and shares are scaled from that."""
+    rest = "hold: [consistent, nonnegative]\nmethod: onto"
+    client, site = opened(tmp_path, tree(table="guess: 50, shares: {borough: 0.4, zone: 0.6}", rest=rest))
+    monkeypatch.setattr(planning, "outlook", lambda *_: pytest.fail("a first answer simulates"))
+    for fields in (site.base.fields, moved(site, budget={"epsilon": "0.4"}), moved(site, budget={"epsilon": "3"})):
+        answer = ask(client, "plan", {"fields": fields})
+        assert answer.json()["measured"] is False
+        assert len(errors(answer)) == 3
 
 
 def test_the_budget_follows_the_errors_that_are_wanted(made):

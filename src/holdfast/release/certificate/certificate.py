@@ -227,7 +227,10 @@ class LinkedTable(Model):
 
 
 class TableCertificate(Model):
-    """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first."""
+    """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first.
+
+    `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
+    """
 
     name: str
     kind: Kind
@@ -236,6 +239,7 @@ class TableCertificate(Model):
     outputs: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
+    labels: list[str] = Field(default=[])
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number
     neighbours: TableNeighbours

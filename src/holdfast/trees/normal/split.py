@@ -9,7 +9,7 @@ other division has less than 2f(p) − max_g(−∂f/∂p_g)/c_g: the gap that i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -127,6 +127,12 @@ def best_shares(
     shares = {key: Fraction(FREE) if c == 0 else Fraction(p) for key, p, c in zip(keys, precision, cost, strict=True)}
     lower = least_error(asked, problem.wanted_by_set(), relation)
     return Split(shares, error, gap, min(lower, error))
+
+
+def linear_parts(query: Query) -> Callable[[Floats], Floats]:
+    """The sum of the squared errors of every level or margin after best linear estimation, from its precisions."""
+    asked = _in_areas(query)
+    return Problem(asked, np.ones(len(asked.groups))).parts
 
 
 @dataclass(frozen=True, eq=False)
