@@ -75,8 +75,9 @@ class Steps:
         for depth, kept in enumerate(query.keep):
             # Down to the first leaves the areas of a lower level cover this one.
             below = dict.fromkeys(axes for lower in query.keep[depth + 1 : shallowest + 1] for axes in lower)
-            more = (axes for axes in below if not any(set(axes) < set(other) for other in below))
-            keep.append((*kept, *(axes for axes in more if not any(set(axes) <= set(other) for other in kept))))
+            table = query.table
+            more = (axes for axes in below if not any(axes != other and table.tells(other, axes) for other in below))
+            keep.append((*kept, *(axes for axes in more if not any(table.tells(other, axes) for other in kept))))
         width = np.array([sum(math.prod(query.table.margin_shape(axes)) for axes in kept) for kept in keep])
         return AreaMargins(int(width[tree.depth].sum()), tree, query.table, tuple(keep))
 
@@ -116,7 +117,7 @@ class Steps:
         found = []
         for depth, kept in enumerate(self.told.keep):
             mine = [by_group[g] for g, (at, _) in enumerate(self.told.groups) if at == depth]
-            found.append(Sharing(self.told.table.shape, kept, tuple(mine)))
+            found.append(Sharing(self.told.table, kept, tuple(mine)))
         return found
 
     def cells(self, estimate: Floats, coin: int) -> Array:

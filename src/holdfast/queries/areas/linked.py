@@ -300,6 +300,8 @@ def linked(tables: Any, ties: Iterable[Any], most: Any) -> LinkedCounts:
 
 def _in_areas(name: str, query: Any) -> AreaMargins:
     if isinstance(query, AreaMargins):
+        if query.table.recoded:
+            raise Refused(f"linked tables have no recoded axes, but {name!r} has: make the groups an axis of its own")
         return query
     if isinstance(query, TreeCounts):
         table = query.table or Cube(query.by)

@@ -27,6 +27,7 @@ from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.identity import CellCounts
 from holdfast.queries.margin_counts import MarginCounts
+from holdfast.trees.normal import grains
 from holdfast.trees.normal.bound import least_error
 from holdfast.trees.normal.classes import Classes
 from holdfast.trees.normal.residuals import scalar_forest
@@ -138,7 +139,7 @@ class Problem:
 
     @cached_property
     def _sets(self) -> list[Axes]:
-        return known_sets(self.query.table.shape, self.query.keep)
+        return known_sets(self.query.table, self.query.keep)
 
     @cached_property
     def _forests(self) -> list[tuple[Ints, Classes]]:
@@ -146,7 +147,7 @@ class Problem:
         query = self.query
         rows: dict[tuple[bool, ...], list[int]] = {}
         for row, axes in enumerate(self._sets):
-            rows.setdefault(tuple(knows(query.keep, axes)), []).append(row)
+            rows.setdefault(tuple(knows(query.table, query.keep, axes)), []).append(row)
         found = []
         for known, mine in rows.items():
             _, parents, depths = scalar_forest(query.hierarchy, list(known))
@@ -156,14 +157,13 @@ class Problem:
     @cached_property
     def _holds(self) -> Floats:
         """How many cells are summed into one entry of each group's margin, for the sets it keeps: (sets, groups)."""
-        kept = [[set(axes) <= set(kept) for _, kept in self.query.groups] for axes in self._sets]
+        kept = [[self.query.table.tells(kept, axes) for _, kept in self.query.groups] for axes in self._sets]
         return np.array(kept) * (self.query.table.cells / self.query.sizes)
 
     @cached_property
     def _count(self) -> Floats:
         """How many coordinates each set of axes has."""
-        shape = self.query.table.shape
-        return np.array([float(math.prod(shape[a] - 1 for a in axes)) for axes in self._sets])
+        return np.array([float(grains.count_of(self.query.table, axes)) for axes in self._sets])
 
     @cached_property
     def _depth(self) -> Floats:
