@@ -226,6 +226,14 @@ class LinkedTable(Model):
     ties: list[list[int]]
 
 
+class RecodedAxis(Model):
+    """A coarser axis: the column that it groups, and the number of the group of each of its values."""
+
+    name: str
+    axis: str
+    groups: list[Annotated[int, Field(ge=0)]]
+
+
 class TableCertificate(Model):
     """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first."""
 
@@ -236,6 +244,7 @@ class TableCertificate(Model):
     outputs: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
+    recoded: list[RecodedAxis] = Field(default=[])
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number
     neighbours: TableNeighbours

@@ -44,14 +44,14 @@ def _along(values: Floats, axis: int) -> Floats:
     return values.reshape(-1, values.shape[axis], int(np.prod(values.shape[axis + 1 :], dtype=np.int64)))
 
 
-@compiled(beyond=300)  # called hundreds of times for every area
+@compiled(beyond=40)  # called hundreds of times for every area
 def _turn(values: Any, scales: Any) -> None:  # pragma: no cover (compiled)
     total = np.empty(values.shape[2])
     for row in range(values.shape[0]):
         turn_one(values[row], scales, total)
 
 
-@compiled(beyond=300)  # called hundreds of times for every area
+@compiled(beyond=40)  # called hundreds of times for every area
 def _turn_back(values: Any, scales: Any) -> None:  # pragma: no cover (compiled)
     total = np.empty(values.shape[2])
     for row in range(values.shape[0]):

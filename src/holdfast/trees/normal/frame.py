@@ -69,7 +69,10 @@ class Frame:
         return found
 
     def add(self, rows: Floats, values: Floats, group: int, weight: Floats) -> None:
-        """Add the coordinates of a group's values, each times the weight of its column, to the rows of its nodes."""
+        """Add the coordinates of a group's values, each times the weight of its column, to the rows of its nodes.
+
+        rows: (tables, nodes, columns). values: (tables, outputs).
+        """
         kept, (nodes, begin) = self.query.groups[group][1], self.query.places[group]
         steps, scales, order, columns = self._margins[kept]
         _add(rows, nodes, values, self.query.starts[nodes] + begin, steps, scales, order, columns, weight[columns])
@@ -86,7 +89,7 @@ def settle(
 ) -> None:
     """Turn measured coordinates into the best linear estimates, in place, for sets of axes with one hierarchy.
 
-    nodes: the row of each node; nodes behind them stand in the rows from `spare` on. below: estimates from what is
+    rows: (tables, nodes and more, columns). nodes: the row of each node; nodes behind them stand in the rows from `spare` on. below: estimates from what is
     measured at and below each node alone. (THEORY §4)
     """
     first, order = passes[0].first, passes[0].order
@@ -123,10 +126,11 @@ def _add(
     weight: Any,
 ) -> None:  # pragma: no cover (compiled)
     table, total = np.empty(order.size), np.empty(order.size)
-    for i in range(nodes.size):
-        start = starts[i]
+    for at in range(rows.shape[0] * nodes.size):
+        i = at % nodes.size
+        given, row = values[at // nodes.size], rows[at // nodes.size, nodes[i]]
         for j in range(order.size):
-            table[j] = values[start + order[j]]
+            table[j] = given[starts[i] + order[j]]
         outer, inner = 1, order.size
         for t in range(steps.size):
             size = steps[t]
@@ -136,7 +140,6 @@ def _add(
                 for b in range(outer):
                     turn_one(blocks[b], scales[t], total)
             outer *= size
-        row = rows[nodes[i]]
         for j in range(order.size):
             row[columns[j]] += weight[j] * table[j]
 
@@ -154,8 +157,9 @@ def _fill(
     factor: Any,
 ) -> None:  # pragma: no cover (compiled)
     table, total = np.empty(order.size), np.empty(order.size)
-    for i in range(nodes.size):
-        row, start = rows[nodes[i]], starts[i]
+    for at in range(rows.shape[0] * nodes.size):
+        i = at % nodes.size
+        result, row = values[at // nodes.size], rows[at // nodes.size, nodes[i]]
         for j in range(order.size):
             table[j] = row[columns[j]]
         outer, inner = 1, order.size
@@ -168,16 +172,26 @@ def _fill(
                     turn_one_back(blocks[b], scales[t], total)
             outer *= size
         for j in range(order.size):
-            values[start + order[j]] = table[j] * factor
+            result[starts[i] + order[j]] = table[j] * factor
 
 
 @compiled(beyond=20_000)
 def _settle(
-    first: Any, places: Any, by_children: Any, by_own: Any, share: Any, ends: Any, rows: Any, below: Any
+    first: Any, places: Any, by_children: Any, by_own: Any, share: Any, ends: Any, tables: Any, below: Any
 ) -> None:  # pragma: no cover (compiled)
     """The means of the messages upwards, and then what is left of every node to its children, along rows."""
+    left = np.empty(ends[-1] - ends[0])
+    for t in range(tables.shape[0]):
+        _upwards(first, places, by_children, by_own, ends, tables[t], left)
+        if not below:
+            _downwards(first, places, share, ends, tables[t], left)
+
+
+@compiled
+def _upwards(
+    first: Any, places: Any, by_children: Any, by_own: Any, ends: Any, rows: Any, total: Any
+) -> None:  # pragma: no cover (compiled)
     low, sets = ends[0], ends.size - 1
-    left = np.empty(ends[sets] - low)
     for v in range(places.size - 1, -1, -1):
         row = rows[places[v]]
         if first[v + 1] == first[v]:
@@ -185,17 +199,22 @@ def _settle(
                 if by_own[v, s] == 0:
                     row[ends[s] : ends[s + 1]] = 0.0
             continue
-        left[:] = 0.0
+        total[:] = 0.0
         for c in range(first[v], first[v + 1]):
             child = rows[places[c]]
-            for k in range(left.size):
-                left[k] += child[low + k]
+            for k in range(total.size):
+                total[k] += child[low + k]
         for s in range(sets):
             one, other = by_children[v, s], by_own[v, s]
             for k in range(ends[s], ends[s + 1]):
-                row[k] = one * left[k - low] + other * row[k]
-    if below:
-        return
+                row[k] = one * total[k - low] + other * row[k]
+
+
+@compiled
+def _downwards(
+    first: Any, places: Any, share: Any, ends: Any, rows: Any, left: Any
+) -> None:  # pragma: no cover (compiled)
+    low, sets = ends[0], ends.size - 1
     for v in range(places.size):
         if first[v + 1] == first[v]:
             continue

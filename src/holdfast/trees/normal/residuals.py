@@ -150,14 +150,14 @@ class Residuals:
 
     def noise(self, normals: Floats) -> Floats:
         """Turn standard normal numbers into noise of all outputs given that they agree and add up, (n,)."""
-        rows, used = np.zeros((self.query.hierarchy.n, self._frame.width)), 0
+        rows, used = np.zeros((1, self.query.hierarchy.n, self._frame.width)), 0
         for each in self.coordinates:
             size = each.count * each.deviations_kept()
             values = normals[used : used + size].reshape(each.count, -1).copy()
             each.passes.noise(values)
-            rows[each.nodes, self._frame.cuts[each.axes]] = each.at_nodes(values)
+            rows[0, each.nodes, self._frame.cuts[each.axes]] = each.at_nodes(values)
             used += size
-        return self._outputs(rows)
+        return self._outputs(rows)[0]
 
     @cached_property
     def normals_needed(self) -> int:
@@ -169,16 +169,15 @@ class Residuals:
 
         below: of each area from what is measured in it and in its parts alone.
         """
-        if measured.ndim == 1:
-            return self._outputs(self._estimates(np.asarray(measured, np.float64), below))
-        return np.stack([self._outputs(self._estimates(np.asarray(row, np.float64), below)) for row in measured])
+        tables = np.atleast_2d(np.asarray(measured, np.float64))
+        return self._outputs(self._estimates(tables, below)).reshape(measured.shape)
 
     def _estimates(self, measured: Floats, below: bool) -> Floats:
-        """The estimated coordinates of every node, (nodes and more, columns)."""
+        """The estimated coordinates of every node, (tables, nodes and more, columns)."""
         tree, frame = self.query.hierarchy, self._frame
         by_axes = {each.axes: each for each in self.coordinates}
         spare = max(each.deviations_kept() - each.nodes.size for each in self.coordinates)
-        rows = np.zeros((tree.n + spare, frame.width))
+        rows = np.zeros((len(measured), tree.n + spare, frame.width))
         for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
             if p > 0:
                 weight = np.zeros(frame.width)
@@ -193,21 +192,21 @@ class Residuals:
         return rows
 
     def _outputs(self, rows: Floats) -> Floats:
-        """Return the outputs, (n,), from the coordinates of every node."""
-        result = np.empty(self.query.n)
+        """Return the outputs, (tables, n), from the coordinates of every node."""
+        result = np.empty((len(rows), self.query.n))
         for g, (_, kept) in enumerate(self.query.groups):
             self._frame.fill(result, rows, g, math.sqrt(self._summed(kept)))
         return result
 
     def variance_of(self, weights: Floats) -> float:
         """Return the variance of a weighted sum of outputs given that all agree and add up."""
-        rows = np.zeros((self.query.hierarchy.n, self._frame.width))
+        rows = np.zeros((1, self.query.hierarchy.n, self._frame.width))
         for g, (_, kept) in enumerate(self.query.groups):
             factor = np.full(self._frame.width, math.sqrt(self._summed(kept)))
-            self._frame.add(rows, np.ascontiguousarray(weights, np.float64), g, factor)
+            self._frame.add(rows, np.asarray(weights, np.float64)[None], g, factor)
         total = 0.0
         for each in self.coordinates:
-            own = each.in_order(rows[each.nodes, self._frame.cuts[each.axes]])
+            own = each.in_order(rows[0, each.nodes, self._frame.cuts[each.axes]])
             total += sum(each.passes.variance_of(row) for row in own)
         return total
 
