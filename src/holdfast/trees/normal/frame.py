@@ -89,8 +89,8 @@ def settle(
 ) -> None:
     """Turn measured coordinates into the best linear estimates, in place, for sets of axes with one hierarchy.
 
-    rows: (tables, nodes and more, columns). nodes: the row of each node; nodes behind them stand in the rows from `spare` on. below: estimates from what is
-    measured at and below each node alone. (THEORY §4)
+    rows: (tables, nodes and more, columns). nodes: the row of each node; nodes behind them stand in the rows from
+    `spare` on. below: estimates from what is measured at and below each node alone. (THEORY §4)
     """
     first, order = passes[0].first, passes[0].order
     places = np.concatenate([nodes, spare + np.arange(order.size - nodes.size)])[order]

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.constraints import System
 from holdfast.domains import Hierarchy
 from holdfast.queries.areas.area_equalities import Axes, knowing_forest, known_sets, knows
@@ -76,33 +76,34 @@ class Residuals:
     def of_system(cls, system: System, variances: Floats, *, ruled: bool = False) -> Residuals | None:
         """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
 
-        Everything may have to be non-negative besides, and some outputs 0 then. ruled: whatever else must hold is left
-        to whoever asks.
-
-        variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
+        None also where nothing measured tells some figure, and where the groups of a recoded axis differ in size.
         """
-        beside: tuple[str, ...] = ("nonnegative", "fixed") if system.has_bounds else ()
-        if ruled:
-            beside = tuple({part.kind for part in system.parts} - {"consistent"})
-        rows = [part for part in system.parts if part.kind not in beside]
-        known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
-        if not ruled and any(np.any(part.b != 0) for part in known):
-            return None
-        if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
-            return None
-        bounded = system.lower == 0
-        for part in known:  # what is 0 needs no bound
-            bounded[part.A.indices] = True
-        if system.has_bounds and not ruled and not bool(bounded.all()):
-            return None
-        query = rows[0].source
-        if not grains.alike(query.table):
+        found = measured_margins(system, variances, ruled=ruled)
+        if found is None or not grains.alike(found[0].table):
             return None  # it does not fall apart: docs/theory/areas-and-margins.md, section 6
-        first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
-        if not bool((first[query.level_of] == variances).all()):
-            return None
-        result = cls(query, tuple((1 / first).tolist()))
+        result = cls(*found)
         return None if result.untold is not None else result
+
+    @property
+    def exact(self) -> bool:
+        """Whether variances are those of the estimate."""
+        return True
+
+    def inside(self, measured: Floats) -> Floats:
+        """Return measured values of what was asked as those of all outputs."""
+        return measured
+
+    def outside(self, values: Floats) -> Floats:
+        """Return the values of what was asked from those of all outputs."""
+        return values
+
+    def answer(self, cells: Array) -> Array:
+        """Return what was asked from the cells of the leaves."""
+        return self.query.totals(cells)
+
+    def empty(self, known: Bools | None) -> Bools | None:
+        """Return the cells of the leaves that are 0, from those that are known."""
+        return known
 
     @cached_property
     def untold(self) -> str | None:
@@ -233,6 +234,35 @@ class Residuals:
                     share = grains.share_of(query.table, kept, each.axes)
                     found[g] += self._summed(kept) * share * at[query.places[g][0]]
         return found
+
+
+def measured_margins(
+    system: System, variances: Floats, *, ruled: bool = False
+) -> tuple[AreaMargins, tuple[float, ...]] | None:
+    """Return the query whose consistency must hold and the precision of each of its groups; None: there is none such.
+
+    Everything may have to be non-negative besides, and some outputs 0 then. ruled: whatever else must hold is left
+    to whoever asks. variances: of all outputs, inf where not measured.
+    """
+    beside: tuple[str, ...] = ("nonnegative", "fixed") if system.has_bounds else ()
+    if ruled:
+        beside = tuple({part.kind for part in system.parts} - {"consistent"})
+    rows = [part for part in system.parts if part.kind not in beside]
+    known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
+    if not ruled and any(np.any(part.b != 0) for part in known):
+        return None
+    if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
+        return None
+    bounded = system.lower == 0
+    for part in known:  # what is 0 needs no bound
+        bounded[part.A.indices] = True
+    if system.has_bounds and not ruled and not bool(bounded.all()):
+        return None
+    query = rows[0].source
+    first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
+    if not bool((first[query.level_of] == variances).all()):
+        return None
+    return query, tuple((1 / first).tolist())
 
 
 def scalar_forest(tree: Hierarchy, known: list[bool]) -> tuple[Ints, Ints, Ints]:
