@@ -25,10 +25,14 @@ from holdfast.trees.normal.classes import Classes
 MOST_CLASSES = 2_000
 
 
-def least_error(query: AreaMargins, wanted: Mapping[tuple[int, ...], Floats], relation: Neighbours) -> float:
-    """Return a lower bound of the weighted squared error of every Gaussian mechanism at μ = 1."""
+def least_error(
+    query: AreaMargins, classes: Classes, wanted: Mapping[tuple[int, ...], Floats], relation: Neighbours
+) -> float:
+    """Return a lower bound of the weighted squared error of every Gaussian mechanism at μ = 1.
+
+    classes: of the hierarchy.
+    """
     tree = query.hierarchy
-    classes = Classes.of(tree.parents, tree.depth)
     total = 0.0
     known: dict[tuple[bytes, bool], float] = {}  # sets that are wanted alike but for a factor have one trace
     for axes, by_depth in wanted.items():

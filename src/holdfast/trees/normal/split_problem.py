@@ -54,6 +54,11 @@ class Problem:
         return known_sets(self.query.table, self.query.keep)
 
     @cached_property
+    def _places(self) -> Classes:
+        """The classes of the hierarchy itself."""
+        return Classes.of(self.query.hierarchy.parents, self.query.hierarchy.depth)
+
+    @cached_property
     def _forests(self) -> list[tuple[Ints, Classes]]:
         """The sets of axes that are known at the same depths, with the classes of their common hierarchy of scalars."""
         query = self.query
@@ -62,6 +67,9 @@ class Problem:
             rows.setdefault(tuple(knows(query.table, query.keep, axes)), []).append(row)
         found = []
         for known, mine in rows.items():
+            if all(known):
+                found.append((np.array(mine), self._places))
+                continue
             _, parents, depths = scalar_forest(query.hierarchy, list(known))
             found.append((np.array(mine), Classes.of(parents, depths)))
         return found
@@ -97,7 +105,7 @@ class Problem:
 
     def bound(self, relation: Neighbours) -> float:
         """Return a lower bound of the weighted squared error of every Gaussian mechanism at μ = 1."""
-        return least_error(self.query, self.wanted_by_set(), relation)
+        return least_error(self.query, self._places, self.wanted_by_set(), relation)
 
     def error(self, precision: Floats) -> tuple[float, Floats]:
         """Return the weighted squared error and its derivatives."""
