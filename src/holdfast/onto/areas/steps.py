@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.onto.areas.programs import shared_atoms, shared_cells
 from holdfast.onto.areas.rounded import rounded
@@ -26,6 +27,8 @@ from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.rules import Rules
 from holdfast.trees.normal.residuals import Residuals
 
+#: Numbers, areas times cells, up to which cells are shared out in memory: about 24 bytes each at the peak.
+MOST_SHARED = 400_000_000
 #: What areas are told by: all measurements, those in them and in their parts (BlueDown), or their own (TopDown).
 EVERYTHING, BELOW, OWN = "everything", "below", "own"
 
@@ -189,6 +192,18 @@ class Steps:
         )
         filled = np.where(here > 0, sums / np.where(here > 0, here, 1.0), 1.0)
         return shared_cells(atom_of, sums, above, near * filled[:, atom_of], coins)
+
+
+def refuse_too_many_cells(query: AreaMargins) -> None:
+    """Refuse shapes whose cells do not fit in memory, by sizes alone, which are public."""
+    numbers = query.hierarchy.n * query.table.cells
+    if numbers > MOST_SHARED:
+        here, most = (round(24 * each / 2**30) for each in (numbers, MOST_SHARED))
+        raise Refused(
+            f"{query.hierarchy.n:,} areas with {query.table.cells:,} cells each are shared out in about {here:,} GiB "
+            f"of memory, more than is offered ({most:,} GiB): make one release for each place of an upper level, leave "
+            "out an axis, or ask for real numbers without nonnegative"
+        )
 
 
 def empty_cells(query: AreaMargins, outputs: Ints) -> Bools | None:

@@ -20,7 +20,7 @@ from holdfast.evidence import Evidence
 from holdfast.noise import Independent, IntegerGaussian
 from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
 from holdfast.onto.areas.asked import Asked, asked_of, exact_figures
-from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells
+from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells, refuse_too_many_cells
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.normal import grains
@@ -100,6 +100,7 @@ def _filled_up(problem: Problem) -> Padded | None:
 def _steps(problem: Problem, source: str = EVERYTHING) -> Steps:
     residuals = _residuals(problem)
     assert residuals is not None
+    refuse_too_many_cells(residuals.query)
     if _asked(problem) is not None:
         return Steps(residuals, True, source=source)
     fixed = [part.rows.A.indices for part in problem.system.parts if part.kind == "fixed" and part.rows is not None]

@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
+from holdfast.onto.areas.steps import refuse_too_many_cells
 from holdfast.queries import Query, counts, margins
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
@@ -21,6 +22,8 @@ from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, Texts
 from holdfast.release.table.recoding import coded, group_names, own_names
 
+#: Memory of one figure with its names at the peak of a release, as measured (docs/reference/command.md).
+FIGURE_BYTES = 2000
 #: Outputs that get a name in one piece, for messages and statements.
 MOST_NAMED = 1_000_000
 #: Figures of the largest table of margins in areas that is written, with the names of each.
@@ -108,13 +111,17 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
             kept[level].append(axes)
     try:
         query = counts(tree, cube, kept)
+        assert isinstance(query, AreaMargins)
+        if asked.numbers == "whole":
+            refuse_too_many_cells(query)
     except Refused as refusal:
         raise at["measure"].refuse(str(refusal)) from None
-    assert isinstance(query, AreaMargins)
     if query.n > MOST_FIGURES:
+        memory = round(query.n * FIGURE_BYTES / 2**30)
         sentence = (
-            f"{query.n:,} figures are more than are written with their names ({MOST_FIGURES:,}): measure fewer margins "
-            "at the lowest level, make one release for each place of an upper level, or use hf.counts from Python"
+            f"{query.n:,} figures with their names take about {memory:,} GiB of memory, and at most {MOST_FIGURES:,} "
+            "are written: measure fewer margins at the lowest level, make one release for each place of an upper level, or "
+            "use hf.counts from Python"
         )
         raise at["measure"].refuse(sentence)
     columns = _columns_of_areas(query, [key.values[0] for key in keys[1:]] + group_names(asked, cube))
