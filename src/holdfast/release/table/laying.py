@@ -120,8 +120,8 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
         memory = round(query.n * FIGURE_BYTES / 2**30)
         sentence = (
             f"{query.n:,} figures with their names take about {memory:,} GiB of memory, and at most {MOST_FIGURES:,} "
-            "are written: measure fewer margins at the lowest level, make one release for each place of an upper level, or "
-            "use hf.counts from Python"
+            "are written: measure fewer margins at the lowest level, make one release for each place of an upper "
+            "level, or use hf.counts from Python"
         )
         raise at["measure"].refuse(sentence)
     columns = _columns_of_areas(query, [key.values[0] for key in keys[1:]] + group_names(asked, cube))
