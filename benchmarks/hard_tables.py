@@ -28,6 +28,7 @@ def tables(n):
     return {
         "all empty": (np.zeros(n, dtype=int), 6),
         "one leaf of a million among empty ones": (one, 6),
+        "one leaf in a thousand has 5,000 among empty ones": (np.where(np.arange(n) % 1000 == 7, 5_000, 0), 6),
         "one enormous leaf among full ones": (np.where(one > 0, 10**12, some), 6),
         "95 % empty": (np.where(generator.random(n) < 0.95, 0, full), 6),
         "99.9 % empty": (np.where(generator.random(n) < 0.999, 0, full), 6),

@@ -29,9 +29,8 @@ from holdfast.trees.shape.forest import Forest
 WIDER = 1.5
 #: Tables that are rejected one after another before windows are made wider; large tables, fewer.
 PATIENCE, ALL_PATIENCE = 40, 120_000
-#: Windows that are tried before messages are pulled less, and before they are not pulled at all; and how many rounds
-#: their guess has.
-FIRM, LAST_PULL, ROUNDS_OF = 3, 15, (ROUNDS, 60, 240)
+#: Windows that are tried before messages are pulled less, and how many rounds their guess has.
+FIRM, ROUNDS_OF = 3, (ROUNDS, 60, 240)
 #: Outputs of a hierarchy that is drawn here; draws of outputs, a table counting as some more; and products of the
 #: values of messages, whose windows are about so many standard deviations wide.
 MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 1_000_000, 10
@@ -177,8 +176,8 @@ class PlainSampler(Owner):
     def _first_of(self, make: Callable[[Windows], Result], wider: int) -> Result:
         """What is made of the first windows that leave tails to all messages.
 
-        They become wider; where that does not help, totals are pulled less to where they are guessed, and at last not
-        at all: then every weight falls away from 0, and windows that are wide enough leave tails.
+        They become wider; where that does not help, totals are pulled less and less to where they are guessed. Without
+        a pull every weight falls away from 0, and windows that are wide enough leave tails.
         """
         need, pull, attempt = self.need * WIDER**wider, 1.0, 0
         while True:
@@ -187,7 +186,7 @@ class PlainSampler(Owner):
             except TooNarrow:
                 attempt, need = attempt + 1, need * WIDER
                 if attempt > FIRM:
-                    pull = pull / 2 if attempt <= LAST_PULL else 0.0
+                    pull /= 2
 
     @cached_property
     def rates(self) -> list[Fraction]:
