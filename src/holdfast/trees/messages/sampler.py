@@ -210,7 +210,7 @@ class _Drawing:
 
         def drawn(some: Ints, openings: Ints) -> int:
             return passes.draw_roots(
-                some, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
+                some, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, np.empty(self.room)
             )
 
         def by_hand(exact: Exact, row: int, piece: int) -> None:
@@ -227,7 +227,7 @@ class _Drawing:
 
         def drawn(part: Ints, openings: Ints) -> int:
             return passes.draw_pairs(
-                part, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
+                part, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, np.empty(self.room)
             )
 
         def by_hand(exact: Exact, row: int, piece: int) -> None:
@@ -239,12 +239,13 @@ class _Drawing:
 
     def parcels(self, some: Ints, progress: Progress) -> None:
         """Divide the totals of some parcels over their leaves."""
-        up, p = self.up, self.up.pieces
+        up, p, rows = self.up, self.up.pieces, self.noise.shape[1]
 
         def drawn(part: Ints, openings: Ints) -> int:
             return passes.draw_parcels(
-                part, p, up.guess, up.inside(), self.totals, self.words, self.noise, self.inflation, openings
-            )
+                part, p, up.guess, up.inside(), self.totals, self.words, self.noise, self.inflation, openings,
+                np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_),
+            )  # fmt: skip
 
         def by_hand(exact: Exact, row: int, piece: int) -> None:
             self.noise[self._leaves(piece), row] = exact.parcel(piece, int(self.totals[piece, row]))

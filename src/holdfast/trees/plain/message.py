@@ -261,10 +261,11 @@ def _transformed(a: Message, b: Message, first: int, last: int) -> tuple[Floats,
     """
     sums, blur, rounding = _tilted(a, b, 0.0)
     for side, end in ((1, last), (-1, first)):
-        edge = -1
+        edge = -sums.size
         for _ in range(TILTS):
             clear = np.flatnonzero(blur <= CLEAR)[::side]
-            if not clear.size or clear[-1] == edge or side * (end - clear[-1]) <= 0:
+            near = (last - first) // 100  # where sums fall so fast that a tilt gains little, few are missed
+            if not clear.size or abs(clear[-1] - edge) <= near or side * (end - clear[-1]) <= 0:
                 break
             edge = int(clear[-1])
             before = edge - side if clear.size < 2 else int(clear[-min(clear.size, 8 + sums.size // 1000)])
