@@ -252,13 +252,14 @@ def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, fol
         return
     if b < 0:
         rest[a] = own_rest
-        hold[a] = own_hold
+        for side in range(2):
+            put(own_hold[side], hold[a, side])
         return
     spread, bends = followed.spread, followed.bends
     rest[a], rest[b] = spread[b] + own_rest, spread[a] + own_rest
     for side in range(2):  # one goes up when the other goes down, or when the total goes up
-        hold[a, side] = bends[b, 1 - side]
-        hold[b, side] = bends[a, 1 - side]
+        put(bends[b, 1 - side], hold[a, side])
+        put(bends[a, 1 - side], hold[b, side])
         _in_series(hold[a, side], own_hold[side])
         _in_series(hold[b, side], own_hold[side])
     outlook.share[k] = spread[a] / (spread[a] + spread[b])
