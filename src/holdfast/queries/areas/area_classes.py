@@ -115,7 +115,8 @@ class Spans:
             none = np.zeros((0, 0), bool)
             return none, none, numbers, numbers
         points = query.table.coordinates(np.arange(query.table.cells))
-        axes = np.stack([differs(points[:, a][cell]) for a in range(points.shape[1])], axis=1)
+        values = (query.table.groups(a)[points[:, query.table.own(a)]] for a in range(len(query.table.sizes)))
+        axes = np.stack([differs(each[cell]) for each in values], axis=1)
         depths = np.stack([differs(above[leaf]) for above in query.paths()], axis=1)
         tree = query.hierarchy
         deepest = np.maximum.reduceat(tree.depth[tree.leaves][leaf], first)
