@@ -154,9 +154,11 @@ def accepted(top: Top, own: int, pull: Floats, tasks: Tasks, keys: Keys) -> Ints
             rejected &= still
         some = np.unique(np.flatnonzero(redone[below]) // by)
         refused = tasks.drawn(some, pull, noise[below], attempts)
-        if any(roots is None for roots in refused.values()):
-            raise Undivided
-        at = [number * by + i for number, roots in refused.items() for i in np.flatnonzero(roots).tolist()]
+        at: list[int] = []
+        for number, roots in refused.items():
+            if roots is None:
+                raise Undivided
+            at += (number * by + np.flatnonzero(roots)).tolist()
         rejected = set(tree[below][at].tolist())
         if not rejected:
             return noise[:own]
