@@ -225,9 +225,7 @@ def test_whole_tables_with_groups_of_different_sizes(monkeypatch):
     rng = np.random.default_rng(5)
     tree = hf.Hierarchy.from_parents([-1, 0, 0, *([1] * 5), *([2] * 5)], levels=["town", "quarter", "block"])
     cube = hf.Cube((2, 8), ["sex", "household"], recoded={"kind": ("household", [0, 0, 1, 2, 2, 0, 2, 2])})
-    query = hf.counts(
-        tree, by=cube, keep={"town": None, "quarter": [("sex", "kind")], "block": [("kind",), (0, 1)]}
-    )
+    query = hf.counts(tree, by=cube, keep={"town": None, "quarter": [("sex", "kind")], "block": [("kind",), (0, 1)]})
     cells = rng.poisson(3, query.cells)
     must = hf.consistent(query) & hf.nonnegative()
     assert query.n == 16 + 2 * 6 + 10 * 19

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +31,7 @@ table:
     - {persons: total, households: {sum: size}}
 hold: [consistent, nonnegative]
 method: onto
-output: out
+output: {folder: out, records: true}
 ledger: ledger.sqlite
 """
 BLOCKS = ["A1", "A2", "B1", "B2"]
@@ -72,6 +74,10 @@ def test_two_tables_fit_in_every_block_and_everybody_can_test_it(place):
         assert people["value"].sum() == (sizes * homes["value"].to_numpy()).sum()
     assert (frame["value"] >= 0).all()
     assert not verify(place / "out").differences
+    assert subprocess.run([sys.executable, "verify.py"], cwd=place / "out", check=False).returncode == 0
+    rows = table.records("polars")
+    assert len(rows) == frame.filter(frame["level"].str.contains("block"))["value"].sum()
+    assert len(rows.filter(rows["table"] == "households")) == len(rows.filter(rows["relation"] == "head"))
     # what an analyst asks: which table is meant follows from the columns, or is said
     assert (
         table.estimate(where={"block": "A1", "relation": "head"}).value

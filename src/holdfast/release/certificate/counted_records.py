@@ -33,8 +33,17 @@ def record_findings(values: Values, columns: Columns, table: TableCertificate, *
 
 
 def _cells(columns: Columns, table: TableCertificate) -> Any:
-    """The rows of the lowest level, or of the margin with all axes: those in which every column has a name."""
+    """The rows of the lowest level, or of the margin with all axes: those in which every column has a name.
+
+    Of linked tables: every place, and every axis of the row's own table.
+    """
+    foreign = {name for each in table.linked for name in each.axes}
     full = np.ones(table.rows, dtype=bool)
     for name in table.record_columns:
-        full &= ~missing(columns[name])
+        if name not in foreign:
+            full &= ~missing(columns[name])
+    for each in table.linked:
+        own = np.asarray(columns["table"]).astype(str) == each.name
+        for name in each.axes:
+            full &= ~own | ~missing(columns[name])
     return np.flatnonzero(full)
