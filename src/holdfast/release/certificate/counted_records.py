@@ -11,15 +11,16 @@ import numpy as np
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.sums import Values
 from holdfast.release.storage.reading import quoted_name, rows_of, session
-from holdfast.release.storage.tables import Columns, missing
+from holdfast.release.storage.tables import Columns, missing, texts
 
 
 def record_findings(values: Values, columns: Columns, table: TableCertificate, *paths: Path) -> Iterator[str]:
     """Say where synthetic records do not count to the cells of their table."""
     wanted: dict[tuple[Any, ...], int] = {}
+    named = [texts(columns[name]) for name in table.record_columns]
     for row in _cells(columns, table).tolist():
         if values[row]:
-            wanted[tuple(str(columns[name][row]) for name in table.record_columns)] = int(values[row])
+            wanted[tuple(str(each[row]) for each in named)] = int(values[row])
     for path in paths:
         with session() as connection:
             found = connection.execute(f"SELECT * FROM {rows_of(path, ',', '')} LIMIT 0").description or []
