@@ -214,10 +214,7 @@ class TableNeighbours(Model):
 
 
 class LinkedTable(Model):
-    """One of several linked tables: its axes with how many values each has, and its rows of one household at most.
-
-    `ties` are the weights of its cells in each rule: those of a household add up to 0 over all tables.
-    """
+    """One of several linked tables: axes, values of each, rows of one household at most, weights of cells in ties."""
 
     name: str
     axes: list[str]
