@@ -99,6 +99,7 @@ def table_certificate(
         outputs=table.layout.query.n,
         levels=_level_names(table),
         columns=list(table.layout.columns),
+        labels=list(table.layout.labels),
         recoded=_recoded(table),
         domain_hash=domain_hash(table.layout.columns),
         grid=str(table.mechanism.base.unit),

@@ -7,7 +7,6 @@ values follow it down the hierarchy in steps (onto/areas), and hold exactly wher
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,8 +16,9 @@ from scipy import special
 from holdfast.arrays import Array, Floats, kept
 from holdfast.domains import Hierarchy
 from holdfast.evidence import Evidence
-from holdfast.noise import Independent, IntegerGaussian
-from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
+from holdfast.noise import Independent
+from holdfast.noise.reach import reach_of
+from holdfast.noise.spread import STUDY, Spread, bounded_quantiles, simulated_quantiles, simulated_spread
 from holdfast.onto.areas.asked import Asked, asked_of, exact_figures
 from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells, refuse_too_many_cells
 from holdfast.onto.plan import Answer
@@ -191,14 +191,5 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
         return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p))
     if small:
         quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
-        return Spread(errors, residuals.variance_of, quantiles, measured=True)
-    if law.kind != "gaussian":
-        return None
-    # Whole Gaussian noise of parameter σ² has E exp(tX) ≤ exp(t²σ²/2), and so have sums (Canonne–Kamath–Steinke 2020).
-    wider = max(float(each.sigma2) / each.variance for each in law.laws if isinstance(each, IntegerGaussian))
-
-    def limits(p: float) -> Floats:
-        tail = min(p, 1 - p)
-        return errors * math.copysign(math.sqrt(-2 * math.log(tail) * wider), p - 0.5)
-
-    return Spread(errors, residuals.variance_of, limits)
+        return Spread(errors, residuals.variance_of, quantiles, True, reach_of(law))
+    return Spread(errors, residuals.variance_of, bounded_quantiles(law, errors), reach=reach_of(law))

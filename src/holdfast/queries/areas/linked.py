@@ -23,6 +23,9 @@ from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.unlisted import UnlistedQuery
 from holdfast.queries.weights import Bound, Weights
 
+#: Weights of ties stay below this in size: sums over the rows of a household are then whole numbers of 64 bits.
+MOST_WEIGHT = 1 << 31
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkedCounts(UnlistedQuery):
@@ -279,6 +282,10 @@ def _weights(names: tuple[str, ...], parts: tuple[AreaMargins, ...], ties: list[
             raise Refused(f"tie {i + 1} must be a mapping from names of tables ({', '.join(names)}) to weights")
         for name, part, into in zip(names, parts, found, strict=True):
             given = whole_numbers(f"tie {i + 1} of {name!r}", array("ties", tie.get(name, 0)))
+            if (np.abs(given) >= MOST_WEIGHT).any():
+                raise Refused(
+                    f"tie {i + 1} of {name!r} must have weights below 2**31 in size: divide by what they share"
+                )
             try:
                 into.append(np.broadcast_to(given, part.table.shape).ravel().astype(np.int64))
             except ValueError:

@@ -232,7 +232,10 @@ class RecodedAxis(Model):
 
 
 class TableCertificate(Model):
-    """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first."""
+    """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first.
+
+    `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
+    """
 
     name: str
     kind: Kind
@@ -241,6 +244,7 @@ class TableCertificate(Model):
     outputs: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
+    labels: list[str] = Field(default=[])
     recoded: list[RecodedAxis] = Field(default=[])
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number

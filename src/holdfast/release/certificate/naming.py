@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
 from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.storage.tables import Columns, missing, texts
+from holdfast.release.storage.tables import Columns, label_column, missing, texts
 
 #: What stands between the axes in the name of a margin, and between a level of areas and its margin; no axes.
 BETWEEN, INSIDE, TOTAL = " × ", ": ", "total"
@@ -37,10 +37,11 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
     if not isinstance(where, Mapping):
         raise Refused(f"where must map columns to values, such as {{'borough': 'North'}}, found {type(where).__name__}")
     named = [name for name in table.columns if name != "level"]
+    labels = {label_column(name): name for name in table.labels}
     chosen = np.ones(table.rows, dtype=bool)
     for column, wanted in where.items():
-        if column not in named:
-            raise Refused(f"there is no column {column!r} in where{_nearest(str(column), named)}")
+        if column not in (*named, *labels):
+            raise Refused(f"there is no column {column!r} in where{_nearest(str(column), [*named, *labels])}")
         found = texts(columns[column])
         known = [text for text in dict.fromkeys(found.tolist()) if text is not None]
         values = [wanted] if isinstance(wanted, str) or not np.iterable(wanted) else list(wanted)
@@ -48,6 +49,7 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
             if value not in known:
                 raise Refused(f"{column!r} has no value {value!r} in where{_nearest(value, known)}")
         chosen &= np.isin(found.astype(str), [str(value) for value in values]) & (found != None)  # noqa: E711
+    where = {labels.get(column, column): wanted for column, wanted in where.items()}
     inside = _linked_table(table, where)
     chosen &= np.asarray(columns["level"]).astype(str) == level_named(table, set(where), inside=inside)
     if table.rows > table.outputs and table.kind == "hierarchy":  # a total over categories stands for them

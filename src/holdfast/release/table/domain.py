@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -61,7 +61,8 @@ class Layout:
     """A table's query, the keys that address its cells (the last one runs fastest) and the names of its outputs.
 
     `asked` is what the spec says about it, and `at` where. Of linked tables `parts` are the layouts of each, by which
-    records are counted; `counted` says which values of the last keys a part counts, None: it has no such keys.
+    records are counted; `counted` says which values of the last keys a part counts, None: it has no such keys. `labels`
+    are names for people of the codes in some columns.
     """
 
     spec: Spec
@@ -75,6 +76,7 @@ class Layout:
     level_of: Ints
     parts: tuple[Layout, ...] = ()
     counted: Bools | None = None
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
     def tree(self) -> Hierarchy | None:

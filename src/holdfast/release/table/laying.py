@@ -18,6 +18,7 @@ from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import AREAS, LINKED, TableSpec
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
+from holdfast.release.table.labels import labels_of
 from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, Texts
 from holdfast.release.table.recoding import coded, group_names, own_names
@@ -52,11 +53,9 @@ def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
                 sentence = f"{what} must not be called {column!r}, {reason}: rename it"
                 raise at[key].refuse(sentence, found=column)
             taken[column.lower()] = "which is taken already, in whatever case"
-    if asked.hierarchy is None:
-        return _cube(spec, asked, at, files)
-    if asked.kind == LINKED:
-        return _linked(spec, asked, at, files)
-    return (_hierarchy if asked.kind == "hierarchy" else _areas)(spec, asked, at, files)
+    ways = {"hierarchy": _hierarchy, AREAS: _areas, LINKED: _linked}
+    laid = ways.get(asked.kind, _cube)(spec, asked, at, files)
+    return replace(laid, labels=labels_of(spec, asked, files, laid.columns)) if spec.data.labels else laid
 
 
 def _places(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> tuple[Hierarchy, list[Key]]:

@@ -7,7 +7,7 @@ H7).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -94,7 +94,7 @@ def best_shares(
         wanted = wanted * asked.sizes * [nodes.size for nodes, _ in asked.places]
     if minimise == MEAN:
         wanted = wanted / (wanted > 0).sum()
-    problem = (Problem if grains.alike(asked.table) else Written)(asked, wanted)
+    problem = _problem(asked, wanted)
     costs = _costs(asked, relation)
     precision, error, gap, problem = (
         _worst(problem, costs) if minimise == WORST else (*_cheapest(problem, costs), problem)
@@ -106,6 +106,16 @@ def best_shares(
     shares = {key: Fraction(FREE) if c == 0 else Fraction(p) for key, p, c in zip(keys, precision, cost, strict=True)}
     lower = problem.bound(relation)
     return Split(shares, error, gap, min(lower, error))
+
+
+def linear_parts(query: Query) -> Callable[[Floats], Floats]:
+    """The sum of the squared errors of every level or margin after best linear estimation, from its precisions."""
+    asked = _in_areas(query)
+    return _problem(asked, np.ones(len(asked.groups))).parts
+
+
+def _problem(asked: AreaMargins, wanted: Floats) -> Problem:
+    return (Problem if grains.alike(asked.table) else Written)(asked, wanted)
 
 
 def _cheapest(problem: Problem, costs: Floats) -> tuple[Floats, float, float]:
