@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
-from holdfast.release.certificate.statement import AcceptedError, Model, Statement
+from holdfast.release.certificate.statement import AcceptedError, Model, RecodedAxis, Statement
 from holdfast.release.storage.files import plain_json, read_plain
 from holdfast.version import __version__
 
@@ -214,24 +214,13 @@ class TableNeighbours(Model):
 
 
 class LinkedTable(Model):
-    """One of several linked tables: its axes with how many values each has, and its rows of one household at most.
-
-    `ties` are the weights of its cells in each rule: those of a household add up to 0 over all tables.
-    """
+    """One of several linked tables: axes, values of each, rows of one household at most, weights of cells in ties."""
 
     name: str
     axes: list[str]
     shape: list[Annotated[int, Field(ge=1)]]
     most: Annotated[int, Field(ge=1)]
     ties: list[list[int]]
-
-
-class RecodedAxis(Model):
-    """A coarser axis: the column that it groups, and the number of the group of each of its values."""
-
-    name: str
-    axis: str
-    groups: list[Annotated[int, Field(ge=0)]]
 
 
 class TableCertificate(Model):

@@ -11,15 +11,16 @@ import numpy as np
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.sums import Values
 from holdfast.release.storage.reading import quoted_name, rows_of, session
-from holdfast.release.storage.tables import Columns, missing
+from holdfast.release.storage.tables import Columns, missing, texts
 
 
 def record_findings(values: Values, columns: Columns, table: TableCertificate, *paths: Path) -> Iterator[str]:
     """Say where synthetic records do not count to the cells of their table."""
     wanted: dict[tuple[Any, ...], int] = {}
+    named = [texts(columns[name]) for name in table.record_columns]
     for row in _cells(columns, table).tolist():
         if values[row]:
-            wanted[tuple(str(columns[name][row]) for name in table.record_columns)] = int(values[row])
+            wanted[tuple(str(each[row]) for each in named)] = int(values[row])
     for path in paths:
         with session() as connection:
             found = connection.execute(f"SELECT * FROM {rows_of(path, ',', '')} LIMIT 0").description or []
@@ -33,8 +34,17 @@ def record_findings(values: Values, columns: Columns, table: TableCertificate, *
 
 
 def _cells(columns: Columns, table: TableCertificate) -> Any:
-    """The rows of the lowest level, or of the margin with all axes: those in which every column has a name."""
+    """The rows of the lowest level, or of the margin with all axes: those in which every column has a name.
+
+    Of linked tables: every place, and every axis of the row's own table.
+    """
+    foreign = {name for each in table.linked for name in each.axes}
     full = np.ones(table.rows, dtype=bool)
     for name in table.record_columns:
-        full &= ~missing(columns[name])
+        if name not in foreign:
+            full &= ~missing(columns[name])
+    for each in table.linked:
+        own = np.asarray(columns["table"]).astype(str) == each.name
+        for name in each.axes:
+            full &= ~own | ~missing(columns[name])
     return np.flatnonzero(full)

@@ -249,6 +249,14 @@ class Table:
             names = self.told["record_columns"]
             records = rows_of(self.folder, self.told["records_csv"])
             cells = zip(*(self.rows[name] for name in names), self.values, strict=True)
-            wanted = {tuple(cell[:-1]): cell[-1] for cell in cells if None not in cell[:-1] and cell[-1]}
+            wanted = {tuple(cell[:-1]): cell[-1] for cell in cells if self._full(names, cell) and cell[-1]}
             if list(records) != names or Counter(zip(*(records[name] for name in names), strict=True)) != wanted:
                 yield "the synthetic records do not count to the table"
+
+    def _full(self, names: Any, cell: Any) -> bool:
+        """Whether a row has every name of a cell: of linked tables, every place and the axes of its own table."""
+        of_table = {each["name"]: each["axes"] for each in self.told.get("linked", [])}
+        row = dict(zip(names, cell, strict=False))
+        others = {name for table, axes in of_table.items() if table != row.get("table") for name in axes}
+        others -= set(of_table.get(row.get("table"), ()))
+        return all(row[name] is not None for name in names if name not in others)
