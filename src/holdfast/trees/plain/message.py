@@ -302,9 +302,9 @@ def _followed(end: End, values: Floats) -> Floats:
 
 
 def _slope(values: Floats) -> float:
-    """How fast the logarithm falls at the last places, as far as it does."""
-    some = values[-9:]
-    some = np.log(np.maximum(some[int(np.argmax(some)) :], 1e-300))
+    """How fast the logarithm falls at the last places, as far as it does; below 0 where it rises up to the last."""
+    some = np.log(np.maximum(values[-9:], 1e-300))
+    some = some[int(np.argmax(some)) % (some.size - 1) :] if some.size > 1 else some
     return float(some[0] - some[-1]) / max(some.size - 1, 1)
 
 
@@ -324,7 +324,9 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
     gentler = [steepest / slower for slower in (1, 2, 4, 8, 16, 32)]
-    near = {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else set()
+    # where sums rise, as far as the weight lets them, no series that falls is near
+    shares = (0.8, 0.9, 1.0, 1.2, 2.0) if local > 0 else (1.0, 1.2, 2.0) if local < 0 else ()
+    near = {min(local * share, steepest) for share in shares}
     for rate in [*near, *gentler]:
         if best is not None and rate not in near:
             break
