@@ -20,7 +20,18 @@ from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import working_precision
 from holdfast.trees import Forest
 from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message, TooNarrow, Weight, _transformed, leaf, merged
+from holdfast.trees.plain.message import (
+    NOTHING,
+    Alone,
+    Division,
+    End,
+    Message,
+    TooNarrow,
+    Weight,
+    _transformed,
+    leaf,
+    merged,
+)
 from holdfast.trees.plain.sampler import PlainSampler
 
 F = Fraction

@@ -255,9 +255,9 @@ def _sums(a: Message, b: Message, blurs: bool, wanted: tuple[int, int]) -> tuple
 def _transformed(a: Message, b: Message, first: int, last: int) -> tuple[Floats, Floats, float]:
     """Sums of products by fast Fourier transforms, the share by which each may be too large, and a relative error.
 
-    Σ a(x)·b(t − x) = e^{−slope·t}·Σ a(x)e^{slope·x}·b(t − x)e^{slope·(t − x)} for every slope. Each transform is lifted by a
-    bound on its error, which is small where it is large, and the least is taken at every place. The next slope is the
-    one at the last place that is clear, until all that are wanted are.
+    Σ a(x)·b(y) = e^{−slope·t}·Σ a(x)e^{slope·x}·b(y)e^{slope·y} over x + y = t, for every slope. Each transform is
+    lifted by a bound on its error, which is small where it is large, and the least is taken at every place. The next
+    slope is the one at the last place that is clear, until all that are wanted are.
     """
     sums, blur, rounding = _tilted(a, b, 0.0)
     for side, end in ((1, last), (-1, first)):
