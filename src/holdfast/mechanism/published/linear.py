@@ -34,7 +34,7 @@ def input_is_free(mechanism: Made, statements: Sequence[Guarantee]) -> bool:
     return known and all(each.scope != "subspace" for each in statements)
 
 
-def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
+def sum_intervals(bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
     """Return ends, (k, 2), for sums of true figures, `sums` a sparse matrix of 0 and 1, (k, n).
 
     Measured on simulated errors; for many outputs the sum of the figures' own intervals, each at its share of what may
@@ -42,14 +42,13 @@ def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) 
     """
     tail = (1 - float(probability("confidence", confidence))) / 2
     low, high = sums @ bars.low, sums @ bars.high
-    linear = mechanism.linear_part
-    if bars.spread is None or linear is None or not sums.shape[0]:
+    if bars.spread is None or bars.noise is None or not sums.shape[0]:
         return np.column_stack([low, high])
     middle = sums @ np.asarray(bars.centre, dtype=np.float64)
     reach = np.zeros(sums.shape[0])
     if sums.shape[1] * FEWEST <= MOST_SUMMED:
         size = min(MOST_SUMMED // sums.shape[1], STUDY)
-        errors = simulated_quantiles(lambda: np.asarray(sums @ linear.noise(size, seeded(0)).T).T)
+        errors = simulated_quantiles(lambda: np.asarray(sums @ bars.noise(size, seeded(0)).T).T)  # type: ignore[misc]
         try:
             reach = np.maximum(np.abs(errors(tail)), np.abs(errors(1 - tail)))
         except Refused:  # too rare for so few simulated errors
@@ -72,12 +71,14 @@ def possible(mechanism: Made) -> bool:
 def linear_part(mechanism: Made) -> Made | None:
     """The mechanism whose draw is published with a table and has a public law of errors; None where there is none.
 
-    The mechanism itself where its law does not depend on the data. Otherwise what was drawn before bounds moved it; of
-    independent noise, that draw moved onto the equalities alone, weighted by the noise: its best linear estimate.
+    The mechanism itself where its law does not depend on the data and is known. Otherwise what was drawn before it was
+    moved within bounds or to whole numbers; of independent noise, that draw moved onto the equalities alone, weighted
+    by the noise: its best linear estimate.
     """
     if mechanism.source.depends_on_data:
         return None
-    if not mechanism.moves or (not mechanism.depends_on_data and mechanism.unit_spread() is not None):
+    whole = any(each.problem.integer for each in mechanism.moves) and mechanism.source.system is None
+    if not mechanism.moves or not (mechanism.depends_on_data or whole or mechanism.unit_spread() is None):
         return mechanism
     drawn = replace(mechanism, moves=())
     asked = mechanism.asked
@@ -93,9 +94,11 @@ def error_bars(mechanism: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any]
     """What published values, and the draw that is published beside them if there is one, tell about the truth."""
     whole = mechanism.base.law.integer and mechanism.base.unit == 1
     low, high = certain(mechanism.held, values, whole=whole)
-    centre, spread = values, None
+    centre, spread, linear = values, None, None
     try:
         linear = mechanism.linear_part
+        if linear is not None and draw is None and not mechanism.depends_on_data:  # nothing but the table is published
+            linear = mechanism
         if linear is mechanism:
             spread = mechanism.unit_spread()
         elif linear is not None and draw is not None:
@@ -103,7 +106,7 @@ def error_bars(mechanism: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any]
             centre = _estimated(linear, values, draw, whole=whole)
     except Refused:  # what is not measured is not determined without the bounds
         spread = None
-    return ErrorBars(centre, spread, low, high, whole)
+    return ErrorBars(centre, spread, low, high, whole, None if spread is None or linear is None else linear.noise)
 
 
 def _estimated(linear: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any], *, whole: bool) -> npt.NDArray[Any]:

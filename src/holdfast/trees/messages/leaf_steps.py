@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import BORROWED, compiled
+from holdfast.compiler import put
 from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extended
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
@@ -166,10 +167,10 @@ def _even_tail(out: Any, powers: Any, edge: Any, q: Any, places: Any) -> None:
 def _mirrored(out: Any, room: Any, size: Any, count: Any, powers: Any, bound: Any, r: Any) -> Any:
     """Put the sums over noise from 0 to a near bound into `out`: those of `_window`, seen from the other side."""
     mirrored = np.empty(3 * size)
-    mirrored[:size] = room[:size][::-1]
+    put(room[:size][::-1], mirrored)
     summed = mirrored[:count].copy()
     roundings = _window(mirrored, 0, size, powers, bound, r, summed, count)
-    out[:count] = summed[::-1]
+    put(summed[::-1], out)
     return roundings
 
 

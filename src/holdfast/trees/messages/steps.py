@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import BORROWED, compiled
+from holdfast.compiler import put
 
 #: Relative rounding of one operation, with room for a fused or reordered one.
 ROUNDING = 2.3e-16
@@ -76,7 +77,7 @@ def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
     below = extra if r_lo > 0.0 else 0
     above = extra if r_hi > 0.0 else 0
     result = np.empty(hi - lo + 1 + below + above)
-    result[below : below + hi - lo + 1] = f[: hi - lo + 1]
+    put(f[: hi - lo + 1], result[below:])
     _tail(result, below - 1, -1, f[0], r_lo, below)
     _tail(result, below + hi - lo + 1, 1, f[hi - lo], r_hi, above)
     return result, lo - below, hi + above
@@ -220,7 +221,7 @@ def add_piece(
     What lies below it counts most at a group's first place, what lies above at its last.
     """
     padded = np.zeros(g_hi - g_lo + 1 + 2 * _BESIDE)
-    padded[_BESIDE : _BESIDE + g_hi - g_lo + 1] = g[: g_hi - g_lo + 1]
+    put(g[: g_hi - g_lo + 1], padded[_BESIDE:])
     one, other = (f, f_lo, f_hi, f_hard), (padded, g_lo, g_hi, g_hard)
     groups = (hi - lo) // _GROUP + 1
     firsts, lasts = np.empty(groups, np.int64), np.empty(groups, np.int64)
