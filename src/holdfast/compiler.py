@@ -41,8 +41,10 @@ def compiled(function: Callable[..., Any], beyond: int | None, options: dict[str
 
     With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only.
     """
-    # arrays are counted unless a function says otherwise, also one that is called by a function that does not
-    made = numba.njit(function, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **({"_nrt": True} | options))
+    # Arrays are counted unless a function says otherwise, also in one that is called by such a function; and no function
+    # is called from C.
+    options = {"_nrt": True, "no_cfunc_wrapper": True} | options
+    made = numba.njit(function, nogil=True, error_model="numpy", **options)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
         made._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return made if beyond is None else update_wrapper(Sized(made, beyond), function)
