@@ -41,8 +41,7 @@ def compiled(function: Callable[..., Any], beyond: int | None, options: dict[str
 
     With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only.
     """
-    # Arrays are counted unless a function says otherwise, also in one that is called by such a function; and no function
-    # is called from C.
+    # Arrays are counted unless a function says otherwise, also in one that such a function calls; and C calls none.
     options = {"_nrt": True, "no_cfunc_wrapper": True} | options
     made = numba.njit(function, nogil=True, error_model="numpy", **options)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
