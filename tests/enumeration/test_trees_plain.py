@@ -21,7 +21,18 @@ from holdfast.noise.precision import working_precision
 from holdfast.trees import Forest
 from holdfast.trees.plain import outlook
 from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message, TooNarrow, Weight, _transformed, leaf
+from holdfast.trees.plain.message import (
+    NOTHING,
+    Alone,
+    Division,
+    End,
+    Message,
+    TooNarrow,
+    Weight,
+    _transformed,
+    leaf,
+    merged,
+)
 from holdfast.trees.plain.sampler import PlainSampler
 
 F = Fraction
@@ -242,6 +253,18 @@ def test_windows_are_made_wider_until_there_are_tails() -> None:
     assert all(one.need < other.need for one, other in itertools.pairwise(seen))
     assert seen[0].pull == 1
     assert seen[-1].pull < 1e-15
+
+
+def test_an_end_is_near_where_sums_rise_beyond_it() -> None:
+    """A narrow weight cuts a small window out of wide sums, which are larger beyond it."""
+    wide = leaf(Weight(F(1, 2 * 300**2), True, -0.02, -FAR, FAR), -6000, 3000)
+    message = merged(wide, wide, Weight(F(1, 72), True, 0.02, -FAR, FAR), -45, 46)
+    assert (message.lo, message.hi) == (-45, 46)
+    assert message.below.height < 3 * message.values[0]
+    assert message.above.height < 3 * message.values[-1]
+    with working_precision(192):
+        for t in (-300, -60, -46, 47, 60, 300):
+            assert message.share(t) <= 1
 
 
 def test_rows_follow_from_the_key_alone() -> None:
