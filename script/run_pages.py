@@ -34,7 +34,7 @@ FENCE = re.compile(
 )
 NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
 #: Characters of a line that a command prints: what fits beside the contents of a page.
-WIDTH = 86
+WIDTH = 90
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
 WHOLE = re.compile(r"^data:.*^privacy:", re.MULTILINE | re.DOTALL)
 RUN = ("python", "yaml", "console", "hidden")
