@@ -11,7 +11,7 @@ from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
 from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
 from holdfast.release.pieces.tasks import ascending, packed, unpacked
-from holdfast.release.pieces.whole import NOT_IN_PIECES, Drawn, Pieces, in_one_process, undivided
+from holdfast.release.pieces.whole import NOT_IN_PIECES, Drawn, Pieces, at_once, in_one_process, undivided
 from jobs import job, tree
 
 
@@ -140,6 +140,20 @@ def test_conditional_noise_in_pieces_keeps_everything(law):
         assert released.measurements is None
         assert (released.values != query.answer(cells)).any()
         np.testing.assert_array_equal(in_one_process(pieces, cells, keys)[0], drawn.values)
+
+
+def test_counts_that_leave_a_piece_without_messages_are_no_refusal():
+    """One large leaf among thousands of empty ones; that a table was refused would tell about it."""
+    groups = np.repeat([1, 2, 3], 3000)
+    shape = hf.Hierarchy.from_parents([-1, 0, 0, 0, *groups])
+    query = hf.counts(shape)
+    pieces = Pieces.of(hf.laplace(query, scale=1).given(hf.consistent(shape) & hf.nonnegative()))
+    cells = np.zeros(query.cells, dtype=np.int64)
+    cells[0] = 100_000
+    keys = Keys.of(bytes(32))
+    values, _ = in_one_process(pieces, cells, keys)
+    pieces.released(query.answer(cells), Drawn(values, values, None))  # with a last look at everything that must hold
+    np.testing.assert_array_equal(values, at_once(pieces, cells, keys))
 
 
 def test_a_plan_says_what_tasks_need():

@@ -226,6 +226,14 @@ class LinkedTable(Model):
     ties: list[list[int]]
 
 
+class RecodedAxis(Model):
+    """A coarser axis: the column that it groups, and the number of the group of each of its values."""
+
+    name: str
+    axis: str
+    groups: list[Annotated[int, Field(ge=0)]]
+
+
 class TableCertificate(Model):
     """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first.
 
@@ -240,6 +248,7 @@ class TableCertificate(Model):
     levels: list[str]
     columns: list[str]
     labels: list[str] = Field(default=[])
+    recoded: list[RecodedAxis] = Field(default=[])
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number
     neighbours: TableNeighbours

@@ -3,7 +3,8 @@
 A piece tells how its roots' totals answer to slopes; the top guesses from all of them how hard each root is pulled; the
 piece makes its messages for that, and the top draws the totals of all roots from the messages of the roots. A table is
 accepted with the product of what its pieces accept (docs/theory/pieces.md, section 4); a tree that is rejected is drawn
-again as a whole, from the words of its next attempt.
+again as a whole, from the words of its next attempt. Where counts leave some part without messages, the hierarchy is
+drawn undivided: a refusal would tell about them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from holdfast.arguments import LARGEST
+from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains import Hierarchy
 from holdfast.randomness import Keys
@@ -24,6 +25,10 @@ from holdfast.trees.joined.top import Top
 
 #: How many times, at most, pieces make their messages again because the guess of the slopes at their roots was poor.
 ROUNDS = 4
+
+
+class Undivided(Exception):
+    """Messages of some part cannot be made for these counts: the hierarchy must be drawn undivided, by the same law."""
 
 
 class Told(NamedTuple):
@@ -43,11 +48,11 @@ class Tasks(Protocol):
     def told(self) -> Sequence[Told]:
         """What every piece tells before messages are made."""
 
-    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...]]:
-        """The messages of the roots of some pieces, for the slopes at the roots."""
+    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...] | None]:
+        """The messages of the roots of some pieces, for the slopes at the roots; None where they cannot be made."""
 
-    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools]:
-        """Draw some pieces, each tree by its attempt; return which roots' trees are rejected."""
+    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools | None]:
+        """Draw some pieces, each tree by its attempt; return which roots' trees are rejected, None as above."""
 
 
 # --- what a task does with a piece -----------------------------------------------------------------------------------
@@ -59,16 +64,25 @@ def told(work: Work, cells: Ints) -> Told:
     return Told(truth[roots], _at_roots(_part(work, truth).told(), roots))
 
 
-def grafts(work: Work, cells: Ints, pull: Floats) -> tuple[Graft | None, ...]:
-    """The messages of its roots, for the slopes at them."""
-    return _at_roots(_part(work, _truth(work, cells), pull).grafts(), work.piece.parents < 0)
+def grafts(work: Work, cells: Ints, pull: Floats) -> tuple[Graft | None, ...] | None:
+    """The messages of its roots, for the slopes at them; None where they cannot be made."""
+    try:
+        return _at_roots(_part(work, _truth(work, cells), pull).grafts(), work.piece.parents < 0)
+    except Refused:
+        return None
 
 
-def drawn(work: Work, cells: Ints, pull: Floats, totals: Ints, attempts: Ints, keys: Keys) -> tuple[Ints, Bools]:
-    """The values of a piece for the noise of its roots, each tree by its attempt, and which roots are rejected."""
+def drawn(work: Work, cells: Ints, pull: Floats, totals: Ints, attempts: Ints, keys: Keys) -> tuple[Ints, Bools | None]:
+    """The values of a piece for the noise of its roots, each tree by its attempt, and which roots are rejected.
+
+    None where messages below exact outputs cannot be made.
+    """
     truth, roots = _truth(work, cells), work.piece.parents < 0
     part = _part(work, truth, pull)
-    noise, rejected = part.drawn(_spread(roots, totals), _spread(roots, attempts), _own(work, keys))
+    try:
+        noise, rejected = part.drawn(_spread(roots, totals), _spread(roots, attempts), _own(work, keys))
+    except Refused:
+        return truth, None
     return truth + noise, rejected[roots]
 
 
@@ -108,10 +122,15 @@ def _at_roots(found: dict[int, Graft], roots: Bools) -> tuple[Graft | None, ...]
 
 
 def conditioned(work: Work, above: Ints, tasks: Tasks, keys: Keys) -> Ints:
-    """Make the top, and let the pieces below be drawn; return the values of the top's own outputs."""
+    """Make the top, and let the pieces below be drawn; return the values of the top's own outputs, or raise Undivided.
+
+    Whether it does depends on counts and public things alone, on no random word.
+    """
     heads = tasks.told()
     truth = _truth(work, np.concatenate([above, *(head.truth for head in heads)]))
     top, pull = _fitted(work, truth, [list(head.grafts) for head in heads], tasks)
+    if not top.possible:
+        raise Undivided
     noise = accepted(top, work.piece.own, pull, tasks, _own(work, keys))
     return np.asarray(truth[: work.piece.own] + noise)
 
@@ -135,6 +154,8 @@ def accepted(top: Top, own: int, pull: Floats, tasks: Tasks, keys: Keys) -> Ints
             rejected &= still
         some = np.unique(np.flatnonzero(redone[below]) // by)
         refused = tasks.drawn(some, pull, noise[below], attempts)
+        if any(roots is None for roots in refused.values()):
+            raise Undivided
         at = [number * by + i for number, roots in refused.items() for i in np.flatnonzero(roots).tolist()]
         rejected = set(tree[below][at].tolist())
         if not rejected:
@@ -162,6 +183,8 @@ def _fitted(work: Work, truth: Ints, below: list[list[Graft | None]], tasks: Tas
         again = np.isin(np.arange(told.size) // by, some)
         pull[again] = wanted[again]
         for number, found in tasks.grafts(some, pull).items():
+            if found is None:
+                raise Undivided
             below[number] = list(found)
         top = Top.of(forest, work.law, *bounds, tuple(each for part in below for each in part))
     return top, pull

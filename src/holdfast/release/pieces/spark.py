@@ -18,10 +18,10 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.randomness import Keys
 from holdfast.release.pieces import conditioned, tasks
-from holdfast.release.pieces.conditioned import Told
+from holdfast.release.pieces.conditioned import Told, Undivided
 from holdfast.release.pieces.passes import Head, coins_of, decide
 from holdfast.release.pieces.tasks import each, packed, unpacked
-from holdfast.release.pieces.whole import Drawn, Pieces
+from holdfast.release.pieces.whole import Drawn, Pieces, at_once
 from holdfast.release.records.spark import told
 from holdfast.trees.joined.part import Graft
 
@@ -92,11 +92,11 @@ class There:
         found = _collected(self.given.mapInArrow(each(tasks.telling, TOLD), TOLD), "told")
         return [found[number] for number in sorted(found)]
 
-    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...]]:
+    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...] | None]:
         """The messages of the roots of some pieces."""
         return _collected(self._with(some, pull).mapInArrow(each(tasks.grafting, TOLD), TOLD), "told")
 
-    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools]:
+    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools | None]:
         """Draw some pieces; return which roots' trees are rejected."""
         asked = self._with(some, pull, totals, attempts)
         self.made.append(_keep(asked.mapInArrow(each(tasks.drawing(self.secret), DRAWN), DRAWN), self.kept))
@@ -113,7 +113,11 @@ class There:
 def _conditioned(pieces: Pieces, cells: Ints, secret: bytes, there: There) -> Drawn:
     values = np.empty(pieces.mechanism.query.n, dtype=np.int64)
     top, (above, _) = pieces.work(pieces.cut.top()), pieces.cut.split(cells)
-    values[top.piece.outputs[: top.piece.own]] = conditioned.conditioned(top, above, there, Keys.of(secret))
+    try:
+        values[top.piece.outputs[: top.piece.own]] = conditioned.conditioned(top, above, there, Keys.of(secret))
+    except Undivided:
+        values = at_once(pieces, cells, Keys.of(secret))
+        return Drawn(values, values, None)
     for made in there.made:  # what was drawn again takes the place of what was rejected
         for number, found in _collected(made.select("piece", "values"), "values").items():
             values[pieces.cut.piece(number).outputs] = found

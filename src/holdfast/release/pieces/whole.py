@@ -21,7 +21,7 @@ from holdfast.mechanism.source import Conditioned, Plain
 from holdfast.onto.baselines import bluedown, topdown
 from holdfast.randomness import Keys
 from holdfast.release.pieces import conditioned
-from holdfast.release.pieces.conditioned import Told
+from holdfast.release.pieces.conditioned import Told, Undivided
 from holdfast.release.pieces.cut import Cut, Piece
 from holdfast.release.pieces.passes import Work, ascend, coins_of, decide, descend, measured
 from holdfast.trees.joined.part import Graft
@@ -171,19 +171,28 @@ class Here:
         """What every piece tells before messages are made."""
         return [conditioned.told(work, own) for work, own in zip(self.works, self.cells, strict=True)]
 
-    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...]]:
+    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...] | None]:
         """The messages of the roots of some pieces."""
         slopes = pull.reshape(-1, self.by)
         return {i: conditioned.grafts(self.works[i], self.cells[i], slopes[i]) for i in some.tolist()}
 
-    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools]:
+    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools | None]:
         """Draw some pieces; return which roots' trees are rejected."""
         slopes, sums, tries = (each.reshape(-1, self.by) for each in (pull, totals, attempts))
-        rejected = {}
+        rejected: dict[int, Bools | None] = {}
         for i in some.tolist():
             given = self.works[i], self.cells[i], slopes[i], sums[i], tries[i]
             self.values[i], rejected[i] = conditioned.drawn(*given, self.keys)
         return rejected
+
+
+def at_once(pieces: Pieces, cells: Ints, keys: Keys) -> Ints:
+    """Make a table of conditional noise undivided, from words of its own, where counts leave a piece without messages.
+
+    The law is the same; that it is drawn here says something of the counts only to those who measure time or memory.
+    """
+    mechanism = pieces.mechanism
+    return np.asarray(mechanism.simulate(mechanism.query.answer(cells), 1, keys.at("at once"))[0])
 
 
 def in_one_process(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]:
@@ -194,7 +203,11 @@ def in_one_process(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]
         works = [pieces.work(pieces.cut.piece(number)) for number in pieces.numbers]
         here = Here(works, below, keys, pieces.cut.width, {})
         top = pieces.work(pieces.cut.top())
-        values[top.piece.outputs[: top.piece.own]] = conditioned.conditioned(top, above, here, keys)
+        try:
+            values[top.piece.outputs[: top.piece.own]] = conditioned.conditioned(top, above, here, keys)
+        except Undivided:
+            values = at_once(pieces, cells, keys)
+            return values, values
         for number, work in enumerate(here.works):
             values[work.piece.outputs] = here.values[number]
         return values, values

@@ -42,6 +42,12 @@ def figures(table: TableCertificate, columns: Mapping[str, npt.NDArray[Any]]) ->
     level_of = {level: i for i, level in enumerate(table.levels)}
     order = np.argsort([level_of[level] for level in columns[table.columns[0]].tolist()], kind="stable")[:SHOWN]
     names = {name: _names(table, columns, name, order) for name in table.columns[1:]}
+    for each in table.recoded:  # a group is not named beside its value
+        finer = [
+            other.name for other in table.recoded if other.axis == each.axis and max(other.groups) > max(each.groups)
+        ]
+        told = [any(row) for row in zip(*(names[name] for name in (each.axis, *finer)), strict=True)]
+        names[each.name] = ["" if known else text for text, known in zip(names[each.name], told, strict=True)]
     cells = list(_cells(table, columns, order))
     if table.kind in ("hierarchy", "areas"):
         shown = _tree(table, names, cells)

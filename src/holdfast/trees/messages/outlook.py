@@ -17,6 +17,7 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats, Ints, compiled
+from holdfast.compiler import put
 from holdfast.trees.messages.pieces import Pieces
 from holdfast.trees.messages.responses import Laws, Leaves, at, leaf_responses, learned, slope_for, slopes, upward
 
@@ -191,7 +192,7 @@ def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followe
                 bend[1] = 1.0
                 bend[2] = bend[0]
             else:
-                bend[:] = bends[left[p], side]
+                put(bends[left[p], side], bend)
                 if right[p] >= 0:
                     _in_series(bend, bends[right[p], side])
             if own_law < 0:
@@ -251,13 +252,14 @@ def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, fol
         return
     if b < 0:
         rest[a] = own_rest
-        hold[a] = own_hold
+        for side in range(2):
+            put(own_hold[side], hold[a, side])
         return
     spread, bends = followed.spread, followed.bends
     rest[a], rest[b] = spread[b] + own_rest, spread[a] + own_rest
     for side in range(2):  # one goes up when the other goes down, or when the total goes up
-        hold[a, side] = bends[b, 1 - side]
-        hold[b, side] = bends[a, 1 - side]
+        put(bends[b, 1 - side], hold[a, side])
+        put(bends[a, 1 - side], hold[b, side])
         _in_series(hold[a, side], own_hold[side])
         _in_series(hold[b, side], own_hold[side])
     outlook.share[k] = spread[a] / (spread[a] + spread[b])
