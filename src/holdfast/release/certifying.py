@@ -29,7 +29,6 @@ from holdfast.release.certificate.certificate import (
     Noise,
     Protects,
     PublicFile,
-    RecodedAxis,
     ReleasedFile,
     Software,
     TableCertificate,
@@ -48,7 +47,7 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
-from holdfast.release.certificate.statement import AcceptedError
+from holdfast.release.certificate.statement import AcceptedError, RecodedAxis
 from holdfast.release.job.caveats import as_sentence, protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
-from holdfast.release.certificate.statement import AcceptedError, Model, Statement
+from holdfast.release.certificate.statement import AcceptedError, Model, RecodedAxis, Statement
 from holdfast.release.storage.files import plain_json, read_plain
 from holdfast.version import __version__
 
@@ -224,14 +224,6 @@ class LinkedTable(Model):
     shape: list[Annotated[int, Field(ge=1)]]
     most: Annotated[int, Field(ge=1)]
     ties: list[list[int]]
-
-
-class RecodedAxis(Model):
-    """A coarser axis: the column that it groups, and the number of the group of each of its values."""
-
-    name: str
-    axis: str
-    groups: list[Annotated[int, Field(ge=0)]]
 
 
 class TableCertificate(Model):

@@ -16,6 +16,14 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
 
+class RecodedAxis(Model):
+    """A coarser axis: the column that it groups, and the number of the group of each of its values."""
+
+    name: str
+    axis: str
+    groups: list[Annotated[int, Field(ge=0)]]
+
+
 class AcceptedError(Model):
     """The largest error that is accepted of a level, on average or of a part of its figures, and that of the plan."""
 
