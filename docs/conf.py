@@ -36,6 +36,7 @@ html_css_files = ["holdfast.css"]
 html_show_sourcelink = False
 html_sidebars = {"gallery/index": [], "known-limits": [], "papers/index": [], "index": []}
 html_copy_source = False
+html_show_search_summary = False  # a page of the disk may not fetch others
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 8,

@@ -34,7 +34,7 @@ FENCE = re.compile(
 )
 NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
 #: Characters of a line that a command prints: what fits beside the contents of a page.
-WIDTH = 96
+WIDTH = 90
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
 WHOLE = re.compile(r"^data:.*^privacy:", re.MULTILINE | re.DOTALL)
 RUN = ("python", "yaml", "console", "hidden")
@@ -97,7 +97,8 @@ def with_results(text: str, shown: list[Shown]) -> str:
         parts.append(text[at : block.end])
         at = block.end
         if result.printed.strip():
-            parts.append(f"\n\n````{{code-block}} text\n:class: shown\n\n{result.printed.rstrip()}\n````\n")
+            kind = "shown columns" if block.kind == "console" or "│" in result.printed else "shown"
+            parts.append(f"\n\n````{{code-block}} text\n:class: {kind}\n\n{result.printed.rstrip()}\n````\n")
         if result.html:
             parts.append(f'\n\n````{{raw}} html\n<div class="shown">{result.html}</div>\n````\n')
     page = "".join([*parts, text[at:]])

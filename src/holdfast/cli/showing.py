@@ -134,7 +134,7 @@ def plan(found: Any) -> None:
         made = f"method {table.method}, computed by {ways_in_words(table.ways)}"
         console.print(f"\n{escape(table.name)}: {table.kind}, {made}")
         console.print(_levels(table))
-        measured = f"; measured on {table.simulated} simulated tables" if table.simulated else ""
+        measured = f"; measured on {table.simulated:,} simulated tables" if table.simulated else ""
         console.print(f"  Errors {escape(table.basis)}{measured}.")
         for words in table.evidence:
             console.print(f"  {escape(words[0].upper() + words[1:])}.")

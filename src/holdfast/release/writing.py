@@ -26,7 +26,7 @@ from holdfast.release.storage.tables import (
     write_repeated,
     write_table,
 )
-from holdfast.release.table.labels import written as label_columns
+from holdfast.release.table.public import label_columns
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:

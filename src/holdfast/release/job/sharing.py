@@ -145,7 +145,7 @@ def _error(laid: Layout, problem: Problem, law: str, wanted: Floats, shares: Flo
             squares = np.bincount(laid.level_of, fitted.standard_error() ** 2, minlength=len(laid.levels))
         except Refused:
             continue
-        return _of_levels(laid, wanted, squares)
+        return _of_levels(laid, wanted, squares.astype(np.float64))
     return math.inf
 
 

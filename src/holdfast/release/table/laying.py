@@ -18,9 +18,8 @@ from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import AREAS, LINKED, TableSpec
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
-from holdfast.release.table.labels import labels_of
 from holdfast.release.table.linking import TABLE, joined
-from holdfast.release.table.public import PublicFiles, Texts
+from holdfast.release.table.public import PublicFiles, Texts, labels_of
 
 #: Memory of one figure with its names at the peak of a release, as measured (docs/reference/command.md).
 FIGURE_BYTES = 2000
