@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 class TableFiles(NamedTuple):
-    """The names of a table's files."""
+    """The names of a table's files, each a folder of so many parts where it has any."""
 
     parquet: str
     csv: str
@@ -72,6 +72,7 @@ class TableFiles(NamedTuple):
     measurements_csv: str | None = None
     records: str | None = None
     records_csv: str | None = None
+    parts: int = 0
 
 
 def _neighbours(found: Neighbours) -> TableNeighbours:
@@ -134,6 +135,7 @@ def table_certificate(
         measurements_csv=files.measurements_csv,
         records=files.records,
         records_csv=files.records_csv,
+        parts=files.parts,
         record_columns=[] if files.records is None else list(record_columns(table)),
         ties=None if ties is None else f"{ties:016x}",
     )

@@ -13,7 +13,7 @@ from holdfast.arguments import Refused, probability
 from holdfast.arrays import Floats
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
-from holdfast.noise.spread import FEWEST, STUDY, simulated_quantiles
+from holdfast.noise.spread import FEWEST, STUDY, Spread, simulated_quantiles
 from holdfast.privacy import Guarantee
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.randomness import seeded
@@ -32,6 +32,13 @@ def input_is_free(mechanism: Made, statements: Sequence[Guarantee]) -> bool:
     """
     known = bool(mechanism.moves) and not mechanism.source.depends_on_data
     return known and all(each.scope != "subspace" for each in statements)
+
+
+def measured_deviations(mechanism: Made) -> Floats:
+    """The standard deviation of every noisy answer that a move started from; infinite where nothing was measured."""
+    if mechanism.source.system is None:
+        return np.sqrt(np.asarray(mechanism.base.law.variances)) * float(mechanism.base.unit)
+    return np.asarray(mechanism.linear_part.standard_error())
 
 
 def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
@@ -89,24 +96,27 @@ def linear_part(mechanism: Made) -> Made | None:
     return drawn.onto(replace(asked, parts=kept, branches=()), integer=False) if kept else drawn
 
 
+def known_errors(mechanism: Made, *, published: bool) -> tuple[Made | None, Spread | None]:
+    """The mechanism whose draw has a public law of errors, and that law; `published`: the draw behind a move is."""
+    try:
+        linear = mechanism.linear_part
+        if linear is mechanism or (linear is not None and published):
+            return linear, linear.unit_spread()
+    except Refused:  # what is not measured is not determined without the bounds
+        pass
+    return None, None
+
+
 def error_bars(mechanism: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any] | None) -> ErrorBars:
     """What published values, and the draw that is published beside them if there is one, tell about the truth."""
     whole = mechanism.base.law.integer and mechanism.base.unit == 1
     low, high = certain(mechanism.held, values, whole=whole)
-    centre, spread = values, None
-    try:
-        linear = mechanism.linear_part
-        if linear is mechanism:
-            spread = mechanism.unit_spread()
-        elif linear is not None and draw is not None:
-            spread = linear.unit_spread()
-            centre = _estimated(linear, values, draw, whole=whole)
-    except Refused:  # what is not measured is not determined without the bounds
-        spread = None
+    linear, spread = known_errors(mechanism, published=draw is not None)
+    centre = values if linear is None or linear is mechanism else _estimated(linear, values, draw, whole=whole)
     return ErrorBars(centre, spread, low, high, whole)
 
 
-def _estimated(linear: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any], *, whole: bool) -> npt.NDArray[Any]:
+def _estimated(linear: Made, values: npt.NDArray[Any], draw: Any, *, whole: bool) -> npt.NDArray[Any]:
     """The draw, moved so that all sums and the exact figures of the published table hold."""
     if not linear.moves:
         return draw

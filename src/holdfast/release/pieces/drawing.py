@@ -1,43 +1,120 @@
-"""Who draws the tables of a job: this process, or the cluster that holds the records."""
+"""Who draws the tables of a job: this process, or the cluster that holds the records, which then writes them too."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from holdfast.arguments import Refused, one_of
+import numpy as np
+
+from holdfast.arguments import Fault, Refused, one_of
 from holdfast.arrays import Array, Ints
 from holdfast.mechanism.release import Release
 from holdfast.randomness.stream import KEY_BYTES
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
 from holdfast.release.pieces import spark
+from holdfast.release.pieces.making import decided
+from holdfast.release.pieces.parts import WRITING, Folder, Written, write, write_part
+from holdfast.release.pieces.sheets import Sheets, refuse_unwritten
+from holdfast.release.pieces.tasks import Held
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.spark import spark_frame
 from holdfast.release.spec.spec import ENGINES
+from holdfast.release.storage.files import sync_folder
 
-#: Draws a table from the counts of its cells and its true answer.
-Draw = Callable[[Table, Ints, Array], Release]
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A table that lies in parts where it was drawn: size and hash of each file, its sheet, and the coin of ties."""
+
+    files: dict[str, tuple[int, str]]
+    count: int
+    sheets: Sheets
+    method: str
+    ties: int | None
+
+
 NO_FRAME = "engine: spark draws where the records are: pass them as a Spark frame from Python, or write engine: local"
 
 
-def drawing(job: Job, source: Any, engine: str | None = None) -> Draw:
-    """Return how tables are drawn, by the spec unless an engine is named; refuse what a cluster cannot draw."""
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Who draws: this process, or the cluster of a session, which draws tables in pieces and writes them in parts."""
+
+    session: Any = None
+    cut: Mapping[str, Pieces] = field(default_factory=dict)
+
+    def refuse_unshared(self, place: Path) -> None:
+        """Refuse a folder to which those who draw cannot write."""
+        if self.session is not None:
+            spark.refuse_unshared(self.session, str(place.resolve()))
+
+    def draw(self, table: Table, cells: Ints, truth: Array, folder: Folder) -> Release | Parts:
+        """Draw a table from the counts of its cells and its true answer; in a cluster, let it be written."""
+        if self.session is None:
+            return table.mechanism.release(truth)
+        pieces = self.cut[table.name]
+        return in_parts(self.session, pieces, table, (cells, pieces.mechanism.checked(truth)), folder)
+
+
+def drawing(job: Job, source: Any, engine: str | None = None) -> Drawing:
+    """Return who draws, by the spec unless an engine is named; refuse what a cluster cannot draw."""
     asked = job.spec.engine if engine is None else one_of("engine", engine, ENGINES)
     if asked == "local":
-        return lambda table, _, truth: table.mechanism.release(truth)
+        return Drawing()
     frame = spark_frame(source)
     if frame is None:
         raise Refused(NO_FRAME)
-    session = frame.sparkSession
-    spark.refuse_open(session)
-    cut = {table.name: Pieces.of(table.mechanism) for table in job.tables}
+    spark.refuse_open(frame.sparkSession)
+    for table in job.tables:
+        refuse_unwritten(table)
+    return Drawing(frame.sparkSession, {table.name: Pieces.of(table.mechanism) for table in job.tables})
 
-    def draw(table: Table, cells: Ints, truth: Array) -> Release:
-        pieces = cut[table.name]
-        checked = pieces.mechanism.checked(truth)
-        # The secret is nowhere but here and in the tasks, and serves once.
-        return pieces.released(checked, spark.draw(session, pieces, cells, secrets.token_bytes(KEY_BYTES)))
 
-    return draw
+def in_parts(session: Any, pieces: Pieces, table: Table, known: tuple[Ints, Ints], folder: Folder) -> Parts:
+    """Draw a table in the cluster of a session, from the counts of its cells and its true answer, and let it be written
+    there: the top, which is made here, is its first part.
+    """
+    cells, truth = known
+    secret = secrets.token_bytes(KEY_BYTES)  # nowhere but here and in the tasks; it serves once
+    sheets = Sheets.of(table, pieces, truth)
+    folders = [Path(folder.path, name) for name in folder.names(sheets.deviations is not None)]
+    for each in (Path(folder.path, WRITING), *folders):
+        each.mkdir()
+
+    def held(number: int, own: Ints) -> Held:
+        piece = pieces.cut.piece(number)
+        return Held(pieces.work(piece, estimated=True), own, None, sheets.sheet(piece))
+
+    _, below = pieces.cut.split(cells)
+    given = (held(number, own) for number, own in enumerate(below))
+    with spark.cluster(session, given, pieces.cut.count) as there:
+        work = pieces.work(pieces.cut.top(), estimated=True)
+        done = decided(pieces, work, cells, there, secret)
+        told = {number: (number + 1, each) for number, each in done.told.items()}
+        parts: dict[int, Written] = there.asked(partial(write, coins=done.coins, folder=folder), told)
+    roots = np.concatenate([parts[number].roots for number in pieces.numbers])
+    top = Held(work, done.top.cells, done.top.noisy, sheets.sheet(work.piece))
+    first = write_part(top, done.made, folder, 0, roots)
+    _removed(Path(folder.path, WRITING))
+    for each in folders:
+        sync_folder(each)
+    listed = [first, *(parts[number] for number in pieces.numbers)]
+    wrong = next((each.wrong for each in listed if each.wrong is not None), None)
+    if wrong is not None:
+        raise Fault(f"nothing is released: {wrong}; this is a fault of holdfast")
+    ties = int(done.coins[0]) if pieces.mechanism.moves else None
+    files = {name: (size, found) for part in listed for name, size, found in part.files}
+    return Parts(files, len(listed), sheets, pieces.mechanism.method, ties)
+
+
+def _removed(folder: Path) -> None:
+    """Remove a folder, also while a twin of a task that is done still writes to it."""
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
