@@ -103,19 +103,19 @@ def conditioned(work: Work, truth: Ints, by: int, tasks: Tasks, secret: bytes) -
         sums, tries = totals.reshape(-1, by), attempts.reshape(-1, by)
         return tasks.noted(partial(drawn, secret=secret), {i: (slopes[i], sums[i], tries[i]) for i in some.tolist()})
 
-    noise = accepted(top, work.piece.own, by, draw, _own(work, Keys.of(secret)))
+    noise = accepted(top, slice(work.piece.own, truth.size), by, draw, _own(work, Keys.of(secret)))
     return np.asarray(truth[: work.piece.own] + noise)
 
 
-def accepted(top: Top, own: int, by: int, draw: Draw, keys: Keys) -> Ints:
+def accepted(top: Top, below: slice, by: int, draw: Draw, keys: Keys) -> Ints:
     """Draw all trees until each is accepted by the top and all its pieces; return the noise of the top's own outputs.
 
     A tree that is rejected is drawn again, in the top and in the pieces that it reaches, from the words of the next
-    attempt.
+    attempt. `below` are the places of the roots of all pieces in the top.
     """
     attempt = 0
     noise, tree, rejected = top.drawn(attempt, keys)
-    below, attempts = slice(own, None), np.zeros(tree.size - own, dtype=np.int64)
+    attempts = np.zeros(below.stop - below.start, dtype=np.int64)
     redone = np.ones(tree.size, dtype=np.bool_)  # everything is drawn a first time
     while True:
         while rejected:  # by the top alone: the pieces need not be asked
@@ -129,7 +129,7 @@ def accepted(top: Top, own: int, by: int, draw: Draw, keys: Keys) -> Ints:
         at = [number * by + i for number, roots in refused.items() for i in np.flatnonzero(roots).tolist()]
         rejected = set(tree[below][at].tolist())
         if not rejected:
-            return noise[:own]
+            return noise[: below.start]
         redone[:] = False
 
 

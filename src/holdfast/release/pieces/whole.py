@@ -185,12 +185,13 @@ def _leaves_known(forest: Any, spreads: Floats, exact: Bools) -> bool:
     return bool((np.isfinite(spreads) | exact)[forest.is_leaf].all())
 
 
-def undivided(pieces: Pieces, cells: Ints, keys: Keys) -> tuple[Ints, Ints]:
-    """Make the same table by moving all noisy values at once, level by level: its values and the noisy ones."""
-    mechanism = pieces.mechanism
+def undivided(pieces: Pieces, cells: Ints, secret: bytes, noisy: Ints | None = None) -> tuple[Ints, Ints]:
+    """Make the same table by moving all noisy values at once: its values and the noisy ones, drawn here unless given."""
+    mechanism, keys = pieces.mechanism, Keys.of(secret)
     truth = mechanism.query.answer(cells)
-    noisy = np.empty(mechanism.query.n, dtype=np.int64)
-    for piece in (pieces.cut.top(), *map(pieces.cut.piece, pieces.numbers)):
-        at = piece.outputs[: piece.own]
-        noisy[at] = measured(pieces.work(piece), truth[at], keys)
+    if noisy is None:
+        noisy = np.empty(mechanism.query.n, dtype=np.int64)
+        for piece in (pieces.cut.top(), *map(pieces.cut.piece, pieces.numbers)):
+            at = piece.outputs[: piece.own]
+            noisy[at] = measured(pieces.work(piece), truth[at], keys)
     return moved(mechanism.moves, noisy[None].copy(), truth, coins_of(keys))[0], noisy
