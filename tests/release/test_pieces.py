@@ -9,8 +9,8 @@ from holdfast.mechanism.checking import last_look
 from holdfast.release.pieces import cut as cut_module
 from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
-from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
 from holdfast.release.pieces.making import in_one_process, measure
+from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
 from holdfast.release.pieces.tasks import Held, packed, unpacked
 from holdfast.release.pieces.whole import NOT_IN_PIECES, Pieces, undivided
 from jobs import job, tree

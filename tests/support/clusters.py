@@ -7,8 +7,10 @@ import shutil
 import socket
 import sys
 import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,3 +57,16 @@ def sessions() -> tuple[Any, Any]:
         for key, value in SETTINGS.items():
             building = building.config(key, value)
         return building.getOrCreate(), Remote.builder.remote(f"sc://127.0.0.1:{port}").create()
+
+
+def dies_once(what: Callable[..., Any], marker: Path) -> Callable[..., Any]:
+    """The same as a task does it whose worker dies the first time; a file tells that it has."""
+    path = str(marker)
+
+    def once(*given: Any, **named: Any) -> Any:
+        if not os.path.exists(path):
+            with open(path, "w"):
+                os._exit(1)
+        return what(*given, **named)
+
+    return once

@@ -233,7 +233,7 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     holds = table.holds
     findings: dict[str, Callable[[], Findings]] = {
         "rows": lambda: iter(()),
-        "copies": lambda: other_entries(columns, read_table(folder, table.csv, table.parts, table.rows), table.csv),
+        "copies": lambda: _copy(folder, columns, table),
         "sums": lambda: _sums(values, columns, table),
         "signs": lambda: _bound(values, np.arange(table.rows), Fraction(0), None),
         "bounds": lambda: _bounds(values, holds.bounds),
@@ -280,6 +280,10 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     reached += [row for open_ones in table.unprotected for run in open_ones.rows for row in run]
     if max([*reached, *table.holds.impossible], default=0) >= table.rows:
         yield "the certificate speaks of rows that the table does not have"
+
+
+def _copy(folder: Path, columns: Columns, table: TableCertificate) -> Findings:
+    yield from other_entries(columns, read_table(folder, table.csv, table.parts, table.rows), table.csv)
 
 
 def _sums(values: Values, columns: Columns, table: TableCertificate) -> Findings:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from holdfast.release.pieces import spark
 from holdfast.release.pieces.making import decided
 from holdfast.release.pieces.parts import WRITING, Folder, Written, write, write_part
 from holdfast.release.pieces.sheets import Sheets, refuse_unwritten
-from holdfast.release.pieces.tasks import Held
+from holdfast.release.pieces.tasks import Held, Tasks
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.spark import spark_frame
 from holdfast.release.spec.spec import ENGINES
@@ -40,27 +41,30 @@ class Parts:
     ties: int | None
 
 
+#: Hands so many pieces to those who work on them, and takes back what they keep of them.
+Hand = Callable[[Iterable[Held], int], AbstractContextManager[Tasks]]
 NO_FRAME = "engine: spark draws where the records are: pass them as a Spark frame from Python, or write engine: local"
 
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """Who draws: this process, or the cluster of a session, which draws tables in pieces and writes them in parts."""
+    """Who draws: this process, or those to whom pieces are handed, who write their tables in parts.
 
-    session: Any = None
-    cut: Mapping[str, Pieces] = field(default_factory=dict)
+    `look` refuses a folder to which they cannot write.
+    """
+
+    hand: Hand | None = None
+    look: Callable[[str], None] = lambda _: None
 
     def refuse_unshared(self, place: Path) -> None:
         """Refuse a folder to which those who draw cannot write."""
-        if self.session is not None:
-            spark.refuse_unshared(self.session, str(place.resolve()))
+        self.look(str(place.resolve()))
 
     def draw(self, table: Table, cells: Ints, truth: Array, folder: Folder) -> Release | Parts:
         """Draw a table from the counts of its cells and its true answer; in a cluster, let it be written."""
-        if self.session is None:
+        if self.hand is None:
             return table.mechanism.release(truth)
-        pieces = self.cut[table.name]
-        return in_parts(self.session, pieces, table, (cells, pieces.mechanism.checked(truth)), folder)
+        return in_parts(self.hand, table, (cells, table.mechanism.checked(truth)), folder)
 
 
 def drawing(job: Job, source: Any, engine: str | None = None) -> Drawing:
@@ -71,17 +75,19 @@ def drawing(job: Job, source: Any, engine: str | None = None) -> Drawing:
     frame = spark_frame(source)
     if frame is None:
         raise Refused(NO_FRAME)
-    spark.refuse_open(frame.sparkSession)
+    session = frame.sparkSession
+    spark.refuse_open(session)
     for table in job.tables:
+        Pieces.of(table.mechanism)
         refuse_unwritten(table)
-    return Drawing(frame.sparkSession, {table.name: Pieces.of(table.mechanism) for table in job.tables})
+    return Drawing(partial(spark.cluster, session), partial(spark.refuse_unshared, session))
 
 
-def in_parts(session: Any, pieces: Pieces, table: Table, known: tuple[Ints, Ints], folder: Folder) -> Parts:
-    """Draw a table in the cluster of a session, from the counts of its cells and its true answer, and let it be written
-    there: the top, which is made here, is its first part.
+def in_parts(hand: Hand, table: Table, known: tuple[Ints, Ints], folder: Folder) -> Parts:
+    """Let a table be drawn in pieces, from the counts of its cells and its true answer, and be written by those who do:
+    the top, which is made here, is its first part.
     """
-    cells, truth = known
+    pieces, (cells, truth) = Pieces.of(table.mechanism), known
     secret = secrets.token_bytes(KEY_BYTES)  # nowhere but here and in the tasks; it serves once
     sheets = Sheets.of(table, pieces, truth)
     folders = [Path(folder.path, name) for name in folder.names(sheets.deviations is not None)]
@@ -94,7 +100,7 @@ def in_parts(session: Any, pieces: Pieces, table: Table, known: tuple[Ints, Ints
 
     _, below = pieces.cut.split(cells)
     given = (held(number, own) for number, own in enumerate(below))
-    with spark.cluster(session, given, pieces.cut.count) as there:
+    with hand(given, pieces.cut.count) as there:
         work = pieces.work(pieces.cut.top(), estimated=True)
         done = decided(pieces, work, cells, there, secret)
         told = {number: (number + 1, each) for number, each in done.told.items()}

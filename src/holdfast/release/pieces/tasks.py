@@ -29,8 +29,8 @@ class Held:
 
     work: Work
     cells: Ints
-    noisy: Ints | None = None
-    sheet: Any = None
+    noisy: Ints | None = field(default_factory=lambda: None)  # no attributes of the class: `spark.Packed` opens its own
+    sheet: Any = field(default_factory=lambda: None)
 
     @cached_property
     def truth(self) -> Ints:

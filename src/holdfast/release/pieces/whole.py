@@ -186,7 +186,7 @@ def _leaves_known(forest: Any, spreads: Floats, exact: Bools) -> bool:
 
 
 def undivided(pieces: Pieces, cells: Ints, secret: bytes, noisy: Ints | None = None) -> tuple[Ints, Ints]:
-    """Make the same table by moving all noisy values at once: its values and the noisy ones, drawn here unless given."""
+    """Make the same table by moving all noisy values at once: its values and the noisy ones, drawn unless given."""
     mechanism, keys = pieces.mechanism, Keys.of(secret)
     truth = mechanism.query.answer(cells)
     if noisy is None:
