@@ -11,11 +11,14 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import Fault
+from holdfast.mechanism.published.linear import sum_intervals
 from holdfast.release import run
 from holdfast.release.certificate.verify import verify
+from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces import drawing, parts
 from holdfast.release.pieces.tasks import Here
+from holdfast.release.spec.spec import read_spec
 from jobs import job, tree
 
 FRAME = pl.DataFrame({"zone": ["N1"] * 30 + ["N2"] * 20 + ["S1"] * 10 + ["S2"]})
@@ -58,6 +61,29 @@ def test_parts_are_one_table(tmp_path, method, exact):
     if table.certificate.interval.basis in ("law", "simulation"):
         np.testing.assert_array_equal(table.interval(), table.error_bars.interval(0.95))
     assert (table.noisy is None) == (method == "given")
+
+
+@pytest.mark.parametrize("method", ["given", "onto"])
+def test_totals_over_categories_and_records_are_in_parts_too(tmp_path, method):
+    text = tree(table="categories: [sex]", rest=REST.format("", method))
+    job(tmp_path, text.replace("domain: zones.csv", "name: t, domain: zones.csv, values: {sex: [F, M]}"))
+    text = (tmp_path / "spec.yaml").read_text().replace("output: out", "output: {folder: out, records: true}")
+    (tmp_path / "spec.yaml").write_text(text)
+    made = Job.from_spec(read_spec(tmp_path / "spec.yaml"))
+    frame = FRAME.with_columns(pl.Series("sex", ["F", "M", "M"] * 20 + ["F"]))
+    folder = run.release(made, source=frame, ledger=Ledger(tmp_path / "ledger.sqlite"))
+    verdict, told = verify(folder), stranger(folder)
+    assert verdict.ok, verdict
+    assert told.returncode == 0, told.stdout
+    table = hf.load(folder).table()
+    assert (table.certificate.outputs, table.certificate.rows) == (16, 24)
+    np.testing.assert_array_equal(table.values[16:], table.values[:16].reshape(-1, 2).sum(axis=1))
+    if method == "onto":
+        np.testing.assert_array_equal(
+            table.interval(), np.concatenate([table.error_bars.interval(0.95), table.interval()[16:]])
+        )
+        again = sum_intervals(table.mechanism, table.error_bars, table._sums, 0.95)
+        np.testing.assert_array_equal(table.interval()[16:], again)
 
 
 def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch):

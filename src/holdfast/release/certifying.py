@@ -136,7 +136,7 @@ def table_certificate(
         records=files.records,
         records_csv=files.records_csv,
         parts=files.parts,
-        record_columns=[] if files.records is None else list(record_columns(table)),
+        record_columns=[] if files.records is None else list(table.record_columns),
         ties=None if ties is None else f"{ties:016x}",
     )
 
@@ -265,11 +265,6 @@ def _level_names(table: Table) -> list[str]:
     """The levels of a table, and the exact margins that are written besides."""
     more = () if table.derived is None else table.derived.columns["level"].tolist()
     return list(dict.fromkeys([*table.layout.levels, *more]))
-
-
-def record_columns(table: Table) -> tuple[str, ...]:
-    """The columns of synthetic records: those of the data, without the level and a root of the spec's own."""
-    return tuple(column for column in table.layout.columns if column not in ("level", table.layout.asked.root))
 
 
 def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:

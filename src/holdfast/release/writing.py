@@ -15,7 +15,7 @@ from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
 from holdfast.mechanism.release import Release
 from holdfast.noise.spread import MISSED
 from holdfast.release.certificate.certificate import CONFIDENCE, Certificate, Interval, TableCertificate
-from holdfast.release.certifying import TableFiles, record_columns, table_certificate
+from holdfast.release.certifying import TableFiles, table_certificate
 from holdfast.release.pieces.drawing import Parts
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.storage.parts import ROW, part_names
@@ -75,6 +75,9 @@ def describe_parts(
     if sheets.deviations is not None:
         noisy = f"{prefix}measurements"
         files = files._replace(measurements=f"{noisy}.parquet", measurements_csv=f"{noisy}.csv")
+    if sheets.records is not None:
+        records = f"{prefix}records"
+        files = files._replace(records=f"{records}.parquet", records_csv=f"{records}.csv")
     known = bool(np.isfinite(sheets.low).any() or np.isfinite(sheets.high).any())
     interval = _interval(sheets.measured, known=known, own=sheets.own)
     columns = first_rows([place / name for name in part_names(files.parquet, drawn.count)], SHOWN)
@@ -118,7 +121,7 @@ def _write_records(table: Table, drawn: Release, place: Path, name: str) -> tupl
     if not table.layout.spec.written.records:
         return None, None
     counts, outputs = cells_of(table.layout.query, drawn.values), cell_outputs(table.layout.query)
-    names = {column: table.layout.columns[column][outputs] for column in record_columns(table)}
+    names = {column: table.layout.columns[column][outputs] for column in table.record_columns}
     write_repeated(names, counts, place / f"{name}.parquet", place / f"{name}.csv")
     return f"{name}.parquet", f"{name}.csv"
 

@@ -47,13 +47,18 @@ def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) 
     Measured on simulated errors; for many outputs the sum of the figures' own intervals, each at its share of what may
     be missed (a union bound).
     """
-    tail = (1 - float(probability("confidence", confidence))) / 2
     low, high = sums @ bars.low, sums @ bars.high
-    linear = mechanism.linear_part
-    if bars.spread is None or linear is None or not sums.shape[0]:
+    if bars.spread is None or mechanism.linear_part is None or not sums.shape[0]:
         return np.column_stack([low, high])
     middle = sums @ np.asarray(bars.centre, dtype=np.float64)
-    reach = np.zeros(sums.shape[0])
+    reach = sum_reach(mechanism, bars.spread, sums, confidence)
+    return bars.within(middle - reach, middle + reach, low, high)
+
+
+def sum_reach(mechanism: Made, spread: Spread, sums: Any, confidence: Any) -> Floats:
+    """How far the intervals of sums reach to either side."""
+    tail = (1 - float(probability("confidence", confidence))) / 2
+    linear, reach = mechanism.linear_part, np.zeros(sums.shape[0])
     if sums.shape[1] * FEWEST <= MOST_SUMMED:
         size = min(MOST_SUMMED // sums.shape[1], STUDY)
         errors = simulated_quantiles(lambda: np.asarray(sums @ linear.noise(size, seeded(0)).T).T)
@@ -64,11 +69,11 @@ def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) 
     if not reach.any():
         parts = np.diff(sums.indptr)
         for count in np.unique(parts[parts > 0]).tolist():
-            each = np.maximum(*(np.abs(bars.spread.quantiles(p)) for p in (tail / count, 1 - tail / count)))
+            each = np.maximum(*(np.abs(spread.quantiles(p)) for p in (tail / count, 1 - tail / count)))
             reach = (
                 np.where(parts == count, sums @ each, reach) if reach.size else np.where(parts == count, sums @ each, 0)
             )
-    return bars.within(middle - reach, middle + reach, low, high)
+    return reach
 
 
 def possible(mechanism: Made) -> bool:

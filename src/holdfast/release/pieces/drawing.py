@@ -20,6 +20,7 @@ from holdfast.randomness.stream import KEY_BYTES
 from holdfast.release.job.job import Job
 from holdfast.release.job.table import Table
 from holdfast.release.pieces import spark
+from holdfast.release.pieces.cut import TOP
 from holdfast.release.pieces.making import decided
 from holdfast.release.pieces.parts import WRITING, Folder, Written, write, write_part
 from holdfast.release.pieces.sheets import Sheets, refuse_unwritten
@@ -78,8 +79,7 @@ def drawing(job: Job, source: Any, engine: str | None = None) -> Drawing:
     session = frame.sparkSession
     spark.refuse_open(session)
     for table in job.tables:
-        Pieces.of(table.mechanism)
-        refuse_unwritten(table)
+        refuse_unwritten(table, Pieces.of(table.mechanism))
     return Drawing(partial(spark.cluster, session), partial(spark.refuse_unshared, session))
 
 
@@ -90,13 +90,15 @@ def in_parts(hand: Hand, table: Table, known: tuple[Ints, Ints], folder: Folder)
     pieces, (cells, truth) = Pieces.of(table.mechanism), known
     secret = secrets.token_bytes(KEY_BYTES)  # nowhere but here and in the tasks; it serves once
     sheets = Sheets.of(table, pieces, truth)
-    folders = [Path(folder.path, name) for name in folder.names(sheets.deviations is not None)]
+    folders = [
+        Path(folder.path, name) for name in folder.names(sheets.deviations is not None, sheets.records is not None)
+    ]
     for each in (Path(folder.path, WRITING), *folders):
         each.mkdir()
 
     def held(number: int, own: Ints) -> Held:
         piece = pieces.cut.piece(number)
-        return Held(pieces.work(piece, estimated=True), own, None, sheets.sheet(piece))
+        return Held(pieces.work(piece, estimated=True), own, None, sheets.sheet(piece, number))
 
     _, below = pieces.cut.split(cells)
     given = (held(number, own) for number, own in enumerate(below))
@@ -106,7 +108,7 @@ def in_parts(hand: Hand, table: Table, known: tuple[Ints, Ints], folder: Folder)
         told = {number: (number + 1, each) for number, each in done.told.items()}
         parts: dict[int, Written] = there.asked(partial(write, coins=done.coins, folder=folder), told)
     roots = np.concatenate([parts[number].roots for number in pieces.numbers])
-    top = Held(work, done.top.cells, done.top.noisy, sheets.sheet(work.piece))
+    top = Held(work, done.top.cells, done.top.noisy, sheets.sheet(work.piece, TOP))
     first = write_part(top, done.made, folder, 0, roots)
     _removed(Path(folder.path, WRITING))
     for each in folders:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Bools, Floats, Ints
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.release.certificate.sums import first_unequal, totals
 from holdfast.release.pieces.making import Finished, finished
@@ -32,6 +32,7 @@ from holdfast.release.storage.tables import (
     read_csv,
     read_parquet,
     write_csv,
+    write_repeated,
     write_table,
 )
 
@@ -43,26 +44,36 @@ WRITING = ".writing"
 class Sheet:
     """What is public about the rows of a piece: their names, limits that are certain, and how far intervals reach.
 
-    `reach` is None where intervals are these limits; `own`: they stand around the values, otherwise around the draw
-    behind them or its estimate. `deviations` of noisy answers are None where these are not published.
+    Rows behind the outputs are `sums` of these, some of which are `known` as they are. `reach` is None where intervals
+    are the certain limits; `own`: they stand around the values, otherwise around the draw behind them or its estimate.
+    `deviations` of noisy answers, and the columns of synthetic `records`, are None where these are not published.
     """
 
+    rows: Ints
     names: Mapping[str, Any]
+    sums: Any
+    known: Bools
     low: Floats
     high: Floats
     reach: Floats | None
     own: bool
     whole: bool
     deviations: Floats | None
+    records: tuple[str, ...] | None
 
-    def ends(self, made: Finished) -> Floats:
-        """The ends of all intervals, (n, 2), not a number where nothing is known."""
-        bars = ErrorBars(made.values if self.own else made.centre, None, self.low, self.high, self.whole)
-        if self.reach is None:
-            found = np.column_stack([self.low, self.high])
-            found[np.isinf(found)] = np.nan
-            return found
-        return bars.within(bars.centre - self.reach, bars.centre + self.reach, self.low, self.high)
+    def figures(self, made: Finished) -> tuple[Ints, Floats]:
+        """The values of all rows, and the ends of their intervals, (n, 2), not a number where nothing is known."""
+        values = np.concatenate([made.values, self.sums @ made.values])
+        ends = np.column_stack([self.low, self.high])
+        if self.reach is not None:
+            around = made.values if self.own else made.centre
+            centre = np.concatenate([around, self.sums @ np.asarray(around, dtype=np.float64)])
+            bars = ErrorBars(centre, None, self.low, self.high, self.whole)
+            ends = bars.within(centre - self.reach, centre + self.reach, self.low, self.high)
+        else:
+            ends[np.isinf(ends)] = np.nan
+        ends[self.known] = values[self.known, None]
+        return values, ends
 
 
 @dataclass(frozen=True)
@@ -76,10 +87,10 @@ class Folder:
     prefix: str
     when: float
 
-    def names(self, noisy: bool) -> list[str]:
-        """The files of the table, and of its noisy answers."""
-        table = [f"{self.prefix}table.parquet", f"{self.prefix}table.csv"]
-        return [*table, f"{self.prefix}measurements.parquet", f"{self.prefix}measurements.csv"] if noisy else table
+    def names(self, noisy: bool, records: bool) -> list[str]:
+        """The files of the table, of its noisy answers and of synthetic records."""
+        written = {"table": True, "measurements": noisy, "records": records}
+        return [f"{self.prefix}{name}.{end}" for name, there in written.items() if there for end in ("parquet", "csv")]
 
 
 class Written(NamedTuple):
@@ -100,19 +111,23 @@ def write(held: Held, told: Any, coins: Any, folder: Folder, number: int | None 
 def write_part(held: Held, made: Finished, folder: Folder, part: int, below: Ints) -> Written:
     """Write a part and check it; `below` are the values of the outputs behind its own, which are in other parts."""
     sheet: Sheet = held.sheet
-    rows = held.work.piece.outputs[: held.work.piece.own]
-    table = {ROW: rows, **sheet.names, **dict(zip(FIGURES, (made.values, *sheet.ends(made).T), strict=True))}
-    files = folder.names(sheet.deviations is not None)
+    values, ends = sheet.figures(made)
+    own, named = held.work.piece.own, {ROW: sheet.rows, **sheet.names}
+    table = named | dict(zip(FIGURES, (values, *ends.T), strict=True))
+    files = folder.names(sheet.deviations is not None, sheet.records is not None)
     names = [part_names(name, part + 1)[part] for name in files]
     session().execute("SET threads = 1")  # one thread writes the same bytes whenever it does
     new = [Path(folder.path, WRITING, f"{uuid4().hex}{Path(name).suffix}") for name in files]
     write_table(table, new[0], new[1])
     if sheet.deviations is not None:
         kept = np.flatnonzero(np.isfinite(sheet.deviations))
-        named = {name: column[kept] for name, column in {ROW: rows, **sheet.names}.items()}
+        measured = {name: column[kept] for name, column in named.items()}
         noisy, deviations = made.noisy[kept], sheet.deviations[kept]
-        write_table(named | dict(zip(MEASUREMENTS, (noisy, deviations), strict=True)), new[2])
-        write_csv(named | {"standard_deviation": deviations, "count": noisy}, new[3])
+        write_table(measured | dict(zip(MEASUREMENTS, (noisy, deviations), strict=True)), new[2])
+        write_csv(measured | {"standard_deviation": deviations, "count": noisy}, new[3])
+    if sheet.records is not None:
+        leaves = np.setdiff1d(np.arange(own), held.work.piece.parents)
+        write_repeated({name: named[name][leaves] for name in sheet.records}, made.values[leaves], *new[-2:])
     found = read_parquet(new[0])
     wrong = next(_wrong(held, table, found, below), None) or next(
         other_entries(found, read_csv(new[1]), names[1]), None
@@ -121,7 +136,7 @@ def write_part(held: Held, made: Finished, folder: Folder, part: int, below: Int
     for name, path in zip(names, new, strict=True):
         os.utime(path, (folder.when, folder.when))
         os.replace(path, Path(folder.path, name))
-    roots = held.work.piece.parents[: rows.size] < 0
+    roots = np.flatnonzero(held.work.piece.parents[:own] < 0)
     return Written(described, np.asarray(found["value"])[roots], wrong)
 
 
@@ -129,18 +144,20 @@ def _wrong(held: Held, table: Mapping[str, Any], found: Columns, below: Ints) ->
     """Say what does not hold in a part as it was read again."""
     yield from other_entries(found, {name: _masked(column) for name, column in table.items()}, "a part")
     work, rules = held.work, held.work.rules
-    values = np.concatenate([np.asarray(found["value"]), below])
-    if values.dtype != np.int64:
+    every, own = np.asarray(found["value"]), work.piece.own
+    if every.dtype != np.int64:
         yield "the values of a part are not whole numbers"
         return
+    values = np.concatenate([every[:own], below])
+    if (held.sheet.sums @ every[:own] != every[own:]).any():
+        yield "a row of a part is not the sum that its name says"
     inner = np.flatnonzero(np.bincount(work.piece.parents[work.piece.parents >= 0], minlength=values.size))
     children = np.flatnonzero(work.piece.parents >= 0)
     sums, sizes = totals(values[children], work.piece.parents[children], values.size)
     if first_unequal(values[inner], sums[inner], sizes[inner]) is not None:
         yield "a row of a part is not the sum of the rows below it"
-    own = slice(0, work.piece.own)
     low, high = rules.bounds(held.truth)
-    if ((values[own] < low[own]) | (values[own] > high[own])).any():
+    if ((values[:own] < low[:own]) | (values[:own] > high[:own])).any():
         yield "a row of a part is out of its bounds, or not the exact figure"
 
 
