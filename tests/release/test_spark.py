@@ -3,12 +3,14 @@
 import subprocess
 import sys
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+import clusters
 import holdfast as hf
 from clusters import dies_once, sessions
 from holdfast.arguments import Refused
@@ -147,3 +149,11 @@ def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
     assert table.certificate.interval == local.certificate.interval
     assert (table.noisy is None) == (local.noisy is None)
     assert np.isfinite(table.interval()).all() == np.isfinite(local.interval()).all()
+
+
+def test_a_killed_executor_and_twins_change_nothing(tmp_path):
+    """Executors are processes of their own here: one is killed while it draws, and a twin writes before its elder."""
+    sessions()  # skips where there is no Spark
+    script = Path(clusters.__file__).with_name("killed_executors.py")
+    found = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, check=False)
+    assert found.stdout.strip() == "killed True, lingered True, all as in one process", found.stderr[-2000:]

@@ -35,9 +35,8 @@ SETTINGS = {
 }
 
 
-@cache
-def sessions() -> tuple[Any, Any]:
-    """Return a classic session and a Connect session of one cluster; skip the test where there is no Java or Spark."""
+def prepared() -> None:
+    """Let workers find this Python and this source; skip the test where there is no Java or Spark."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, which is not installed: on Debian, apt-get install default-jre-headless")
     if find_spec("pyspark") is None:
@@ -45,6 +44,12 @@ def sessions() -> tuple[Any, Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     source = os.path.dirname(os.path.dirname(os.path.abspath(find_spec("holdfast").origin)))  # type: ignore[union-attr, arg-type]
     os.environ["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+
+
+@cache
+def sessions() -> tuple[Any, Any]:
+    """Return a classic session and a Connect session of one cluster; skip the test where there is no Java or Spark."""
+    prepared()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark speaks of pandas, which is not used
         from pyspark.sql import SparkSession

@@ -65,7 +65,10 @@ class Drawing:
         """Draw a table from the counts of its cells and its true answer; in a cluster, let it be written."""
         if self.hand is None:
             return table.mechanism.release(truth)
-        return in_parts(self.hand, table, (cells, table.mechanism.checked(truth)), folder)
+        pieces = Pieces.of(table.mechanism)
+        sheets = Sheets.of(table, pieces, table.mechanism.checked(truth))
+        # The secret is nowhere but here and in the tasks, and serves once.
+        return in_parts(self.hand, pieces, sheets, cells, folder, secrets.token_bytes(KEY_BYTES))
 
 
 def drawing(job: Job, source: Any, engine: str | None = None) -> Drawing:
@@ -83,13 +86,10 @@ def drawing(job: Job, source: Any, engine: str | None = None) -> Drawing:
     return Drawing(partial(spark.cluster, session), partial(spark.refuse_unshared, session))
 
 
-def in_parts(hand: Hand, table: Table, known: tuple[Ints, Ints], folder: Folder) -> Parts:
-    """Let a table be drawn in pieces, from the counts of its cells and its true answer, and be written by those who do:
-    the top, which is made here, is its first part.
+def in_parts(hand: Hand, pieces: Pieces, sheets: Sheets, cells: Ints, folder: Folder, secret: bytes) -> Parts:
+    """Let a table be drawn in pieces, from the counts of its cells, and be written by those who do: the top, which is
+    made here, is its first part.
     """
-    pieces, (cells, truth) = Pieces.of(table.mechanism), known
-    secret = secrets.token_bytes(KEY_BYTES)  # nowhere but here and in the tasks; it serves once
-    sheets = Sheets.of(table, pieces, truth)
     folders = [
         Path(folder.path, name) for name in folder.names(sheets.deviations is not None, sheets.records is not None)
     ]
