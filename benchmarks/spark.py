@@ -3,9 +3,9 @@
 Run: .venv/bin/python benchmarks/spark.py [--given | --onto] [--apart] [BLOCKS ...]      (needs pyspark and Java)
 Prints for each size the time of the cluster, which draws, writes and checks the table in parts, against one process
 that draws the same pieces, bytes that travel and are written, the most memory that the driver and a worker took,
-and the work of 100 cores for a census of 2,016 cells per block. Fails where a table differs. TopDown; with --given, noise
-conditioned on sums and non-negativity, with --onto the nearest table. --apart leaves the comparison out, and with it
-the memory that it takes.
+and the work of 100 cores for a census of 2,016 cells per block. Fails where a table differs. TopDown; with --given,
+noise conditioned on sums and non-negativity, with --onto the nearest table. --apart leaves the comparison out, and with
+it the memory that it takes.
 """
 
 import os

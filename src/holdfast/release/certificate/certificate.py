@@ -232,8 +232,7 @@ class LinkedTable(Model):
 class TableCertificate(Model):
     """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first.
 
-    `parts`: each of its files is a folder of so many, 00000, 00001, …, whose rows begin with their number in the table
-    (those of records do not); 0: each is one file.
+    `parts`: its files are folders of so many, whose rows begin with their number in the table; 0: each is one file.
     """
 
     name: str
