@@ -1,11 +1,13 @@
 """A census in one query: blocks × cells × levels, measured, estimated, whole, non-negative, consistent and written.
 
 Run: .venv/bin/python benchmarks/census.py [--blocks N] [--data FOLDER] [--method areas|topdown|bluedown] [--exact]
+    [--estimate]
 With the blocks of Rhode Island (blocks_2010_RI_HI.parquet in FOLDER) and cells by the frequencies of the Adult table
 (adult_train.parquet there) or, without these files, a generated state of the same shape with made-up frequencies: 8
 kinds of work × 2 ages × 2 origins × 63 of race and occupation. Everything goes through the public names. Printed: the
 seconds of each step; most memory; errors by level and margin, as measured, after best linear estimation, and of the
-whole table. --exact: the total of every county is published exactly.
+whole table. --exact: the total of every county is published exactly. --estimate: the split and the best linear estimate
+alone, against numpy's time to draw as many measurements.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import resource
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,17 +71,39 @@ def frequencies(data: Path | None, rng: np.random.Generator) -> np.ndarray:
     return found / found.sum()
 
 
+def estimate_alone(query: Any, rng: np.random.Generator) -> None:
+    """Print the processor time of the split, of numpy's measurements, and of their estimate."""
+
+    def busy(work):
+        begin = time.process_time()
+        return work(), time.process_time() - begin
+
+    small = hf.counts(hf.Hierarchy.from_parents([-1, *([0] * 30)]), by=hf.Cube(SHAPE, NAMES), keep=MARGINS)
+    hf.gaussian(small, rho=RHO).onto(hf.consistent(small), integer=False).image(np.zeros(small.n))  # compiled
+    print(f"split {busy(lambda: hf.best_shares(query))[1]:.2f} s of processors", flush=True)
+    made = hf.gaussian(query, rho=RHO, integer=False).onto(hf.consistent(query), integer=False)
+    _ = made.image(np.zeros(query.n))  # what every estimate shares is found once
+    measured, drawn = busy(lambda: rng.normal(size=query.n))
+    for _ in range(2):
+        _, spent = busy(lambda: made.image(measured))
+        print(f"{query.n:,} figures: estimate {spent:.2f} s, {NUMPY} {drawn:.2f} s: {spent / drawn:.1f} ×", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--blocks", type=int, default=25_181)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--method")
     parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--estimate", action="store_true")
     parser.add_argument("--shares", choices=["best", "published"], default="best")
     arguments = parser.parse_args()
     rng = np.random.default_rng(1)
     tree, persons = areas(arguments.data, arguments.blocks, rng)
     query = hf.counts(tree, by=hf.Cube(SHAPE, NAMES), keep=MARGINS)
+    if arguments.estimate:
+        estimate_alone(query, rng)
+        return
     cells = rng.multinomial(persons, frequencies(arguments.data, rng))
     truth = query.answer(cells)
     del cells

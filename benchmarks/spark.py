@@ -75,7 +75,7 @@ def sheets_of(pieces):
     nothing, none = np.empty(0, dtype=np.int64), sparse.csr_array((0, n), dtype=np.int64)
     ends = (np.zeros(n), np.full(n, np.inf))
     rest = (none, np.zeros(n, dtype=bool), nothing, np.zeros(pieces.cut.count + 2, dtype=np.int64))
-    return Sheets({"level": Numbered(), "area": Numbered()}, *ends, None, True, True, None, None, None, n, *rest)
+    return Sheets({"level": Numbered(), "area": Numbered()}, {}, *ends, None, True, True, None, None, None, n, *rest)
 
 
 def one_task(pieces, sheets, cells, folder):

@@ -63,7 +63,7 @@ def main(words: list[str]) -> int:
         return 0 if kills(count or KILLS) else 1
     if words:
         return 0 if campaign(words[0], count, int(words[2]) if len(words) > 2 else 0) else 1
-    names = ("calls", "specs", "sources", "tampered", "flips", "races", "power", "load", "kills")
+    names = ("calls", "specs", "sources", "tampered", "flips", "races", "power", "load", "page", "kills")
     ends = [subprocess.run([sys.executable, __file__, name], check=False).returncode for name in names]
     return max(ends)
 

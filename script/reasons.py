@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -144,6 +145,7 @@ def _of_papers(sentence: str) -> Iterator[tuple[str, str, str]]:
                 yield paper, kind, number
 
 
+@cache
 def reasons() -> list[Reason]:
     """Every reason with its results; ends the program at one that names none."""
     made = []

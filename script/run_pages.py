@@ -33,6 +33,8 @@ FENCE = re.compile(
     r"^```(?P<kind>\w+)\n(?P<code>.*?)^```$|^<!-- hidden\n(?P<hidden>.*?)^-->\n", re.MULTILINE | re.DOTALL
 )
 NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
+#: Characters of a line that a command prints: what fits beside the contents of a page.
+WIDTH = 96
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
 WHOLE = re.compile(r"^data:.*^privacy:", re.MULTILINE | re.DOTALL)
 RUN = ("python", "yaml", "console", "hidden")
@@ -136,11 +138,16 @@ def _keep(code: str) -> Shown:
 def _command(line: str) -> str:
     from typer.testing import CliRunner
 
+    from holdfast.cli import showing
     from holdfast.cli.command import app
 
     words, _, expected = line.removeprefix("$ ").partition("  # exit ")
     assert line.startswith("$ holdfast "), f"console blocks run `$ holdfast …` and nothing else: {line}"
-    result = CliRunner().invoke(app, shlex.split(words)[1:], env={"COLUMNS": "100"})
+    usual, showing.PIPED_WIDTH = showing.PIPED_WIDTH, WIDTH
+    try:
+        result = CliRunner().invoke(app, shlex.split(words)[1:])
+    finally:
+        showing.PIPED_WIDTH = usual
     assert result.exit_code == int(expected or 0), f"{line}\n{result.output}"
     return f"{(result.output if expected else result.stdout).replace(f'{Path.cwd()}{os.sep}', '')}\n"
 

@@ -41,7 +41,8 @@ def compiled(function: Callable[..., Any], beyond: int | None, options: dict[str
 
     With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only.
     """
-    made = numba.njit(function, nogil=True, error_model="numpy", **options)
+    # arrays are counted unless a function says otherwise, also one that is called by a function that does not
+    made = numba.njit(function, nogil=True, error_model="numpy", **({"_nrt": True} | options))
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
         made._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return made if beyond is None else update_wrapper(Sized(made, beyond), function)
@@ -271,3 +272,16 @@ def _ours(event: Any) -> bool:
 
 
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
+
+
+# --- what is compiled soon -------------------------------------------------------------------------------------------
+
+
+def _put(values: Any, into: Any) -> None:
+    for i in range(values.size):
+        into[i] = values[i]
+
+
+#: Copy numbers into an array. A slice on the left, `into[:] = values`, takes five seconds longer to compile: numba
+#: compiles the words of the error that it would raise for other lengths.
+put = compiled(_put, None, {})

@@ -9,7 +9,7 @@ import pytest
 import holdfast as hf
 import released
 from holdfast.pictures import bands, bars, curves, hundred, parts, points
-from holdfast.pictures.svg import scale_of
+from holdfast.pictures.svg import last_names, scale_of
 from holdfast.release.plan import plan
 from holdfast.release.run import release
 
@@ -154,3 +154,10 @@ def test_a_comparison_says_promise_error_and_what_is_open(tmp_path):
 def test_what_cannot_be_compared_is_refused(items, words):
     with pytest.raises(hf.Refused, match=words):
         hf.compare(items)
+
+
+def test_paths_are_told_apart_by_as_few_names_as_will_do():
+    assert last_names(["city / N / N1", "city / N / N2", "city / S / S1"]) == ["N1", "N2", "S1"]
+    assert last_names(["city / N / F", "city / S / F"]) == ["N / F", "S / F"]
+    assert last_names(["city", "city / N", "city / N / N"]) == ["city", "city / N", "N / N"]
+    assert last_names([]) == []

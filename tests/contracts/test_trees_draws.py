@@ -132,6 +132,27 @@ def test_no_counts_are_refused(kind, case):
     assert (draws >= low).all()
 
 
+def test_trees_that_are_rejected_again_and_again_are_drawn_in_plain_numpy(monkeypatch):
+    """Only these: trees that were accepted stay as they were drawn."""
+    parents = np.array([-1, -1] + [0] * 20 + [1] * 20)
+    low = np.where(np.arange(42) < 2, -NONE, -3)
+    made = sampler(parents, "laplace", 2, low)
+    first = made.draw(1, hf.seeded(3))[0]
+    once = type(made)._draw_rows
+
+    def rejected(self, noise, keys, start, attempt):
+        once(self, noise, keys, start, attempt)
+        return {0: {int(self.ready.trees_of_outputs[0])}}
+
+    monkeypatch.setattr(type(made), "_draw_rows", rejected)
+    again = made.draw(1, hf.seeded(3))
+    assert sums_up(parents, again)
+    assert (again >= low).all()
+    second = np.r_[1, 22:42]
+    assert np.array_equal(again[0, second], first[second])
+    assert not np.array_equal(again[0], first)
+
+
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_alike_parcels_in_unlike_places(kind):
     # 63 empty leaves beside large ones, and 63 beside as many empty ones: one kind of piece, pulled very unlike

@@ -214,6 +214,7 @@ def test_parts_are_taken_one_after_another_where_no_rounding_is_found():
         ({"most": {"persons": 3}}, "most must be a mapping"),
         ({"ties": [{"persons": [1, 0, 0]}]}, "must fit the shape"),
         ({"ties": [{"dogs": 1}]}, "names of tables"),
+        ({"ties": [{"persons": 2**61, "households": -(2**61)}]}, "below 2\\*\\*31"),  # sums would leave 64 bits
         ({"ties": [HEADS, HEADS]}, "must not follow from each other"),
         ({"tables": {"persons": hf.histogram(3), "households": hf.histogram(2)}}, "counts of a hierarchy"),
     ],

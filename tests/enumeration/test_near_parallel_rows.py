@@ -105,8 +105,8 @@ def test_statements_about_nearly_parallel_rows():
 
 @pytest.mark.slow
 def test_statements_about_many_nearly_parallel_rows():
-    check_statements(3, 60)
-    check_lengths(4, 600)
+    check_statements(3, 25)
+    check_lengths(4, 250)
 
 
 @pytest.mark.slow

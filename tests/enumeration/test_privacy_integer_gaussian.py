@@ -18,7 +18,7 @@ from holdfast.privacy import (
     integer_gaussian_sigma2,
 )
 from holdfast.privacy.losses import integer_gaussian as module
-from holdfast.privacy.losses import unlike_scales
+from holdfast.privacy.losses import integer_laws, unlike_scales
 from holdfast.privacy.losses.loss_laws import Loss
 
 F = Fraction
@@ -266,3 +266,16 @@ def test_bad_kinds_are_refused():
         integer_gaussian_sigma2([{}], 1, 1e-6)
     with pytest.raises(Refused, match="epsilon must not be negative"):
         integer_gaussian_delta({(1, F(4)): 1}, -1)
+
+
+@pytest.mark.parametrize("sigma2", [F(3), F(40)])
+def test_many_copies_merged_together_cost_at_least_what_they_cost_one_by_one(sigma2, monkeypatch):
+    kind = {(1, sigma2): 300}
+    epsilon = float(integer_gaussian_rho(kind)) + 2
+    together = integer_gaussian_delta(kind, epsilon)
+    (_, parts, factor) = module._lattice(kind)
+    monkeypatch.setattr(integer_laws, "ONE_BY_ONE", 300)
+    (_, same, lower) = module._lattice(kind)
+    assert parts == same
+    assert (factor - lower).upper() >= 0  # never less than what each copy costs by itself
+    assert integer_gaussian_delta(kind, epsilon) <= together <= integer_gaussian_delta(kind, epsilon) * (1 + 1e-12)

@@ -113,5 +113,5 @@ def test_parts_are_accepted_together(monkeypatch):
     monkeypatch.setattr(leaf_kinds, "limits", lambda *_: np.array([[3], [180]]))
     monkeypatch.setattr(messages, "SELDOM", np.inf)
     expected = weights(law, low)
-    assert abs(shift(drawn(law, low, 700), expected)) < 5
-    assert shift(drawn(law, low, 700, alone=True), expected) < -6
+    assert abs(shift(drawn(law, low, 400), expected)) < 5
+    assert shift(drawn(law, low, 400, alone=True), expected) < -6

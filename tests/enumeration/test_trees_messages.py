@@ -102,7 +102,7 @@ def test_what_is_drawn_times_what_is_accepted_is_the_weight(kind, low, how):
 @pytest.mark.parametrize("where", ["at the root", "at a first leaf"])
 def test_messages_twice_too_large_at_odd_totals_draw_the_exact_law(kind, where, monkeypatch):
     """Half of the odd totals are rejected; without the test they would come twice as often."""
-    rows, parents = 250, np.array([-1, 0, 0])
+    rows, parents = 120, np.array([-1, 0, 0])
 
     def share_of_odd():
         made = sampler(parents, kind, 3.0, exact=() if where == "at the root" else (0,))

@@ -20,7 +20,7 @@ from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import working_precision
 from holdfast.trees import Forest
 from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message, _transformed
+from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message, TooNarrow, Weight, _transformed, leaf
 from holdfast.trees.plain.sampler import PlainSampler
 
 F = Fraction
@@ -117,7 +117,7 @@ def test_sums_by_a_transform_are_from_above_and_as_near_as_they_say(
     monkeypatch.setattr("holdfast.trees.plain.message.TRANSFORM", 1e6)  # so that the blur is seen
     law = sampler(name, None, laws)
     trees = law._trees(0)
-    blurred = [piece.message for piece in trees.pieces if piece.message.blur > 0]
+    blurred = [piece.message for piece in trees.pieces if piece.message.blur is not None]
     assert blurred
     with working_precision(192):
         for message in blurred:
@@ -134,15 +134,20 @@ def test_sums_by_a_transform_are_from_above_and_as_near_as_they_say(
     assert stats.chi2.sf(sum((k - m) ** 2 / max(m, 1.0) for k, m in cells), len(cells) - 1) > 1e-5
 
 
-def test_the_error_of_a_transform_is_within_its_bound() -> None:
+@pytest.mark.parametrize("wanted", [(0, 6000), (0, 2000), (4500, 6000)])
+def test_the_error_of_transforms_is_within_its_bound(wanted: tuple[int, int]) -> None:
     """Against sums in doubles whose relative error is small, for messages that fall by many powers."""
-    places = np.arange(-3000, 3001)
-    a, b = np.exp(-abs(places) / 60.0), np.exp(-(places**2) / 2e4)
-    lifted, blur = _transformed(a, b)
-    exact = np.convolve(a, b)
-    assert (lifted >= exact * (1 - 1e-11)).all()
-    assert (lifted <= exact * (1 + 1e-11) + blur).all()
-    assert blur < 1e-7 * exact.max()
+    messages = [
+        leaf(Weight(F(1, 60), False, tilt, low, FAR), low, low + 3000) for tilt, low in ((0.004, -50), (-0.01, -700))
+    ]
+    lifted, blur, rounding = _transformed(messages[0], messages[1], *wanted)
+    exact = np.convolve(messages[0].values, messages[1].values)
+    shown = slice(wanted[0], wanted[1] + 1)
+    assert exact.min() < 1e-20 * exact.max()  # far beyond what one transform knows
+    assert (lifted >= exact * (1 - 1e-13)).all()
+    assert (lifted[shown] <= exact[shown] * (1 + 1e-11 + blur[shown])).all()
+    assert blur[shown].max() < 2e-6
+    assert rounding < 1e-10
 
 
 def ratios(law: PlainSampler, tested: Callable[[Message, int], bool]) -> list[float]:
@@ -207,6 +212,35 @@ def test_errors_are_those_of_enumeration(name: str, laws: tuple[Any, ...]) -> No
         at = int(found.quantiles(0.3)[v]) - lo
         assert cumulative[at] >= 0.3 - 1e-12
         assert at == 0 or cumulative[at - 1] < 0.3
+
+
+def test_children_in_groups_have_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.trees.plain.sampler._together", lambda law: 2)
+    law = sampler("unmeasured root, bounds on all", {"most_kept": 0})
+    grouped = law._in_groups
+    assert grouped.forest.parents.tolist() == [-1, 5, 4, 4, 0, 0]
+    assert [float(rate) for rate in grouped.rates] == [*map(float, law.rates), 0.0, 0.0]
+    size, expected = 300, tables(law, 7)
+    drawn = Counter(map(tuple, law.draw(size, hf.seeded(4)).tolist()))
+    cells = [(drawn[u], size * p) for u, p in expected.items() if size * p >= 4]
+    cells.append((size - sum(count for count, _ in cells), size - sum(mean for _, mean in cells)))
+    assert stats.chi2.sf(sum((k - m) ** 2 / max(m, 1.0) for k, m in cells), len(cells) - 1) > 1e-5
+
+
+def test_windows_are_made_wider_until_there_are_tails() -> None:
+    """However often it takes, with less and less pull."""
+    seen: list[Any] = []
+
+    def make(windows: Any) -> str:
+        seen.append(windows)
+        if len(seen) < 60:
+            raise TooNarrow
+        return "made"
+
+    assert sampler("not negative")._first_of(make, 0) == "made"
+    assert all(one.need < other.need for one, other in itertools.pairwise(seen))
+    assert seen[0].pull == 1
+    assert seen[-1].pull < 1e-15
 
 
 def test_rows_follow_from_the_key_alone() -> None:

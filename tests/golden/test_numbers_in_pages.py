@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import hadamard
 
 import holdfast as hf
+from holdfast.noise.reach import reach_of
 from scripts import ROOT
 
 
@@ -69,3 +70,68 @@ def test_variances_of_both_views():
         assert given == pytest.approx((2 * n - 1) * (n - 1) / (n * (n + 1)))
         assert moved == pytest.approx(2 * (1 - 1 / n))
     says("papers/two-views.md", "(2n−1)(n−1)/(n(n+1))·λ²", "2(1−1/n)·λ²")
+
+
+def test_twenty_parts_together():
+    parts = [hf.Guarantee(epsilon=0.1, neighbours="add-remove", because="a part")] * 20
+    found = [f"{hf.compose(parts, delta=delta).epsilon:.4f}" for delta in (1e-5, 1e-6)]
+    says("theory/composition.md", f"Twenty times ε = 0.1: {found[0]} at δ = 1e-5 and {found[1]} at 1e-6")
+
+
+def test_a_union_of_half_planes_of_one_sum():
+    row = np.ones((1, 2), dtype=int)
+    either = hf.at_least(-row, [-8]) | hf.at_least(row, [10])
+    found = hf.laplace(hf.histogram(2), scale=1).given(either).guarantee.epsilon
+    says("theory/unions.md", f"(Two cells, λ = 1, a sum of at most 8 or at least 10: {found:.3f}.)")
+
+
+def test_tables_of_two_rows_with_exact_margins():
+    found = []
+    for columns in (3, 4, 8):
+        shape = (2, columns)
+        exact = hf.invariant(hf.exact_margins(shape, [(0,), (1,)]))
+        made = hf.laplace(hf.margins(shape), scale=4, neighbours=hf.Neighbours("replace-one", records=2))
+        found.append(f"2×{columns} {made.given(exact & hf.nonnegative()).guarantee.epsilon:.3f}")
+    says("theory/orders-and-lines.md", *found)
+
+
+def test_one_count_by_four_ways():
+    """The two ways that need no more than the law of the noise, λ = 3."""
+    noise = np.arange(-400, 401)
+    mass = np.exp(hf.laplace(hf.histogram(1), scale=3).base.law.laws[0].log_density(noise))
+    for words, least in (("as it is", -math.inf), ("cut at zero", 0)):
+        cells = []
+        for count in (0, 1, 2, 5, 10, 30):
+            errors = np.maximum(count + noise, least) - count
+            bias = f"{mass @ errors:+.2f}"
+            cells.append(f"{mass @ np.abs(errors):.2f} ({bias if float(bias) else '0.00'})")
+        says("how-to/which-method.md", f"| {words} | {' | '.join(cells)} |")
+
+
+def test_a_city_given_that_it_adds_up():
+    """Mean absolute errors of the row `given`, which has a law of its own."""
+    sizes = (43, 61, 1, 69, 69, 20)
+    parents = [-1, *[0] * 6, *(borough for borough, zones in enumerate(sizes, start=1) for _ in range(zones))]
+    tree = hf.Hierarchy.from_parents(parents)
+    made = hf.laplace(hf.counts(tree), epsilon=1).given(hf.consistent(tree))
+    errors = np.abs(made.noise(8_000, hf.seeded(3))).mean(axis=0)
+    found = [errors[tree.depth == depth].mean() for depth in range(3)]
+    text = (ROOT / "docs" / "how-to" / "which-method.md").read_text(encoding="utf-8")
+    printed = next(line for line in text.splitlines() if line.startswith("| given |")).split("|")[2:5]
+    for mine, theirs, room in zip(found, map(float, printed), (0.08, 0.03, 0.01), strict=True):
+        assert mine == pytest.approx(theirs, abs=room)
+
+
+def test_reaches_of_sums():
+    def reach(make, **much):
+        return reach_of(make(hf.histogram(1), **much).base.law)(0.025)
+
+    says("theory/error-bars.md", f"{reach(hf.laplace, scale=1, integer=False):.2f} s at 95 %")
+    says("theory/error-bars.md", f"this gives {reach(hf.laplace, scale=2):.1f} s at 95 %")
+    says("theory/error-bars.md", f"it gives {reach(hf.gaussian, scale=10):.1f} s ({math.sqrt(2 * math.log(40)):.1f} by")
+    says("theory/error-bars.md", f"own quantile is {math.log(20) / math.sqrt(2):.1f} s")
+
+
+def test_projected_noise_of_the_campus():
+    says("theory/THEORY.md", f"= {math.sqrt(5980 / 6720):.3f} is the standard", f"{5980 / 6720:.3f} its variance")
+    says("theory/THEORY.md", f"true δ is {classical(1, 1e-12):.1f}× the claim")

@@ -11,6 +11,7 @@ import holdfast as hf
 from holdfast.onto.areas.programs import nearest_whole, shared_atoms, shared_cells
 from holdfast.onto.ways import areas
 from holdfast.queries.areas import area_margins
+from holdfast.queries.areas.area_classes import area_signatures
 from holdfast.queries.areas.rules import NO_LIMIT, Rules
 from holdfast.queries.moves.touched import signatures_of, touched_by_one, touched_by_pairs
 from holdfast.queries.weights import Weights
@@ -142,6 +143,42 @@ def test_losses_of_pairs_are_never_below_those_of_all_columns(monkeypatch, seed)
         )
         bound = large.pair(Weights.of(weights, large.level_of, large.n), p, found.classes)
         assert bound.value >= true
+
+
+def test_many_exact_figures_give_no_cell_for_one_that_none_of_them_sees():
+    """Labels of ten groups are more than 64 bits and are numbered anew on the way: 0 must stay what no row sees."""
+    levels = [[0]]
+    parents = [-1]
+    for depth in range(1, 10):
+        levels.append([])
+        for above in levels[-2]:
+            for _ in range(2 if depth <= 6 else 1):
+                levels[-1].append(len(parents))
+                parents.append(above)
+    query = hf.counts(hf.Hierarchy.from_parents(parents), by=2, keep=[(), (0,)])
+    exact = [group(query, depth, ()).ravel() for depth in range(7)]  # all of an area
+    exact += [group(query, depth, (0,))[:, 0] for depth in range(7, 10)]  # of lower areas, one of two categories
+    rows = rows_of(query, np.concatenate(exact))
+    found = area_signatures(query, rows, None).classes
+    seen = (rows @ query.columns).toarray().T
+    assert seen.any(axis=1).all()
+    assert found.min() > 0
+    together = np.column_stack([found, seen])
+    assert len(np.unique(together, axis=0)) == np.unique(found).size == len(np.unique(seen, axis=0))
+
+
+def test_a_sum_over_several_areas_is_left_to_a_way_that_keeps_it():
+    """Steps from area to area know sums inside one margin of one area; others they would forget."""
+    tree = hf.Hierarchy.from_parents([-1] + [0] * 3 + [1 + i % 3 for i in range(36)])
+    query = hf.counts(tree, by=(2, 3), keep=[(), (0,), (0, 1)])
+    truth = query.answer(np.random.default_rng(0).poisson(2, (36, 6)))
+    first, second, _ = group(query, 1, ()).ravel()
+    rows = sparse.csr_array(([1, 1], ([0, 0], [first, second])), shape=(1, query.n))
+    for rule in (hf.invariant(rows), hf.at_least(rows, rows @ truth)):
+        mechanism = hf.gaussian(query, rho=0.05).onto(hf.consistent(query) & hf.nonnegative() & rule, integer=True)
+        values = mechanism.release(truth, hf.seeded(1)).values
+        assert (rows @ values >= rows @ truth).all()
+        assert mechanism.method != "areas"
 
 
 @pytest.mark.parametrize("seed", range(15))

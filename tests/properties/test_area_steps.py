@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
+from holdfast.domains import Cube
 from holdfast.onto.areas.rounded import rounded
 from holdfast.onto.areas.shared_out import Sharing, on_simplices
 from holdfast.onto.areas.steps import Steps
@@ -29,7 +30,7 @@ def test_shared_out_cells_are_as_near_as_those_of_a_program(seed):
     shape, margins, weights = (2, 3), ((), (1,), (0, 1)), (0.7, 1.3, 0.4)
     above, parts = rng.integers(0, 6, 6), 3
     told = [rng.normal(above.sum() / 9, 3, (parts, size)) for size in (1, 3, 6)]
-    sharing = Sharing(shape, margins, weights)
+    sharing = Sharing(Cube(shape), margins, weights)
     found = sharing.shared(above, told, parts)
     assert np.allclose(found.sum(axis=0), above)
     assert (found >= 0).all()

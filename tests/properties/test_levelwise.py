@@ -27,7 +27,7 @@ def sums(parents, values):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data(), parents=forests(), combined=st.booleans())
 def test_whole_tables_add_up_within_bounds_and_keep_exact_nodes(data, parents, combined):
     """Bounds and exact values taken from a true table, so that one table at least satisfies them."""

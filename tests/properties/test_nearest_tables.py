@@ -68,7 +68,7 @@ def weights_of(spread, exact, norm):
     return np.sqrt(relative) if norm == "l1" else relative
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(problems(), st.sampled_from(["l1", "l2"]), st.sampled_from(["whole", "real", "real values"]))
 def test_every_answer_is_proved_to_be_the_nearest(problem, norm, kind):
     parents, noisy, spread, low, high = problem
@@ -86,7 +86,7 @@ def test_every_answer_is_proved_to_be_the_nearest(problem, norm, kind):
     assert z.dtype == (np.int64 if kind == "whole" else np.float64)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(problems())
 def test_curves_and_policies_find_the_same(problem):
     """Least squares is solved in two ways; whole answers are equal to the last unit, ties included."""
@@ -99,7 +99,7 @@ def test_curves_and_policies_find_the_same(problem):
     assert nearest.move(noisy[None], *limits) == pytest.approx(by_curves.move(noisy[None], *limits), abs=1e-8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(problems(), st.integers(0, 2**32), st.sampled_from([0.1, 3.0, 40.0]))
 def test_wrong_prices_only_cost_time(problem, seed, wrong):
     """Real prices say where windows begin. Wrong ones make windows grow; the whole table and its ties stay the same."""
@@ -145,7 +145,7 @@ def test_rounds_that_do_not_settle_end_in_curves():
         optimality.assert_nearest(parents, noisy, weights_of(spread, exact, "l2"), low, high, z, "l2")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(), st.sampled_from(["l1", "l2"]))
 def test_a_constant_table_passes_through(problem, norm):
     """Adding a whole table that adds up to values and bounds moves the answer by it: ties do not depend on the data."""
@@ -295,7 +295,7 @@ def test_the_hash_of_ties_is_the_one_that_was_published():
     assert [int(tie_hash(k)) for k in (0, 1, 2)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(), st.integers(0, 2**32))
 def test_errors_without_bounds_are_those_of_the_linear_map(problem, seed):
     """Variances of errors and of weighted sums against the map itself, applied to unit errors one by one."""

@@ -27,7 +27,7 @@ from holdfast.privacy.losses.renyi import ORDERS, RenyiCurve, rough_pure
 from holdfast.privacy.losses.renyi_sums import summed_curve
 from holdfast.queries import Neighbours
 
-quick = settings(max_examples=40, deadline=None, derandomize=True)
+quick = settings(max_examples=20, deadline=None, derandomize=True)
 statement = partial(Guarantee, neighbours="add-remove", because="a theorem")
 
 

@@ -24,7 +24,7 @@ from holdfast.privacy import (
     rho_to_epsilon,
 )
 
-quick = settings(max_examples=60, deadline=None, derandomize=True)
+quick = settings(max_examples=30, deadline=None, derandomize=True)
 fractions = st.fractions(max_denominator=10**30)
 epsilons = st.floats(1e-3, 20)
 deltas = st.floats(1e-30, 0.3)

@@ -35,7 +35,7 @@ def test_bounds_of_powers_hold(x):
 
 
 @given(variances, rests)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_bounds_of_masses_hold(sigma2, rest):
     law = ShiftedGaussian(sigma2, BITS)
     low, high = law.ratios(np.array([rest]))
@@ -48,7 +48,7 @@ def test_bounds_of_masses_hold(sigma2, rest):
 
 
 @given(variances, rests, st.integers(-40, 40))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_exponents_are_known_and_not_negative(sigma2, rest, proposal):
     """Within 2^−43 below 44, at least 0, and the weights they leave are those of the law, up to a constant."""
     law, f = ShiftedGaussian(sigma2, BITS), Fraction(rest, 2**BITS)

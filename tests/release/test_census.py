@@ -331,3 +331,18 @@ def test_a_search_ends_at_the_least_error_it_saw():
     assert least == pytest.approx(36, rel=1e-3)
     with pytest.raises(hf.Refused, match="write shares"):
         sharing.searched(lambda _: np.inf, np.ones(2))
+
+
+def test_a_search_that_is_led_asks_for_the_slow_error_seldom():
+    asked = []
+
+    def near(shares):
+        return float((np.array([1, 4, 8]) / shares).sum())
+
+    def error(shares):
+        asked.append(shares)
+        return float((np.array([1, 4, 9]) / shares).sum())
+
+    _, least = sharing.searched(error, np.array([1.0, 1.0, 1.0]), near)
+    assert least == pytest.approx(36, rel=1e-3)
+    assert len(asked) <= 3 + sharing.STEPS < 40

@@ -1,6 +1,7 @@
 """The command: its verbs, its exit codes, and its manners."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,11 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from holdfast.cli import showing
 from holdfast.cli.command import app
 from holdfast.release import run
+from holdfast.release.table.starting import suggested
 from jobs import ZONES
 from scripts import program
 
@@ -231,6 +234,41 @@ def test_budgets_are_set_by_the_command(folder):
             "beside": [],
         }
     ]
+
+
+def test_init_asks_again_for_what_it_cannot_read(folder, monkeypatch, capsys):
+    said = iter(["borugh", "", "trips.csv", "", "", "rider", "none", "3", "much", "0.5", "boro", "borough"])
+    monkeypatch.setattr(showing, "asked", lambda _, otherwise="": next(said) or otherwise)
+    found, answers = showing.answers(suggested(folder / "zones.csv"), "records.parquet")
+    assert found.columns == ("borough", "zone")
+    assert (answers.unit, answers.epsilon, answers.exact) == (("rider", 3), "0.5", ("borough",))
+    told = capsys.readouterr().out
+    assert "no column 'borugh'" in told
+    assert "the number of records must be a whole number" in told
+    assert "epsilon must be a number above 0, found 'much'" in told
+    assert "did you mean 'borough'?" in told
+
+
+def commands(group, words=()):
+    for name, found in group.commands.items():
+        if hasattr(found, "commands"):
+            yield from commands(found, (*words, name))
+        else:
+            yield (*words, name), found
+
+
+def test_every_verb_has_examples_that_parse():
+    """An example of a verb or option that is gone is worse than none."""
+    top = typer.main.get_command(app)
+    known = dict(commands(top))
+    for words, found in known.items():
+        title, *lines = (found.epilog or "none").replace("\b", "").strip().split("\n")
+        assert title == "Examples:", words
+        for line in lines:
+            called = shlex.split(line.split(" | ")[0].split(" > ")[0])
+            assert called[0] == "holdfast", line
+            verb = next(verb for verb in known if verb == tuple(called[1 : 1 + len(verb)]))
+            known[verb].make_context(" ".join(verb), called[1 + len(verb) :])
 
 
 def test_nothing_heavy_is_loaded_for_help():

@@ -9,7 +9,7 @@ from holdfast.mechanism.checking import last_look
 from holdfast.release.pieces import cut as cut_module
 from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
-from holdfast.release.pieces.making import in_one_process, measure
+from holdfast.release.pieces.making import at_once, in_one_process, measure
 from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
 from holdfast.release.pieces.tasks import Held, packed, unpacked
 from holdfast.release.pieces.whole import NOT_IN_PIECES, Pieces, undivided
@@ -143,6 +143,19 @@ def test_conditional_noise_in_pieces_keeps_everything(law):
         last_look(pieces.mechanism.held, values, truth, pieces.mechanism.base.unit, None)
         assert (values != truth).any()
         np.testing.assert_array_equal(in_one_process(pieces, cells, secret)[0], values)
+
+
+def test_counts_that_leave_a_piece_without_messages_are_no_refusal():
+    """One large leaf among thousands of empty ones; that a table was refused would tell about it."""
+    groups = np.repeat([1, 2, 3], 3000)
+    shape = hf.Hierarchy.from_parents([-1, 0, 0, 0, *groups])
+    query = hf.counts(shape)
+    pieces = Pieces.of(hf.laplace(query, scale=1).given(hf.consistent(shape) & hf.nonnegative()))
+    cells = np.zeros(query.cells, dtype=np.int64)
+    cells[0] = 100_000
+    values, _ = in_one_process(pieces, cells, bytes(32))
+    last_look(pieces.mechanism.held, values, query.answer(cells), pieces.mechanism.base.unit, None)
+    np.testing.assert_array_equal(values, at_once(pieces, cells, bytes(32)))
 
 
 def test_a_plan_says_what_tasks_need():

@@ -47,6 +47,10 @@ def test_it_opens_in_silence_and_fits(opened, folder, width, dark):
     assert page("document.documentElement.scrollWidth") == width
     ground, ink = page("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
     assert (sum(map(int, ground[4:-1].split(","))) < sum(map(int, ink[4:-1].split(",")))) == dark
+    page("document.querySelectorAll('.tree details').forEach(each => each.open = true)")
+    values = "[...document.querySelectorAll('.tree summary > span:nth-child(2), .tree tbody td:nth-child(2)')]"
+    ends = page(f"{values}.map(each => Math.round(each.getBoundingClientRect().right))")
+    assert max(ends) - min(ends) <= 1  # one column of values, however deep
 
 
 def test_it_opens_closes_filters_and_sorts(opened, folder):

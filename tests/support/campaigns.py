@@ -313,6 +313,14 @@ def power(folder, count, seed):
             yield f"{spec.parent.name} {way}", None if wrong is None else f"{spec.parent.name}, {what}, {way}: {wrong}"
 
 
+def page(folder, count, seed):
+    """Scrambled requests to the planner."""
+    from planner import opened_with_a_guess, scrambled_requests  # what the planner needs is asked of nobody else
+
+    client, site = opened_with_a_guess(folder)
+    yield from scrambled_requests(client, site, count, seed)
+
+
 CAMPAIGNS = {
     "calls": (calls, 100_000),
     "specs": (specs, 100_000),
@@ -322,4 +330,5 @@ CAMPAIGNS = {
     "races": (races, 1_000),
     "power": (power, 3_000),
     "load": (load, 200),
+    "page": (page, 1_000),
 }

@@ -159,7 +159,12 @@ def audit(
             raise Ending(6)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "holdfast mend published.csv",
+        "holdfast mend published.csv --domain region=regions.csv --errors rounding=5 --output mended",
+    )
+)
 def mend(
     table: Annotated[
         Path, typer.Argument(metavar="TABLE", help="Published figures: a CSV, Parquet or τ-ARGUS (.tab) file.")
@@ -196,7 +201,9 @@ def mend(
         mending.mend(table, domain, hold, exact, errors, value, norm, output, json, quiet)
 
 
-@app.command()
+@app.command(
+    epilog=examples("holdfast export out --as croissant", "holdfast export out --as sdmx --output out.sdmx.csv")
+)
 def export(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a release.")],
     form: Annotated[
@@ -212,7 +219,9 @@ def export(
         exchange.export(folder, form, table, output)
 
 
-@app.command()
+@app.command(
+    epilog=examples("holdfast papers", "holdfast papers two-views-table-1", "holdfast papers all --output papers")
+)
 def papers(
     name: Annotated[str, typer.Argument(metavar="[list|all|NAME]", help="An item, or all of them.")] = "list",
     data: Annotated[Path | None, typer.Option("--data", help="Folder of public data; left out: made up.")] = None,
@@ -227,7 +236,7 @@ def papers(
         shown.papers(name, data, output, json, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast secret agents.secret"))
 def secret(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; only its owner can read it.")],
     quiet: Quiet = False,
@@ -239,7 +248,7 @@ def secret(
         agents.secret(file, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast key office.key --passphrase", "holdfast verify out --key office.key.pub"))
 def key(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; only its owner can read it.")],
     passphrase: Annotated[
@@ -254,7 +263,7 @@ def key(
         agents.key(file, passphrase, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast agent spec.yaml --name north --secret agents.secret --source north.parquet"))
 def agent(
     spec: SpecFile,
     name: Annotated[str, typer.Option("--name", help="The agent, as the spec names it.")],
@@ -273,7 +282,7 @@ def agent(
         agents.agent(spec, name, secret, source, output, json, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast gather spec.yaml", "holdfast gather spec.yaml north south --output out"))
 def gather(
     spec: SpecFile,
     folders: Annotated[
@@ -290,7 +299,7 @@ def gather(
         agents.gather(spec, folders, output, json, quiet)
 
 
-@app.command()
+@app.command(epilog=examples("holdfast schema > spec.schema.json", "holdfast schema certificate"))
 def schema(
     what: Annotated[str, typer.Argument(metavar="[spec|certificate]", help="Which schema.")] = "spec",
 ) -> None:

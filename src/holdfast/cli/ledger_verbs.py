@@ -13,7 +13,9 @@ from holdfast.cli.options import USUAL, Json, LedgerFile, Quiet, examples
 books = typer.Typer(help="What has been spent, per dataset and unit.", no_args_is_help=True, rich_markup_mode=None)
 
 
-@books.command("list")
+@books.command(
+    "list", epilog=examples("holdfast ledger list", "holdfast ledger list --file book.sqlite --dataset trips")
+)
 def ledger_list(
     file: LedgerFile = USUAL,
     dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
@@ -26,7 +28,7 @@ def ledger_list(
         verbs.ledger_list(file, dataset, json)
 
 
-@books.command("verify")
+@books.command("verify", epilog=examples("holdfast ledger verify --file book.sqlite --witness copy.sqlite"))
 def ledger_verify(
     file: LedgerFile = USUAL,
     witness: Annotated[str | None, typer.Option("--witness", help="A second copy that must agree.")] = None,
@@ -40,7 +42,7 @@ def ledger_verify(
         verbs.ledger_verify(file, witness, json, quiet)
 
 
-@books.command("remaining")
+@books.command("remaining", epilog=examples("holdfast ledger remaining --dataset trips"))
 def ledger_remaining(
     file: LedgerFile = USUAL,
     dataset: Annotated[str | None, typer.Option(help="Only this dataset.")] = None,
@@ -70,7 +72,7 @@ def ledger_budget(
         verbs.ledger_budget(file, dataset, unit, epsilon, delta, rho, quiet)
 
 
-@books.command("events")
+@books.command("events", epilog=examples("holdfast ledger events --dataset trips --output events.json"))
 def ledger_events(
     dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],
     unit: Annotated[str, typer.Option(help="Whom it protects: record, or 'column NAME'.")] = "record",
@@ -84,7 +86,9 @@ def ledger_events(
         exchange.events(file, dataset, unit, output)
 
 
-@books.command("charge-events")
+@books.command(
+    "charge-events", epilog=examples("holdfast ledger charge-events events.json --dataset trips --title 'Trips of May'")
+)
 def ledger_charge_events(
     events: Annotated[Path, typer.Argument(metavar="EVENTS", help="A file as 'ledger events' writes it.")],
     dataset: Annotated[str, typer.Option(help="The dataset, as the ledger names it.")],

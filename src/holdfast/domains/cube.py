@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused, one_of, shown, whole, whole_numbers
-from holdfast.arrays import Ints
+from holdfast.arrays import Array, Ints
+from holdfast.domains.recoded import Recoded, recoded_axes
 
 #: Index arithmetic stays far inside 64 bits; lists of cells are asked for much smaller cubes only.
 MOST_CELLS = 2**40
@@ -25,17 +26,25 @@ class Cube:
     Args:
         shape: how many values each axis has.
         names: the axes' names; None: they are called by their numbers.
+        recoded: coarser axes that margins may keep in place of their own, {name: (axis, group of each value)}, groups
+            numbered from 0 on; they have the numbers after those of the axes. Several of one axis must be nested.
 
     Example:
         >>> import holdfast as hf
         >>> hf.margins(hf.Cube((2, 3), ("sex", "age")), keep=[("age",)]).n
         3
+        >>> cube = hf.Cube((2, 3), ("sex", "age"), recoded={"adult": ("age", [0, 1, 1])})
+        >>> hf.margins(cube, keep=[("sex", "adult")]).answer([5, 1, 2, 3, 4, 6]).tolist()
+        [5, 3, 3, 10]
     """
 
     shape: tuple[int, ...]
     names: tuple[str, ...]
+    recoded: tuple[Recoded, ...]
 
-    def __init__(self, shape: int | Sequence[int], names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, shape: int | Sequence[int], names: Sequence[str] | None = None, recoded: Mapping[str, Any] | None = None
+    ) -> None:
         sizes = shape if isinstance(shape, Iterable) else [shape]
         checked = tuple(whole("shape", size, at_least=1) for size in sizes)
         if not checked:
@@ -44,11 +53,80 @@ class Cube:
             raise Refused(f"shape must have at most 2**40 cells, found {math.prod(checked)}")
         object.__setattr__(self, "shape", checked)
         object.__setattr__(self, "names", _axis_names(names, len(checked)))
+        object.__setattr__(self, "recoded", recoded_axes(recoded, checked, self.names))
 
     @property
     def cells(self) -> int:
         """The number of cells."""
         return math.prod(self.shape)
+
+    # --- axes and recoded axes, by their numbers -------------------------------------------------------------------
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of the axes and of the recoded ones."""
+        return (*self.names, *(each.name for each in self.recoded))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each axis has, and each recoded one."""
+        return (*self.shape, *(each.size for each in self.recoded))
+
+    def own(self, axis: int) -> int:
+        """Return the axis that a number means: itself, or the one that was recoded."""
+        return axis if axis < len(self.shape) else self.recoded[axis - len(self.shape)].axis
+
+    def chain(self, axis: int) -> tuple[int, ...]:
+        """Return the recodings of an axis from coarse to fine, and the axis."""
+        first = len(self.shape)
+        return (*(first + r for r, each in enumerate(self.recoded) if each.axis == axis), axis)
+
+    def below(self, axis: int) -> int | None:
+        """Return the next coarser recoding of what a number means; None: only its total is coarser."""
+        chain = self.chain(self.own(axis))
+        at = chain.index(axis)
+        return chain[at - 1] if at else None
+
+    def rank(self, axis: int) -> int:
+        """Return how many numbers an axis tells that coarser ones do not."""
+        below = self.below(axis)
+        return self.sizes[axis] - (1 if below is None else self.sizes[below])
+
+    def groups(self, axis: int) -> Ints:
+        """Return for each value of the axis that a number means its value, or its group."""
+        if axis < len(self.shape):
+            return np.arange(self.shape[axis])
+        return np.array(self.recoded[axis - len(self.shape)].of)
+
+    def tells(self, kept: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+        """Whether a margin can be summed to another one: it keeps each of its axes, or a finer one."""
+        return all(any(k in self.chain(self.own(w))[self.chain(self.own(w)).index(w) :] for k in kept) for w in wanted)
+
+    def within(self, kept: tuple[int, ...], wanted: tuple[int, ...]) -> Ints:
+        """Return for each entry of a margin the entry of a coarser margin to which it adds."""
+        position = np.zeros([self.sizes[k] for k in kept], np.int64)
+        for w in wanted:
+            k = next(k for k in kept if self.own(k) == self.own(w))
+            value = np.empty(self.sizes[k], np.int64)
+            value[self.groups(k)] = self.groups(w)
+            along = value.reshape([-1 if other == k else 1 for other in kept])
+            position = position * self.sizes[w] + along
+        return position.ravel()
+
+    def summed(self, cells: Array, keep: tuple[int, ...]) -> Array:
+        """Return a margin of tables, (…, *shape): (…, entries)."""
+        first, before = cells.ndim - len(self.shape), cells.shape[: cells.ndim - len(self.shape)]
+        kept = [self.own(a) for a in keep]
+        block = cells.sum(axis=tuple(first + a for a in range(len(self.shape)) if a not in kept))
+        for place, a in enumerate(keep):
+            if a >= len(self.shape):
+                of = self.groups(a)
+                order = np.argsort(of, kind="stable")
+                starts = np.concatenate([[0], np.cumsum(np.bincount(of))[:-1]])
+                block = np.add.reduceat(block.take(order, axis=first + place), starts, axis=first + place)
+        return np.asarray(block).reshape(*before, -1)
+
+    # --- margins ---------------------------------------------------------------------------------------------------
 
     def axes(self, keep: Any) -> tuple[int, ...]:
         """Return the kept axes of one margin as numbers; given by number or name, in table order."""
@@ -56,10 +134,10 @@ class Cube:
         chosen = []
         for axis in listed:
             if isinstance(axis, str):
-                chosen.append(self.names.index(one_of("keep", axis, self.names)))
+                chosen.append(self.all_names.index(one_of("keep", axis, self.all_names)))
             else:
-                chosen.append(whole("keep", axis, at_least=0, at_most=len(self.shape) - 1))
-        if any(later <= earlier for earlier, later in pairwise(chosen)):
+                chosen.append(whole("keep", axis, at_least=0, at_most=len(self.sizes) - 1))
+        if any(self.own(later) <= self.own(earlier) for earlier, later in pairwise(chosen)):
             raise Refused(f"keep must list the axes of a margin once each, in table order, found {tuple(listed)!r}")
         return tuple(chosen)
 
@@ -76,11 +154,11 @@ class Cube:
 
     def margin_shape(self, keep: Any) -> tuple[int, ...]:
         """Return the sizes of a margin's axes; () is the grand total."""
-        return tuple(self.shape[a] for a in self.axes(keep))
+        return tuple(self.sizes[a] for a in self.axes(keep))
 
     def margin_name(self, keep: Any) -> str:
         """Return the name of a margin: its axes' names, or "total"."""
-        return " × ".join(self.names[a] for a in self.axes(keep)) or "total"
+        return " × ".join(self.all_names[a] for a in self.axes(keep)) or "total"
 
     def coordinates(self, cells: Any) -> Ints:
         """Return the coordinates of cells as rows, shape (m, axes)."""
@@ -95,13 +173,13 @@ class Cube:
         if cells is None:
             position = np.zeros(self.shape, np.int64)
             for a in axes:
-                along = np.arange(self.shape[a]).reshape([-1 if b == a else 1 for b in range(len(self.shape))])
-                position = position * self.shape[a] + along
+                along = self.groups(a).reshape([-1 if b == self.own(a) else 1 for b in range(len(self.shape))])
+                position = position * self.sizes[a] + along
             return position.ravel()
         coordinates = self.coordinates(cells)
         position = np.zeros(coordinates.shape[:-1], np.int64)
         for a in axes:
-            position = position * self.shape[a] + coordinates[..., a]
+            position = position * self.sizes[a] + self.groups(a)[coordinates[..., self.own(a)]]
         return position
 
     def margin_rows(self, keep: Any) -> csr_array[Any]:

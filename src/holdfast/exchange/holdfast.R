@@ -21,7 +21,8 @@ holdfast_read <- function(folder) {
     found <- utils::read.csv(
       file.path(folder, table$csv), colClasses = "character", na.strings = "", check.names = FALSE, encoding = "UTF-8"
     )
-    for (name in setdiff(names(found), names_of)) found[[name]] <- as.numeric(found[[name]])
+    labels <- paste0(unlist(table$labels), "_label", recycle0 = TRUE)
+    for (name in setdiff(names(found), c(names_of, labels))) found[[name]] <- as.numeric(found[[name]])
     if (nrow(found) != table$rows)
       stop(table$csv, " has ", nrow(found), " rows where ", table$rows, " are certified: run holdfast verify", call. = FALSE)
     attr(found, "confidence") <- table$interval$confidence

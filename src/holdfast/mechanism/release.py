@@ -109,7 +109,8 @@ class Release:
 
     @property
     def spread(self) -> Spread | None:
-        """The law of the errors: of the values themselves, or of the draw behind them where bounds moved it.
+        """The law of the errors: of the values themselves, or of the draw behind them where it was moved within bounds
+        or to whole numbers.
 
         None where the law depends on the data.
         """
@@ -117,7 +118,7 @@ class Release:
 
     @cached_property
     def standard_errors(self) -> npt.NDArray[np.float64]:
-        """Standard error of every value, or of the draw behind it where bounds moved it."""
+        """Standard error of every value, or of the draw behind it where it was moved within bounds or rounded."""
         return self._known().standard_errors
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:

@@ -13,6 +13,7 @@ from scipy import special
 from holdfast.arguments import Refused
 from holdfast.arrays import Array, Floats, Ints
 from holdfast.noise.independent import Independent
+from holdfast.noise.reach import reach_of
 
 #: Simulated draws behind errors that have no closed form here.
 STUDY = 20_000
@@ -32,13 +33,15 @@ class Spread:
     `standard_errors` has one entry per output; `variance_of(weights)` is the variance of the error of a
     weighted sum of outputs; `quantiles(p)` gives every output's p-quantile of the error, and `measured` says
     that these quantiles come from simulation and not from the law itself: they are then confidence limits, which lie
-    outside the law's own quantile but for one time in a million.
+    outside the law's own quantile but for one time in a million. `reach(tail)`: how many of its standard errors any
+    weighted sum of outputs reaches on either side at most; None where no more is known than for every law.
     """
 
     standard_errors: Floats
     variance_of: Callable[[Floats], float]
     quantiles: Callable[[float], Array]
     measured: bool = False
+    reach: Callable[[float], float] | None = None
 
     def times(self, unit: float) -> Spread:
         """The same errors counted in another unit."""
@@ -49,6 +52,7 @@ class Spread:
             lambda weights: self.variance_of(weights) * unit**2,
             lambda p: self.quantiles(p) * unit,
             self.measured,
+            self.reach,
         )
 
 
@@ -139,30 +143,8 @@ def _refuse_beyond(found: bool, size: int) -> None:
 
 
 def bounded_quantiles(law: Independent, errors: Floats) -> Callable[[float], Array]:
-    """Limits for quantiles of weighted sums of noise with these standard errors s: proved, and a little wide.
-
-    Chernoff: P(e ≥ q) ≤ E e^{te}·e^{−tq} for every t, e = Σ a_j u_j. Gaussian noise, whole or not, has E e^{tu} ≤
-    e^{t²σ²/2} (Canonne, Kamath, Steinke 2020), and s counts whole noise by its variance, which is a little below σ².
-    Laplace noise of variance v has E e^{tau} = 1/(1 − v(cosh ta − 1)) if whole, 1/(1 − vt²a²/2) if not. With τ = ts,
-    |ta_j| ≤ τ/√v_j, so that cosh x − 1 ≤ κx²/2 for κ = 2(cosh x − 1)/x² at x = τ/√(least v); and the product over j is
-    largest where one term has all the variance, since −log(1 − y) is convex: E e^{te} ≤ 1/(1 − κτ²/2).
-    """
-    known = [
-        (one, float(parameter)) for one, parameter in zip(law.laws, law.scale_values, strict=True) if one and parameter
-    ]
-    least = min(one.variance for one, _ in known)
-
-    def reach(tail: float) -> float:
-        if law.kind == "gaussian":
-            widest = max(parameter / one.variance for one, parameter in known) if law.integer else 1.0
-            return math.sqrt(-2 * math.log(tail) * widest)
-        slopes = np.geomspace(0.01, 1.414, 800)
-        x = slopes / math.sqrt(least)
-        curve = np.cosh(np.minimum(x, 700.0)) - 1 if law.integer else x**2 / 2
-        room = 1 - least * curve
-        allowed = room > 0
-        return float(((-math.log(tail) - np.log(room[allowed])) / slopes[allowed]).min())
-
+    """Limits for quantiles of weighted sums of noise with these standard errors: proved, and a little wide."""
+    reach = reach_of(law)
     return lambda p: np.asarray(errors * (reach(1 - p) if p >= 0.5 else -reach(p)))
 
 
@@ -199,6 +181,7 @@ def independent_spread(law: Independent) -> Spread:
         standard_errors=np.sqrt(variances),
         variance_of=lambda weights: float((weights**2 * variances).sum()),
         quantiles=law.quantiles,
+        reach=reach_of(law),
     )
 
 

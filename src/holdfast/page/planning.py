@@ -1,7 +1,8 @@
 """Plans while something moves: at once from what is known, then measured as `plan` measures; kept for a while.
 
-A first answer scales the errors that were measured last for the same table and method (`release/wanted/scaling.py`);
-where there are none yet, few tables are simulated. Nothing here opens the data source.
+A first answer scales the errors that are known for the same table and method (`release/wanted/scaling.py`), those that
+were measured last if there are any; where there are none yet, few tables are simulated. Nothing here opens the data
+source.
 """
 
 from __future__ import annotations
@@ -99,7 +100,10 @@ class Planner:
                 else scaled(before.outlooks[i], same, errors)
             )
             near.append(errors)
-        return self._kept.put(("near", spec.hash), Planned(job, tuple(found), tuple(near), measured=False))
+        planned = Planned(job, tuple(found), tuple(near), measured=False)
+        if before is None:  # what comes next is scaled from it until something is measured
+            self._kept.put(("shape", _shape(job)), planned)
+        return self._kept.put(("near", spec.hash), planned)
 
     def measured(self, spec: Spec) -> Planned:
         """Plan a spec as the command does: methods compared where the spec leaves them open, errors measured."""

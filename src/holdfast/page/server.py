@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ from holdfast.release.table.laid import laid
 
 #: The longest request that is read.
 LONGEST = 200_000
+#: Figures of a spec that is planned before its page is opened, so that the first answer does not wait.
+AT_ONCE = 20_000
 #: How a spec may be called that the page writes, always beside the one it began with.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\.ya?ml")
 STRANGER = "this address is not the one that holdfast page printed: open that one"
@@ -150,7 +153,12 @@ def app(site: Site, token: str, hosts: frozenset[str]) -> ASGIApp:
     verbs = {
         name: getattr(site, name) for name in ("plan", "methods", "prices", "preview", "compare", "solve", "write")
     }
-    text, policy = showing.page(site.base, laid(draft(site.base, site.base.fields).spec)[0])
+    spec = draft(site.base, site.base.fields).spec
+    shapes = laid(spec)[0]
+    text, policy = showing.page(site.base, shapes)
+    if sum(table.layout.query.n for table in shapes.tables) <= AT_ONCE:
+        with suppress(Refused):  # the page says why
+            site.planner.at_once(spec)
 
     async def whole(_: Request) -> Response:
         return HTMLResponse(text, headers={"Content-Security-Policy": policy})

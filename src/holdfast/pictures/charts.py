@@ -14,6 +14,7 @@ from holdfast.pictures.svg import (
     circle,
     element,
     label_width,
+    last_names,
     line,
     number,
     rectangle,
@@ -24,7 +25,7 @@ from holdfast.pictures.svg import (
 
 #: Width of pictures: on a phone they shrink a little, elsewhere they stand at this size.
 WIDTH = 420.0
-ROW, AXIS, LABELS = 28.0, 38.0, 190.0
+ROW, AXIS, LABELS = 28.0, 38.0, 205.0
 Row = tuple[str, float, float]
 
 
@@ -162,15 +163,16 @@ def hundred(right: int, before: int = 50) -> Picture:
 
 def points(rows: Sequence[tuple[str, float, float, float]], words: str) -> Picture:
     """Draw for each name its value and its interval; an interval that is not known is left out."""
-    left = label_width([name for name, *_ in rows], LABELS)
+    names = last_names([name for name, *_ in rows])
+    left = label_width(names, LABELS)
     known = [each for _, *figures in rows for each in figures if math.isfinite(each)]
     lowest, highest = min([*known, 0.0]), max([*known, 0.0]) or 1.0
     scale = Scale(lowest, highest, left + 6, WIDTH - 60)
     height = 22.0
     drawn = [_axis(scale, 6 + height * len(rows), words)]
-    for i, (name, value, low, high) in enumerate(rows):
+    for i, (_, value, low, high) in enumerate(rows):
         y = 6 + height * (i + 0.5)
-        drawn.append(text(left - 8, y, shortened(name, left, end=True), "end"))
+        drawn.append(text(left - 8, y, shortened(names[i], left, end=True), "end"))
         end = scale(value)
         if math.isfinite(low) and math.isfinite(high):
             drawn.append(line(scale(low), y, scale(high), y, stroke_width=2, opacity=0.7))

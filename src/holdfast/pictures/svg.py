@@ -19,6 +19,8 @@ COLOURS = ("#1f78b4", "#e08214", "#1b9e77", "#b5679c", "#7fb8e0")
 TEXT, CHARACTER = 12.5, 7.3
 #: From this ratio between the largest and the smallest figure on, figures are told apart on a logarithmic scale only.
 WIDE = 200.0
+#: What stands between the names of a path.
+BETWEEN = " / "
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,16 @@ def shortened(words: str, width: float, *, end: bool = False) -> str:
     if len(words) <= most:
         return words
     return f"…{words[1 - most :]}" if end else f"{words[: most - 1]}…"
+
+
+def last_names(paths: list[str]) -> list[str]:
+    """The ends of paths (`city / North / N1`) that tell them apart: as few names of each as will do."""
+    split = [path.split(BETWEEN) for path in paths]
+    for count in range(1, max(map(len, split), default=1)):
+        ends = [BETWEEN.join(names[-count:]) for names in split]
+        if len(set(ends)) == len(set(paths)):
+            return ends
+    return paths
 
 
 def label_width(names: list[str], most: float) -> float:

@@ -5,44 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holdfast.arguments import Refused, positive, whole
-from holdfast.arrays import Array, Bools, Ints
-from holdfast.queries.columns import Columns
-from holdfast.queries.kinds import Kind
+from holdfast.arrays import Bools, Ints
 from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
 from holdfast.queries.rounding import sqrt_up
+from holdfast.queries.unlisted import UnlistedQuery
 from holdfast.queries.weights import Bound, Weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BoundedQuery(Query):
+class BoundedQuery(UnlistedQuery):
     """n answers that one change of a record moves by at most l1 in sum and l2 in length (as declared)."""
+
+    WHOM: ClassVar[str] = "a query with known columns, but only sensitivities were given"
 
     l1: Fraction
     l2: Fraction
     whole_answers: bool
 
     @property
-    def cells(self) -> None:
-        """Unknown."""
-        return None
-
-    @property
     def integer(self) -> bool:
         """As declared."""
         return self.whole_answers
-
-    @cached_property
-    def columns(self) -> Columns:
-        """Unknown: refused."""
-        self._refuse("columns")
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
@@ -52,22 +43,6 @@ class BoundedQuery(Query):
     def consistency(self) -> csr_array[Any]:
         """Return no rows: nothing is known about the answers."""
         return csr_array((0, self.n), dtype=np.int64)
-
-    def answer(self, cells: Any) -> Array:
-        """Refuse: this query has no cells; give its answers themselves."""
-        del cells
-        self._refuse("answer")
-
-    def differences(self, neighbours: Any = "add-remove") -> Array:
-        """Refuse: the differences are not known."""
-        del neighbours
-        self._refuse("differences")
-
-    def mask(self, allowed: Any) -> Bools | None:
-        """Refuse anything but None: there are no cells."""
-        if allowed is not None:
-            self._refuse("allowed")
-        return None
 
     def single(self, weights: Weights, p: int, mask: Bools | None) -> Bound:
         """Return the largest weight times l1, or times l2²."""
@@ -79,26 +54,9 @@ class BoundedQuery(Query):
         del classes
         return self.single(weights, p, None)
 
-    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
-        """Refuse: the differences are not known."""
-        del which, mask
-        self._refuse("kinds")
-
-    def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
-        """Refuse: the differences are not known."""
-        del which, classes
-        self._refuse("kinds")
-
-    def _answer(self, cells: Ints) -> Array:
-        del cells
-        self._refuse("answer")
-
     def _widest(self, relation: Neighbours) -> Fraction:
         del relation
         return min(self.l1, self.l2)
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise Refused(f"{what} must be asked of a query with known columns, but only sensitivities were given")
 
 
 def query(n: int, l1: Any = None, l2: Any = None, *, integer: bool = True) -> Query:

@@ -77,7 +77,7 @@ class MarginCounts(Query):
         """The kept coordinates of each output."""
         texts: list[str] = []
         for axes in self.keep:
-            names = [self.table.names[a] for a in axes]
+            names = [self.table.all_names[a] for a in axes]
             texts.extend(
                 ", ".join(f"{a}={c}" for a, c in zip(names, point, strict=True)) or "total"
                 for point in np.ndindex(*self.table.margin_shape(axes))
@@ -96,15 +96,13 @@ class MarginCounts(Query):
 
     def consistency(self) -> csr_array[Any]:
         """Return rows that make all margins agree on what they share; none follows from the others."""
-        return margin_equalities(self.table.shape, self.keep)
+        return margin_equalities(self.table, self.keep)
 
     def _answer(self, cells: Ints) -> Ints:
         if float(cells.astype(np.float64).sum()) >= 2**61:
             raise Refused("cells must have a total below 2**61")
         block = cells.reshape(self.table.shape)
-        every = range(len(self.table.shape))
-        parts = [block.sum(axis=tuple(a for a in every if a not in axes)).ravel() for axes in self.keep]
-        return np.concatenate(parts)
+        return np.concatenate([self.table.summed(block, axes) for axes in self.keep])
 
     def _cell_shapes(self) -> list[tuple[int, ...]]:
         shapes: list[tuple[int, ...]] = [(self.cells,)]
@@ -149,12 +147,17 @@ class MarginCounts(Query):
         return maximal([frozenset(Counter((1, g) for g in [*moving, *moving]).items())])
 
     def _moves(self, axes: tuple[int, ...]) -> bool:
-        return any(self.table.shape[a] > 1 for a in axes)
+        return any(self.table.sizes[a] > 1 for a in axes)
 
     def _some_pair_differs(self, classes: Ints) -> bool:
-        """Return whether a pair that differs on every axis of two or more values was found in a class."""
+        """Return whether a pair that differs on every axis of two or more values was found in a class.
+
+        Of recoded axes the coarsest one counts: what differs there differs on finer ones.
+        """
         cells = np.flatnonzero(classes >= 0)
         points = self.table.coordinates(cells)[:, [s > 1 for s in self.table.shape]]
+        for place, axis in enumerate(a for a, size in enumerate(self.table.shape) if size > 1):
+            points[:, place] = self.table.groups(self.table.chain(axis)[0])[points[:, place]]
         return (
             any(
                 bool(((points != points[i]).all(axis=1) & (classes[cells] == classes[cells[i]])).any())

@@ -29,6 +29,7 @@ from holdfast.release.certificate.certificate import (
     Noise,
     Protects,
     PublicFile,
+    RecodedAxis,
     ReleasedFile,
     Software,
     TableCertificate,
@@ -99,6 +100,8 @@ def table_certificate(
         outputs=table.layout.query.n,
         levels=_level_names(table),
         columns=list(table.layout.columns),
+        labels=list(table.layout.labels),
+        recoded=_recoded(table),
         domain_hash=domain_hash(table.layout.columns),
         grid=str(table.mechanism.base.unit),
         method=table.chosen.method,
@@ -145,6 +148,15 @@ def _places(table: Table) -> list[str]:
     """The levels of areas in which margins are counted."""
     areas = table.layout.areas or next((part.areas for part in table.layout.parts), None)
     return [] if areas is None else list(areas.hierarchy.levels)
+
+
+def _recoded(table: Table) -> list[RecodedAxis]:
+    cube = table.layout.query.domain[1]
+    listed = () if cube is None else cube.recoded
+    return [
+        RecodedAxis(name=each.name, axis=table.layout.asked.recode[each.name].of, groups=list(each.of))
+        for each in listed
+    ]
 
 
 def _linked(table: Table) -> list[LinkedTable]:

@@ -29,11 +29,12 @@ from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
 from holdfast.release.spending import foreseen
+from holdfast.release.table.laying import FIGURE_BYTES
 from holdfast.release.wanted.accepting import Accepted, accepted
 
-#: Memory of the loaded library, and of one figure with its names at its peak, as measured on releases of the examples
-#: and of nations of 81,000 and 270,000 blocks (docs/reference/command.md).
-BASE_BYTES, FIGURE_BYTES = 340 * 2**20, 2000
+#: Memory of the loaded library, as measured on releases of the examples and of nations of 81,000 and 270,000 blocks
+#: (docs/reference/command.md); and of one cell of one area where cells are shared out.
+BASE_BYTES, CELL_BYTES = 340 * 2**20, 24
 #: Memory for one record of the source where the records of each person are chosen.
 RECORD_BYTES = 500
 #: The typical count of a cell for timing a table of which nobody guesses one.
@@ -58,6 +59,13 @@ class TablePlan:
     seconds: float | None
     evidence: tuple[str, ...] = ()
     protects: Protection | None = None
+
+
+def _bytes(table: Table) -> int:
+    """The memory of a table's figures with their names, and of the cells of all areas that are shared out."""
+    listed = [each.areas for each in (table.layout, *table.layout.parts)]
+    cells = sum(each.hierarchy.n * each.table.cells for each in listed if each is not None)
+    return FIGURE_BYTES * table.layout.query.n + CELL_BYTES * cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +99,7 @@ class Plan:
     @property
     def bytes(self) -> int:
         """Memory at the peak beside the records, estimated from the number of figures."""
-        return BASE_BYTES + FIGURE_BYTES * max(table.layout.query.n for table in self.job.tables)
+        return BASE_BYTES + max(_bytes(table) for table in self.job.tables)
 
     @property
     def bytes_per_record(self) -> int:

@@ -24,11 +24,13 @@ from holdfast.release.storage.tables import (
     MEASUREMENTS,
     Columns,
     first_rows,
+    label_column,
     texts,
     write_csv,
     write_repeated,
     write_table,
 )
+from holdfast.release.table.labels import written as label_columns
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ def write_table_files(
         more, limits = _sums(table, drawn, values)
         values, ends = np.concatenate([values, more]), np.concatenate([ends, limits])
         names = {name: np.concatenate([texts, table.derived.columns[name]]) for name, texts in names.items()}
-    written = {**names, **dict(zip(FIGURES, (values, ends[:, 0], ends[:, 1]), strict=True))}
+    figures = dict(zip(FIGURES, (values, ends[:, 0], ends[:, 1]), strict=True))
+    written = {**names, **figures, **label_columns(table.layout.labels, names)}
     parquet, csv = f"{prefix}table.parquet", f"{prefix}table.csv"
     write_table(written, place / parquet, place / csv)
     measured = _write_measurements(table, drawn, place, f"{prefix}measurements")
@@ -94,7 +97,7 @@ def _sums(table: Table, drawn: Release, values: npt.NDArray[Any]) -> tuple[npt.N
     sums[found.exact] = np.rint(sums[found.exact])
     ends = np.full((len(sums), 2), np.nan)
     if bars is not None:
-        ends = sum_intervals(table.mechanism, bars, found.sums, CONFIDENCE)
+        ends = sum_intervals(bars, found.sums, CONFIDENCE)
         ends[np.isinf(ends)] = np.nan
     known = table.standing.as_in_the_data[table.layout.query.n :]
     ends[known] = sums[known, None]
@@ -139,6 +142,7 @@ def data_package(certificate: Certificate) -> str:
             "low": ("number", f"lower end of the {share}"),
             "high": ("number", "upper end of the same interval"),
         }
+        figures |= {label_column(name): ("string", f"what the code in {name} is called") for name in table.labels}
         resources.append(_resource(table.csv, table.parts, f"{table.name}: released figures", names | figures))
         if table.measurements_csv is not None:
             noisy = {

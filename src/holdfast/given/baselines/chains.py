@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats, Ints, compiled
+from holdfast.compiler import put
 from holdfast.domains.breadth_first import breadth_first
 from holdfast.given.problem import Problem, Truth
 from holdfast.noise import Independent
@@ -124,7 +125,7 @@ def _advance(
     proposal = np.zeros(values.shape[1])
     for c in range(count):
         state = values[c]
-        proposal[:] = state
+        put(state, proposal)
         step = np.exp(log_steps[c])
         for t in range(steps):
             for i in range(number):

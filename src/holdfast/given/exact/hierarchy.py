@@ -9,10 +9,15 @@ from holdfast.given.problem import Problem, Truth
 from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Sampler
+from holdfast.trees.normal.passes import NormalPasses
+from holdfast.trees.plain.outlook import levels
 from holdfast.trees.plain.marginals import PlainMarginals
 from holdfast.trees.plain.sampler import PlainSampler, reaches, serves, serves_sums
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals
+
+#: The largest share by which a variance of whole Gaussian noise may differ from that of normal noise in its place.
+ALMOST_NORMAL = 1e-6
 
 
 def accepts(problem: Problem) -> bool:
@@ -106,6 +111,27 @@ def draw(problem: Problem, truth: Truth, size: int, stream: Stream) -> Array:
     return leaves.filled(noise)
 
 
+@kept
+def _normal(problem: Problem) -> NormalPasses | None:
+    """Normal noise in place of whole Gaussian noise, where no variance of a weighted sum differs; None elsewhere.
+
+    It differs by a share of at most 3.1·n·e^{−π²d}, where 1/d bounds the precision of a leaf given all others
+    (docs/theory/exact-trees.md, section 7).
+    """
+    law, forest = problem.law, problem.forest
+    assert forest is not None
+    if law.kind != "gaussian":
+        return None
+    with np.errstate(divide="ignore"):  # very narrow noise
+        precision = 1 / law.variances
+    for some in levels(forest.parents)[1:]:
+        precision[some] += precision[forest.parents[some]]
+    least = 1 / (precision.max() * (2 if forest.exact.any() else 1))
+    if 3.1 * law.n * np.exp(-(np.pi**2) * least) > ALMOST_NORMAL:
+        return None
+    return NormalPasses.of(forest.parents, law.variances, forest.exact)
+
+
 def spread(problem: Problem) -> Spread | None:
     """Errors from the messages where the law does not depend on the data; of weighted sums too, up to some size."""
     if problem.depends_on_data:
@@ -115,5 +141,11 @@ def spread(problem: Problem) -> Spread | None:
     sampler = _sampler(problem, None, leaves, leaves.kept)
     plain = FilledMarginals(leaves, PlainMarginals(_plain(sampler)))
     found = plain if serves(problem.law, 1) else FilledMarginals(leaves, Marginals(sampler))
-    sums = plain if serves_sums(problem.law) else found
-    return Spread(np.sqrt(found.variances), sums.variance_of_sum, found.quantiles)
+    if serves_sums(sampler.forest, sampler.law):
+        return Spread(np.sqrt(found.variances), plain.variance_of_sum, found.quantiles)
+    normal = _normal(problem)
+    if normal is None:
+        return Spread(np.sqrt(found.variances), found.variance_of_sum, found.quantiles)
+    errors = np.empty(problem.law.n)
+    errors[normal.order] = np.sqrt(normal.variances())
+    return Spread(errors, lambda weights: normal.variance_of(weights[normal.order]), found.quantiles)

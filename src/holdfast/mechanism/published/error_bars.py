@@ -6,6 +6,7 @@ Proofs, and why nothing here costs privacy: docs/theory/error-bars.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,7 @@ from holdfast.constraints import System
 from holdfast.constraints.possible.propagation import carried
 from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.noise.spread import Spread
+from holdfast.randomness import Stream
 
 #: Rounds in which what is certain of one figure is carried to others: more than a hierarchy has levels, up and down.
 ROUNDS = 64
@@ -34,6 +36,7 @@ class ErrorBars:
     `centre`: a private draw, or its best linear estimate, whose errors have the law `spread`, which does not depend on
     the data; None where no such draw may be published. `low` and `high`: limits that are certain, from bounds that hold
     for all data and from exact figures, infinite where there is none. `whole`: the true figures are whole numbers.
+    `noise(size, stream)` draws errors of `centre`; None where there is no law of them.
     """
 
     centre: npt.NDArray[Any]
@@ -41,6 +44,7 @@ class ErrorBars:
     low: Floats
     high: Floats
     whole: bool
+    noise: Callable[[int, Stream], npt.NDArray[Any]] | None = None
 
     def interval(self, confidence: Any) -> Floats:
         """Return ends, (n, 2), between which each true figure lies with at least this probability.

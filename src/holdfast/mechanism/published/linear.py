@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from holdfast.mechanism.published.error_bars import ErrorBars, certain
 from holdfast.noise.spread import FEWEST, STUDY, Spread, simulated_quantiles
 from holdfast.privacy import Guarantee
 from holdfast.queries.areas.area_margins import AreaMargins
-from holdfast.randomness import seeded
+from holdfast.randomness import Stream, seeded
 
 #: A Mechanism; to import its name would close a circle.
 Made = Any
@@ -41,27 +41,27 @@ def measured_deviations(mechanism: Made) -> Floats:
     return np.asarray(mechanism.linear_part.standard_error())
 
 
-def sum_intervals(mechanism: Made, bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
-    """Return ends, (k, 2), for sums of true figures, `sums` a sparse matrix of 0 and 1, (k, n).
+def sum_intervals(bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
+    """Return ends, (k, 2), for sums of true figures, `sums` a sparse matrix of 0 and 1, (k, n)."""
+    low, high = sums @ bars.low, sums @ bars.high
+    if bars.spread is None or bars.noise is None or not sums.shape[0]:
+        return np.column_stack([low, high])
+    middle = sums @ np.asarray(bars.centre, dtype=np.float64)
+    reach = sum_reach(bars.spread, bars.noise, sums, confidence)
+    return bars.within(middle - reach, middle + reach, low, high)
+
+
+def sum_reach(spread: Spread, noise: Callable[[int, Stream], Any], sums: Any, confidence: Any) -> Floats:
+    """How far the intervals of sums reach to either side.
 
     Measured on simulated errors; for many outputs the sum of the figures' own intervals, each at its share of what may
     be missed (a union bound).
     """
-    low, high = sums @ bars.low, sums @ bars.high
-    if bars.spread is None or mechanism.linear_part is None or not sums.shape[0]:
-        return np.column_stack([low, high])
-    middle = sums @ np.asarray(bars.centre, dtype=np.float64)
-    reach = sum_reach(mechanism, bars.spread, sums, confidence)
-    return bars.within(middle - reach, middle + reach, low, high)
-
-
-def sum_reach(mechanism: Made, spread: Spread, sums: Any, confidence: Any) -> Floats:
-    """How far the intervals of sums reach to either side."""
     tail = (1 - float(probability("confidence", confidence))) / 2
-    linear, reach = mechanism.linear_part, np.zeros(sums.shape[0])
+    reach = np.zeros(sums.shape[0])
     if sums.shape[1] * FEWEST <= MOST_SUMMED:
         size = min(MOST_SUMMED // sums.shape[1], STUDY)
-        errors = simulated_quantiles(lambda: np.asarray(sums @ linear.noise(size, seeded(0)).T).T)
+        errors = simulated_quantiles(lambda: np.asarray(sums @ noise(size, seeded(0)).T).T)
         try:
             reach = np.maximum(np.abs(errors(tail)), np.abs(errors(1 - tail)))
         except Refused:  # too rare for so few simulated errors
@@ -84,12 +84,14 @@ def possible(mechanism: Made) -> bool:
 def linear_part(mechanism: Made) -> Made | None:
     """The mechanism whose draw is published with a table and has a public law of errors; None where there is none.
 
-    The mechanism itself where its law does not depend on the data. Otherwise what was drawn before bounds moved it; of
-    independent noise, that draw moved onto the equalities alone, weighted by the noise: its best linear estimate.
+    The mechanism itself where its law does not depend on the data and is known. Otherwise what was drawn before it was
+    moved within bounds or to whole numbers; of independent noise, that draw moved onto the equalities alone, weighted
+    by the noise: its best linear estimate.
     """
     if mechanism.source.depends_on_data:
         return None
-    if not mechanism.moves or (not mechanism.depends_on_data and mechanism.unit_spread() is not None):
+    whole = any(each.problem.integer for each in mechanism.moves) and mechanism.source.system is None
+    if not mechanism.moves or not (mechanism.depends_on_data or whole or mechanism.unit_spread() is None):
         return mechanism
     drawn = replace(mechanism, moves=())
     asked = mechanism.asked
@@ -105,6 +107,8 @@ def known_errors(mechanism: Made, *, published: bool) -> tuple[Made | None, Spre
     """The mechanism whose draw has a public law of errors, and that law; `published`: the draw behind a move is."""
     try:
         linear = mechanism.linear_part
+        if linear is not None and not published and not mechanism.depends_on_data:  # only the table is published
+            linear = mechanism
         if linear is mechanism or (linear is not None and published):
             return linear, linear.unit_spread()
     except Refused:  # what is not measured is not determined without the bounds
@@ -118,7 +122,7 @@ def error_bars(mechanism: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any]
     low, high = certain(mechanism.held, values, whole=whole)
     linear, spread = known_errors(mechanism, published=draw is not None)
     centre = values if linear is None or linear is mechanism else _estimated(linear, values, draw, whole=whole)
-    return ErrorBars(centre, spread, low, high, whole)
+    return ErrorBars(centre, spread, low, high, whole, None if spread is None or linear is None else linear.noise)
 
 
 def _estimated(linear: Made, values: npt.NDArray[Any], draw: Any, *, whole: bool) -> npt.NDArray[Any]:

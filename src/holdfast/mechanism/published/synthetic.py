@@ -32,7 +32,7 @@ def cell_outputs(query: Query) -> Ints:
         return query.cell_outputs
     if isinstance(query, MarginCounts):
         for start, axes in zip(query.offsets.tolist(), query.keep, strict=True):
-            if len(axes) == len(query.table.shape):
+            if axes == tuple(range(len(query.table.shape))):
                 return start + np.arange(query.cells)
     raise Refused(NO_CELLS)
 

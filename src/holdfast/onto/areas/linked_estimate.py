@@ -17,10 +17,8 @@ from scipy.sparse import csr_array
 from holdfast.arrays import Floats
 from holdfast.constraints import System
 from holdfast.queries.areas.linked import LinkedCounts
+from holdfast.trees.normal.padded import priced
 from holdfast.trees.normal.residuals import Residuals
-
-#: Rounds of conjugate gradients, and the part of a tie that may be left over, of the largest at the start.
-ROUNDS, LEFT = 400, 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +64,4 @@ class LinkedEstimate:
 
     def estimated(self, measured: Floats) -> Floats:
         """Return the best linear estimates of all outputs, (tables, n)."""
-        values = self._apart(measured)
-        left = values @ self._ties.T
-        aim = LEFT * np.abs(left).max(axis=1, initial=0.0, keepdims=True)
-        direction, size = left.copy(), (left**2).sum(axis=1, keepdims=True)
-        for _ in range(ROUNDS):
-            if (np.abs(left) <= aim).all():
-                break
-            moved = self._spread(direction)
-            change = moved @ self._ties.T
-            step = size / np.maximum((direction * change).sum(axis=1, keepdims=True), 1e-300)
-            values, left = values - step * moved, left - step * change
-            before, size = size, (left**2).sum(axis=1, keepdims=True)
-            direction = left + size / np.maximum(before, 1e-300) * direction
-        return values
+        return priced(self._apart(measured), lambda values: np.asarray(values @ self._ties.T), self._spread)

@@ -19,7 +19,6 @@ from holdfast.arrays import Array, Floats, Ints
 from holdfast.exact.solver import linear_program, solved
 from holdfast.onto.areas.rounded import NEAR
 from holdfast.onto.areas.shared_out import OVER, ROUNDS, SETTLED, Sharing, on_simplices
-from holdfast.trees.normal.contrasts import turned, turned_back
 
 #: Places of a search for whole numbers, and the part of the least cost that it may miss.
 PLACES, MISSED = 400, 0.01
@@ -44,8 +43,7 @@ class LinkedSharing:
         return np.cumsum([each.shape[1] for each in self.ties])[:-1]
 
     def _in_tables(self, cells: Floats) -> list[Floats]:
-        listed = zip(self.sharings, np.split(cells, self._ends, axis=1), strict=True)
-        return [own.reshape(len(own), *each.shape) for each, own in listed]
+        return np.split(cells, self._ends, axis=1)
 
     def _free(self, pulls: list[Floats], wanted: Floats, steps: list[float]) -> Floats:
         """Return the least of the quadratic part and the distances from `wanted`, with the ties."""
@@ -54,10 +52,8 @@ class LinkedSharing:
             self.sharings, pulls, self._in_tables(wanted), self.ties, steps, strict=True
         ):
             inverse = 1 / (each.strength + step)
-            found.append(turned_back((pull + step * turned(own)) * inverse).reshape(len(own), -1))
-            reach.append(
-                turned_back(turned(tie.reshape(-1, *each.shape).astype(float)) * inverse).reshape(len(tie), -1)
-            )
+            found.append(each.turned_back((pull + step * each.turned(own)) * inverse))
+            reach.append(each.turned_back(each.turned(tie.astype(float)) * inverse))
         cells, moves = np.concatenate(found, axis=1), np.concatenate(reach, axis=1)
         prices = np.linalg.solve(self.tied @ moves.T, self.tied @ cells.T)
         return np.asarray(cells - prices.T @ moves)

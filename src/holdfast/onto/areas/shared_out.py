@@ -14,7 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from holdfast.arrays import Bools, Floats, Ints
+from holdfast.domains import Cube
 from holdfast.queries.areas.area_equalities import Axes
+from holdfast.trees.normal import grains
 from holdfast.trees.normal.contrasts import turned, turned_back
 
 #: Rounds of the method, and the distance (root mean square, in records per cell) at which it has settled: far below 1,
@@ -28,32 +30,52 @@ OVER = 1.6
 class Sharing:
     """The margins that are told about every area of one level, with the weight of each."""
 
-    shape: tuple[int, ...]
+    table: Cube
     margins: tuple[Axes, ...]
     weights: tuple[float, ...]
 
     @cached_property
     def strength(self) -> Floats:
-        """The weight of every coordinate: Σ κ·q over the margins that hold it."""
-        total = np.zeros(self.shape)
+        """The weight of every coordinate, in the steps of the cells: Σ κ·q over the margins that hold it."""
+        total = np.zeros(grains.steps(self.table, self.cells))
         for kept, weight in zip(self.margins, self.weights, strict=True):
-            total[self._held(kept)[1:]] += weight * self._summed(kept)
+            total[grains.held(self.table, kept)] += weight * self._summed(kept)
         return total
 
-    def _summed(self, kept: Axes) -> int:
-        return math.prod(size for a, size in enumerate(self.shape) if a not in kept)
+    @property
+    def cells(self) -> Axes:
+        """The margin that keeps every axis."""
+        return tuple(range(len(self.table.shape)))
 
-    def _held(self, kept: Axes) -> tuple[slice, ...]:
-        """Return where a margin's coordinates stand among those of the cells."""
-        return (slice(None), *(slice(None) if a in kept else slice(0, 1) for a in range(len(self.shape))))
+    def _summed(self, kept: Axes) -> int:
+        return self.table.cells // math.prod(self.table.sizes[a] for a in kept)
+
+    @cached_property
+    def _order(self) -> Ints | None:
+        return grains.order(self.table, self.cells)
+
+    def turned(self, cells: Floats) -> Floats:
+        """Return the coordinates of cells, (parts, cells)."""
+        placed = cells if self._order is None else cells[:, self._order]
+        return turned(placed.reshape(len(cells), *self.strength.shape))
+
+    def turned_back(self, coordinates: Floats) -> Floats:
+        """Return the cells, (parts, cells), that have these coordinates."""
+        placed = turned_back(coordinates).reshape(len(coordinates), -1)
+        if self._order is None:
+            return placed
+        cells = np.empty_like(placed)
+        cells[:, self._order] = placed
+        return cells
 
     def pull(self, told: list[Floats], parts: int) -> Floats:
-        """Return Σ q·√κ × the coordinates of the told margins, (parts, *shape)."""
-        total = np.zeros((parts, *self.shape))
+        """Return Σ q·√κ × the coordinates of the told margins, in the steps of the cells."""
+        total = np.zeros((parts, *self.strength.shape))
         for kept, weight, values in zip(self.margins, self.weights, told, strict=True):
-            shape = [size if a in kept else 1 for a, size in enumerate(self.shape)]
-            coordinates = turned(values.reshape(parts, *(self.shape[a] for a in kept)))
-            total[self._held(kept)] += weight * math.sqrt(self._summed(kept)) * coordinates.reshape(parts, *shape)
+            where = total[:, *grains.held(self.table, kept)]
+            order, steps = grains.order(self.table, kept), grains.steps(self.table, kept)
+            coordinates = turned((values if order is None else values[:, order]).reshape(parts, *steps))
+            where += weight * math.sqrt(self._summed(kept)) * coordinates.reshape(where.shape)
         return total
 
     def shared(
@@ -68,16 +90,14 @@ class Sharing:
             return above[None].astype(np.float64)
         pull, strength = self.pull(told, parts), self.strength
         if signed:
-            free = turned_back(np.where(strength > 0, pull / np.where(strength > 0, strength, 1.0), 0.0))
-            free = free.reshape(parts, -1)
+            free = self.turned_back(np.where(strength > 0, pull / np.where(strength > 0, strength, 1.0), 0.0))
             return free if above is None else free + (above - free.sum(axis=0)) / parts
         known = strength[strength > 0]
         step = float(np.sqrt(known.min() * known.max())) if known.size else 1.0
-        fitting = np.zeros((parts, *self.shape)) if above is None else np.repeat(above[None] / parts, parts, 0)
-        fitting = fitting.reshape(parts, *self.shape)
+        fitting = np.zeros((parts, self.table.cells)) if above is None else np.repeat(above[None] / parts, parts, 0)
         price = np.zeros_like(fitting)
         for _ in range(ROUNDS):
-            free = turned_back((pull + step * turned(fitting - price)) / (strength + step))
+            free = self.turned_back((pull + step * self.turned(fitting - price)) / (strength + step))
             reached = OVER * free + (1 - OVER) * fitting
             before, fitting = fitting, _allowed(reached + price, above, empty)
             price = price + reached - fitting
@@ -87,14 +107,13 @@ class Sharing:
             if apart > 10 * moved or moved > 10 * apart:  # keep both in step
                 factor = 2.0 if apart > moved else 0.5
                 step, price = step * factor, price / factor
-        return fitting.reshape(parts, -1)
+        return fitting
 
     def distance(self, cells: Floats, told: list[Floats]) -> float:
         """Return Σ q·‖margin of the cells − what was told‖²."""
-        total, block = 0.0, cells.reshape(len(cells), *self.shape)
+        total, block = 0.0, cells.reshape(len(cells), *self.table.shape)
         for kept, weight, values in zip(self.margins, self.weights, told, strict=True):
-            others = tuple(1 + a for a in range(len(self.shape)) if a not in kept)
-            total += weight * float(((block.sum(axis=others).reshape(len(cells), -1) - values) ** 2).sum())
+            total += weight * float(((self.table.summed(block, kept) - values) ** 2).sum())
         return total
 
 
@@ -104,15 +123,14 @@ def _size(values: Floats) -> float:
 
 def _allowed(values: Floats, above: Ints | None, empty: Bools | None) -> Floats:
     """Return the nearest cells ≥ 0 that add up to those above, 0 where they are empty."""
-    flat = values.reshape(len(values), -1)
     if empty is not None:
-        flat = np.where(empty, -np.inf, flat)
+        values = np.where(empty, -np.inf, values)
     if above is None:
-        return np.maximum(flat, 0).reshape(values.shape)
-    result = np.zeros_like(flat)
+        return np.maximum(values, 0)
+    result = np.zeros_like(values)
     active = np.flatnonzero(above)
-    result[:, active] = on_simplices(flat[:, active], above[active])
-    return result.reshape(values.shape)
+    result[:, active] = on_simplices(values[:, active], above[active])
+    return result
 
 
 def on_simplices(values: Floats, totals: Ints) -> Floats:

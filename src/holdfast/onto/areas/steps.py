@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from holdfast.arguments import Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.onto.areas.programs import shared_atoms, shared_cells
 from holdfast.onto.areas.rounded import rounded
@@ -26,6 +27,8 @@ from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.rules import Rules
 from holdfast.trees.normal.residuals import Residuals
 
+#: Numbers, areas times cells, up to which cells are shared out in memory: about 24 bytes each at the peak.
+MOST_SHARED = 400_000_000
 #: What areas are told by: all measurements, those in them and in their parts (BlueDown), or their own (TopDown).
 EVERYTHING, BELOW, OWN = "everything", "below", "own"
 
@@ -75,8 +78,9 @@ class Steps:
         for depth, kept in enumerate(query.keep):
             # Down to the first leaves the areas of a lower level cover this one.
             below = dict.fromkeys(axes for lower in query.keep[depth + 1 : shallowest + 1] for axes in lower)
-            more = (axes for axes in below if not any(set(axes) < set(other) for other in below))
-            keep.append((*kept, *(axes for axes in more if not any(set(axes) <= set(other) for other in kept))))
+            table = query.table
+            more = (axes for axes in below if not any(axes != other and table.tells(other, axes) for other in below))
+            keep.append((*kept, *(axes for axes in more if not any(table.tells(other, axes) for other in kept))))
         width = np.array([sum(math.prod(query.table.margin_shape(axes)) for axes in kept) for kept in keep])
         return AreaMargins(int(width[tree.depth].sum()), tree, query.table, tuple(keep))
 
@@ -116,7 +120,7 @@ class Steps:
         found = []
         for depth, kept in enumerate(self.told.keep):
             mine = [by_group[g] for g, (at, _) in enumerate(self.told.groups) if at == depth]
-            found.append(Sharing(self.told.table.shape, kept, tuple(mine)))
+            found.append(Sharing(self.told.table, kept, tuple(mine)))
         return found
 
     def cells(self, estimate: Floats, coin: int) -> Array:
@@ -188,6 +192,18 @@ class Steps:
         )
         filled = np.where(here > 0, sums / np.where(here > 0, here, 1.0), 1.0)
         return shared_cells(atom_of, sums, above, near * filled[:, atom_of], coins)
+
+
+def refuse_too_many_cells(query: AreaMargins) -> None:
+    """Refuse shapes whose cells do not fit in memory, by sizes alone, which are public."""
+    numbers = query.hierarchy.n * query.table.cells
+    if numbers > MOST_SHARED:
+        here, most = (round(24 * each / 2**30) for each in (numbers, MOST_SHARED))
+        raise Refused(
+            f"{query.hierarchy.n:,} areas with {query.table.cells:,} cells each are shared out in about {here:,} GiB "
+            f"of memory, more than is offered ({most:,} GiB): make one release for each place of an upper level, leave "
+            "out an axis, or ask for real numbers without nonnegative"
+        )
 
 
 def empty_cells(query: AreaMargins, outputs: Ints) -> Bools | None:

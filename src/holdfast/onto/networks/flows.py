@@ -15,6 +15,7 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import compiled
+from holdfast.compiler import put
 from holdfast.trees.shape.ties import tie_hash
 
 NONE = np.int64(LARGEST)
@@ -157,7 +158,7 @@ def _send_freely(tail, head, order, starts, lacking, weights, low, high, absolut
                     count += 1
         if end > nodes:
             return
-        at[:] = starts[:-1]
+        put(starts[:-1], at)
         for source in np.flatnonzero(level == 0):
             node, depth = source, 0
             while lacking[source] < 0:

@@ -17,6 +17,7 @@ from scipy.sparse import linalg as sparse_linalg
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Floats, compiled, kept
+from holdfast.compiler import put
 from holdfast.onto.grid.grid import Shape, Task
 
 #: Up to this many rows the curvature is kept as a dense matrix.
@@ -64,7 +65,7 @@ def _conjugate_gradients(starts, rows, entries, free, diagonal, ridge, right, st
     for _ in range(MOST_GRADIENTS):
         if size <= enough:
             return True
-        product[:] = ridge * direction
+        put(ridge * direction, product)
         for i in range(free.size):
             if free[i] > 0.0:
                 c = 0.0
@@ -85,7 +86,7 @@ def _conjugate_gradients(starts, rows, entries, free, diagonal, ridge, right, st
 @compiled
 def _slope_at(starts, rows, entries, prices, step, length, spreads, low, high, gap, moves, slope):  # type: ignore[no-untyped-def]
     """Fill in moves and A x − gap at prices + length·step; return the derivative along the step."""
-    slope[:] = -gap
+    put(-gap, slope)
     for i in range(moves.size):
         c = 0.0
         for k in range(starts[i], starts[i + 1]):
@@ -151,7 +152,7 @@ def _rounds(starts, rows, entries, prices, spreads, low, high, gap, moves, slope
         for i in range(moves.size):
             for k in range(starts[i], starts[i + 1]):
                 reach[rows[k]] += abs(entries[k] * moves[i])
-        size[:] = np.maximum(size, reach)
+        put(np.maximum(size, reach), size)
         missed = np.abs(slope / size).max()
         if missed <= ENOUGH:
             return missed, False

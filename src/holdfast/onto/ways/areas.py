@@ -7,7 +7,6 @@ values follow it down the hierarchy in steps (onto/areas), and hold exactly wher
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,13 +16,16 @@ from scipy import special
 from holdfast.arrays import Array, Floats, kept
 from holdfast.domains import Hierarchy
 from holdfast.evidence import Evidence
-from holdfast.noise import Independent, IntegerGaussian
-from holdfast.noise.spread import STUDY, Spread, simulated_quantiles, simulated_spread
+from holdfast.noise import Independent
+from holdfast.noise.reach import reach_of
+from holdfast.noise.spread import STUDY, Spread, bounded_quantiles, simulated_quantiles, simulated_spread
 from holdfast.onto.areas.asked import Asked, asked_of, exact_figures
-from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells
+from holdfast.onto.areas.steps import EVERYTHING, Steps, empty_cells, refuse_too_many_cells
 from holdfast.onto.plan import Answer
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
-from holdfast.trees.normal.residuals import Residuals
+from holdfast.trees.normal import grains
+from holdfast.trees.normal.padded import Padded
+from holdfast.trees.normal.residuals import Residuals, measured_margins
 
 #: Numbers that are estimated in one piece.
 MOST_TOGETHER = 1 << 22
@@ -48,7 +50,8 @@ def accepts(problem: Problem) -> bool:
     if problem.depends_on_data or _formula(problem):
         return _formula(problem) or problem.n > MOST_EXACT
     # Whole numbers of any sign: an error that would depend on the data is left to other ways.
-    return problem.n > MOST_EXACT and _steps(problem).equivariant
+    found = _residuals(problem)
+    return found is not None and found.exact and problem.n > MOST_EXACT and _steps(problem).equivariant
 
 
 def goes_down(problem: Problem) -> bool:
@@ -79,18 +82,31 @@ def _may_be_ruled(problem: Problem) -> bool:
 def _residuals(problem: Problem) -> Residuals | None:
     ruled = _asked(problem) is not None
     found = Residuals.of_system(problem.system, problem.spreads, ruled=ruled)
+    if found is None and not ruled:
+        found = _filled_up(problem)
     return found if found is not None and problem.unit == 1 else None
+
+
+def _filled_up(problem: Problem) -> Padded | None:
+    """The query with recoded axes whose groups differ in size, filled up."""
+    asked = measured_margins(problem.system, problem.spreads)
+    if asked is None or grains.alike(asked[0].table):
+        return None
+    found = Padded.of(*asked)
+    return None if found.untold is not None else found
 
 
 @kept
 def _steps(problem: Problem, source: str = EVERYTHING) -> Steps:
     residuals = _residuals(problem)
     assert residuals is not None
+    refuse_too_many_cells(residuals.query)
     if _asked(problem) is not None:
         return Steps(residuals, True, source=source)
     fixed = [part.rows.A.indices for part in problem.system.parts if part.kind == "fixed" and part.rows is not None]
     outputs = np.concatenate([np.zeros(0, np.int64), *fixed])
-    empty = empty_cells(residuals.query, outputs)
+    query = residuals.asked if isinstance(residuals, Padded) else residuals.query
+    empty = residuals.empty(empty_cells(query, outputs))
     return Steps(residuals, problem.integer, signed=not problem.depends_on_data, empty=empty, source=source)
 
 
@@ -100,7 +116,7 @@ def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Ar
         residuals = _residuals(problem)
         assert residuals is not None
         rows = np.array_split(noisy, min(len(noisy), -(-noisy.size // MOST_TOGETHER)) or 1)
-        return np.concatenate([residuals.estimated(part.astype(np.float64)) for part in rows])
+        return np.concatenate([_estimated(residuals, part) for part in rows])
     coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
     return np.stack([certified(problem, row, right, int(coin)).values for row, coin in zip(noisy, coins, strict=True)])
 
@@ -110,7 +126,7 @@ def certified(problem: Problem, noisy: Array, right: Array, coin: int = 0) -> An
     residuals = _residuals(problem)
     assert residuals is not None
     if _formula(problem):
-        return Answer(residuals.estimated(noisy.astype(np.float64)), Evidence(gap=0.0))
+        return Answer(_estimated(residuals, noisy), Evidence(gap=0.0))
     return moved_down(problem, noisy, right, coin, EVERYTHING)
 
 
@@ -119,17 +135,23 @@ def moved_down(problem: Problem, noisy: Array, right: Array, coin: int, source: 
     residuals = _residuals(problem)
     assert residuals is not None
     steps, asked = _steps(problem, source), _asked(problem)
-    estimate = residuals.estimated(noisy.astype(np.float64))
+    measured = residuals.inside(noisy.astype(np.float64))
+    estimate = residuals.estimated(measured)
     if asked is not None:
         steps = replace(steps, rules=asked.rules(exact_figures(problem, right)))
-    told = estimate if source == EVERYTHING else steps.estimated(noisy.astype(np.float64))
+    told = estimate if source == EVERYTHING else steps.estimated(measured)
     cells, gaps = steps.shared_out(told, coin)
-    values = residuals.query.totals(cells)
-    reached, least = (_distance(found, noisy, problem.spreads) for found in (values, estimate))
+    values = residuals.answer(cells)
+    nearest = residuals.outside(estimate)
+    reached, least = (_distance(found, noisy, problem.spreads) for found in (values, nearest))
     gap = max(reached - least, 0.0)
     grid = Fraction(1) if problem.integer else None
     notes = _said(residuals.query.hierarchy, gaps)
     return Answer(values, Evidence(0.0, True, "", reached, gap, grid, problem.integer, nearest=False, notes=notes))
+
+
+def _estimated(residuals: Residuals, noisy: Array) -> Floats:
+    return residuals.outside(residuals.estimated(residuals.inside(noisy.astype(np.float64))))
 
 
 def _distance(values: Array, noisy: Array, spreads: Floats) -> float:
@@ -160,21 +182,12 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     if problem.depends_on_data:
         return None
     small = STUDY * problem.n <= MOST_SIMULATED
-    if problem.integer or not np.allclose(problem.spreads, law.variances, rtol=1e-12, atol=0.0):
+    if problem.integer or not residuals.exact or not np.allclose(problem.spreads, law.variances, rtol=1e-12, atol=0.0):
         return simulated_spread(simulated_errors(problem, law, image)) if small else None
     errors: Floats = np.sqrt(residuals.variances())
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, residuals.variance_of, lambda p: errors * special.ndtri(p))
     if small:
         quantiles = simulated_quantiles(lambda: simulated_errors(problem, law, image)(STUDY))
-        return Spread(errors, residuals.variance_of, quantiles, measured=True)
-    if law.kind != "gaussian":
-        return None
-    # Whole Gaussian noise of parameter σ² has E exp(tX) ≤ exp(t²σ²/2), and so have sums (Canonne–Kamath–Steinke 2020).
-    wider = max(float(each.sigma2) / each.variance for each in law.laws if isinstance(each, IntegerGaussian))
-
-    def limits(p: float) -> Floats:
-        tail = min(p, 1 - p)
-        return errors * math.copysign(math.sqrt(-2 * math.log(tail) * wider), p - 0.5)
-
-    return Spread(errors, residuals.variance_of, limits)
+        return Spread(errors, residuals.variance_of, quantiles, True, reach_of(law))
+    return Spread(errors, residuals.variance_of, bounded_quantiles(law, errors), reach=reach_of(law))

@@ -12,6 +12,7 @@ from scipy import special
 
 from holdfast.arrays import Array, Floats, kept
 from holdfast.noise import Independent
+from holdfast.noise.reach import reach_of
 from holdfast.noise.spread import STUDY, Spread, simulated_spread, studied_quantiles
 from holdfast.onto.problem import MOST_SIMULATED, Problem, Ties, simulated_errors
 from holdfast.trees.nearest.best_linear import error_variances, error_weights
@@ -50,7 +51,7 @@ def spread(problem: Problem, law: Independent) -> Spread | None:
     if law.kind == "gaussian" and not law.integer:
         return Spread(errors, variance_of, lambda p: errors * special.ndtri(p))
     quantiles, measured = studied_quantiles(simulated_errors(problem, law, image), law, errors)
-    return Spread(errors, variance_of, quantiles, measured=measured)
+    return Spread(errors, variance_of, quantiles, measured, reach_of(law))
 
 
 @kept

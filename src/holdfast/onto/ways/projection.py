@@ -21,6 +21,7 @@ from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.constraints.system.rows import products
 from holdfast.constraints.system.sound_rows import TOO_CLOSE
 from holdfast.noise import Independent
+from holdfast.noise.reach import reach_of
 from holdfast.noise.spread import STUDY, Spread, studied_quantiles
 from holdfast.onto.problem import Problem, Ties
 from holdfast.randomness import seeded
@@ -106,7 +107,7 @@ def spread(problem: Problem, law: Independent) -> Spread:
         return np.concatenate(drawn)
 
     quantiles, measured = studied_quantiles(study, law, errors)
-    return Spread(errors, variance_of, quantiles, measured=measured)
+    return Spread(errors, variance_of, quantiles, measured, reach_of(law))
 
 
 def _transposed(problem: Problem, columns: Floats) -> Floats:

@@ -27,6 +27,8 @@ REACH = 10.7
 NEGLIGIBLE = 1 << (BITS - 90)
 #: Two laws are merged into one Gaussian when that changes no probability by more than this fraction.
 SMOOTH = 1e-12
+#: So many copies of a law are merged one by one, the others together.
+ONE_BY_ONE = 16
 #: Safety on the few factors computed in double precision (expm1 of a grid offset): far above their rounding.
 DOUBLE_SAFETY = 1.0 + 2.0**-40
 
@@ -182,7 +184,10 @@ def merged(parts: Iterable[Part]) -> tuple[list[Part], Any]:
             error = _roughness(current, part)
             if error is None:
                 break
-            current, factor, left = _sum(current, part), factor * error, left - 1
+            # The wider the sum already is, the less another copy costs: the last of many cost at most this each.
+            taken = 1 if part.count - left < ONE_BY_ONE else left
+            wider = Part(part.step, current.variance + taken * part.variance, 1)
+            current, factor, left = wider, factor * error**taken, left - taken
         if left:
             open_parts.append(part)
         else:

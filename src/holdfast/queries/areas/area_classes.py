@@ -60,14 +60,19 @@ def area_signatures(query: Any, rows: Any, mask: Bools | None) -> AreaSignatures
         at = np.where(above[depth] >= 0, place[above[depth]], -1)
         found = np.where((at >= 0)[:, None], mine[at], 0)[:, query.table.margin_index(axes)]
         if bound * (count + 1) >= 2**62:
-            combined = np.unique(combined, return_inverse=True)[1].reshape(combined.shape)
+            combined = _renumbered(combined)
             bound = int(combined.max()) + 1
         combined = combined * (count + 1) + found
         bound *= count + 1
-    classes = np.unique(np.append(combined.ravel(), 0), return_inverse=True)[1].ravel()[:-1]  # 0 stays 0
+    classes = _renumbered(combined).ravel()
     if mask is not None:
         classes[~mask] = -1
     return AreaSignatures(csc_array((given.shape[0], 0)), classes, given, query)
+
+
+def _renumbered(values: Ints) -> Ints:
+    """Number different values ≥ 0 from 0 on; 0, which no row sees, stays 0 and is nothing else's number."""
+    return np.asarray(np.unique(np.append(values, 0), return_inverse=True)[1].ravel()[:-1].reshape(values.shape))
 
 
 def _labels(columns: Any) -> tuple[Ints, int]:
@@ -110,7 +115,8 @@ class Spans:
             none = np.zeros((0, 0), bool)
             return none, none, numbers, numbers
         points = query.table.coordinates(np.arange(query.table.cells))
-        axes = np.stack([differs(points[:, a][cell]) for a in range(points.shape[1])], axis=1)
+        values = (query.table.groups(a)[points[:, query.table.own(a)]] for a in range(len(query.table.sizes)))
+        axes = np.stack([differs(each[cell]) for each in values], axis=1)
         depths = np.stack([differs(above[leaf]) for above in query.paths()], axis=1)
         tree = query.hierarchy
         deepest = np.maximum.reduceat(tree.depth[tree.leaves][leaf], first)

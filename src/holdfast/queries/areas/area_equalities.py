@@ -9,7 +9,6 @@ the rows are independent (docs/theory/areas-and-margins.md, Proposition 1).
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,24 +16,21 @@ from scipy.sparse import csr_array, vstack
 
 from holdfast.arrays import Ints
 from holdfast.domains import Cube, Hierarchy
-from holdfast.queries.margin_equalities import margin_equalities, summed
+from holdfast.queries.margin_equalities import margin_equalities, summed, told_sets
 
 Axes = tuple[int, ...]
 Keep = tuple[tuple[Axes, ...], ...]  # the margins of each depth
 
 
-def known_sets(shape: tuple[int, ...], keep: Keep) -> list[Axes]:
-    """Return every set of axes that some margin keeps, leaving out axes of one value, small sets first."""
-    found = set()
-    for axes in {axes for kept in keep for axes in kept}:
-        wide = [a for a in axes if shape[a] > 1]
-        found |= {chosen for count in range(len(wide) + 1) for chosen in combinations(wide, count)}
+def known_sets(table: Cube, keep: Keep) -> list[Axes]:
+    """Return every set of axes that some margin tells, leaving out axes of one value, small sets first."""
+    found = {chosen for axes in {axes for kept in keep for axes in kept} for chosen in told_sets(table, axes)}
     return sorted(found, key=lambda chosen: (len(chosen), chosen))
 
 
-def knows(keep: Keep, chosen: Axes) -> list[bool]:
+def knows(table: Cube, keep: Keep, chosen: Axes) -> list[bool]:
     """Return for each depth whether its nodes know a set of axes."""
-    return [any(set(chosen) <= set(axes) for axes in kept) for kept in keep]
+    return [any(table.tells(axes, chosen) for axes in kept) for kept in keep]
 
 
 def knowing_forest(tree: Hierarchy, known: list[bool]) -> tuple[Ints, Ints]:
@@ -61,11 +57,11 @@ def area_equalities(tree: Hierarchy, table: Cube, keep: Keep, starts: Ints) -> c
     n = int(starts[-1])
     blocks = [csr_array((0, n), dtype=np.int64)]
     for depth, kept in enumerate(keep):
-        inside = margin_equalities(table.shape, kept) if kept else csr_array((0, 0), dtype=np.int64)
+        inside = margin_equalities(table, kept) if kept else csr_array((0, 0), dtype=np.int64)
         if inside.shape[0]:
             blocks.append(_repeated(inside, starts[tree.nodes_at(depth)], n))
-    for chosen in known_sets(table.shape, keep):
-        known = knows(keep, chosen)
+    for chosen in known_sets(table, keep):
+        known = knows(table, keep, chosen)
         above, covered = knowing_forest(tree, known)
         at = np.array(known)[tree.depth]
         parents = np.flatnonzero(at & covered)
@@ -94,9 +90,9 @@ def _sums(table: Cube, keep: Keep, chosen: Axes) -> list[csr_array[Any] | None]:
     found: list[csr_array[Any] | None] = []
     for kept in keep:
         sizes = [int(np.prod(table.margin_shape(axes), dtype=np.int64)) for axes in kept]
-        first = next((m for m, axes in enumerate(kept) if set(chosen) <= set(axes)), None)
+        first = next((m for m, axes in enumerate(kept) if table.tells(axes, chosen)), None)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        found.append(None if first is None else summed(table.shape, kept, offsets, first, chosen))
+        found.append(None if first is None else summed(table, kept, offsets, first, chosen))
     return found
 
 

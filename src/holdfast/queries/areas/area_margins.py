@@ -67,7 +67,7 @@ class AreaMargins(AreaPlaces):
         """The path of each output's node with the kept coordinates."""
         result = np.empty(self.n, dtype=object)
         for g, (_, axes) in enumerate(self.groups):
-            names = [self.table.names[a] for a in axes]
+            names = [self.table.all_names[a] for a in axes]
             points = [
                 ", ".join(f"{a}={c}" for a, c in zip(names, point, strict=True)) or "total"
                 for point in np.ndindex(*self.table.margin_shape(axes))
@@ -121,8 +121,7 @@ class AreaMargins(AreaPlaces):
         result = np.empty(self.n, cells.dtype)
         by_leaf = cells.reshape(-1, *self.table.shape)
         for axes in {axes for _, axes in self.groups}:
-            others = tuple(1 + a for a in range(len(self.table.shape)) if a not in axes)
-            summed = self.hierarchy.sum_up(by_leaf.sum(axis=others).reshape(self.hierarchy.n_leaves, -1))
+            summed = self.hierarchy.sum_up(self.table.summed(by_leaf, axes))
             for g, (_, wanted) in enumerate(self.groups):
                 if wanted == axes:
                     self.set(result, g, summed[self.places[g][0]])
@@ -194,7 +193,7 @@ class AreaMargins(AreaPlaces):
         for meeting, first, second in sorted(triples):
             pair: Counter[int] = Counter()
             for g, (depth, axes) in enumerate(self.groups):
-                moves = any(self.table.shape[a] > 1 for a in axes)
+                moves = any(self.table.sizes[a] > 1 for a in axes)
                 pair[g] = 2 * moves if depth <= meeting else (depth <= first) + (depth <= second)
             yield +pair
 
@@ -220,7 +219,13 @@ def same_answers(one: Any, other: Query) -> bool:
     if not (isinstance(one, AreaMargins) and isinstance(other, AreaMargins)):
         return False
     same_places = one.hierarchy is other.hierarchy or np.array_equal(one.hierarchy.parents, other.hierarchy.parents)
-    return same_places and one.table.shape == other.table.shape and one.keep == other.keep
+    return same_places and _same_cells(one.table, other.table) and one.keep == other.keep
+
+
+def _same_cells(one: Cube, other: Cube) -> bool:
+    """Whether two cubes have the same cells and groups of them, whatever they call them."""
+    groups = ([(each.axis, each.of) for each in table.recoded] for table in (one, other))
+    return one.shape == other.shape and next(groups) == next(groups)
 
 
 def margins_by_depth(tree: Hierarchy, table: Cube, keep: Any) -> Keep:

@@ -140,5 +140,5 @@ class AreaPlaces(Query):
         axes = self.groups[group][1]
         entry = output - int(self.starts[node]) - self.places[group][1]
         point = np.unravel_index(entry, self.table.margin_shape(axes)) if axes else ()
-        words = ", ".join(f"{self.table.names[a]}={int(c)}" for a, c in zip(axes, point, strict=True)) or "total"
+        words = ", ".join(f"{self.table.all_names[a]}={int(c)}" for a, c in zip(axes, point, strict=True)) or "total"
         return f"{' / '.join(self.hierarchy.path(node))} [{words}]"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +19,23 @@ from holdfast.queries.areas.area_equalities import knowing_forest
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.bundles import Rows, largest, largest_households
 from holdfast.queries.areas.tree_counts import TreeCounts
-from holdfast.queries.columns import Columns
-from holdfast.queries.kinds import Kind
-from holdfast.queries.linear_query import Query
 from holdfast.queries.neighbours import Neighbours
+from holdfast.queries.unlisted import UnlistedQuery
 from holdfast.queries.weights import Bound, Weights
+
+#: Weights of ties stay below this in size: sums over the rows of a household are then whole numbers of 64 bits.
+MOST_WEIGHT = 1 << 31
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinkedCounts(Query):
+class LinkedCounts(UnlistedQuery):
     """The outputs of several tables after each other; a record is a household with its rows in all of them.
 
     `ties`: for each table (ties, cells), weights of its rows; those of a household add up to 0 over all tables. Which
     cells a record changes is a set too large to list, so that only its largest changes are known: `cells` is None.
     """
+
+    WHOM: ClassVar[str] = "one table: the changes by a household in linked tables are not listed"
 
     names: tuple[str, ...]
     parts: tuple[AreaMargins, ...]
@@ -40,19 +43,9 @@ class LinkedCounts(Query):
     most: tuple[int, ...]
 
     @property
-    def cells(self) -> None:
-        """Not listed: a household has many rows."""
-        return None
-
-    @property
     def hierarchy(self) -> Hierarchy:
         """The areas."""
         return self.parts[0].hierarchy
-
-    @cached_property
-    def columns(self) -> Columns:
-        """Not listed: refused."""
-        self._refuse("columns")
 
     @cached_property
     def labels(self) -> npt.NDArray[np.object_]:
@@ -221,34 +214,6 @@ class LinkedCounts(Query):
         del relation
         return Fraction(max(self.most))
 
-    def differences(self, neighbours: Any = "add-remove") -> Array:
-        """Refuse: they are too many to list."""
-        del neighbours
-        self._refuse("differences")
-
-    def mask(self, allowed: Any) -> Bools | None:
-        """Refuse anything but None: there are no cells."""
-        if allowed is not None:
-            self._refuse("allowed")
-        return None
-
-    def single_kinds(self, which: Ints | None, mask: Bools | None) -> list[Kind]:
-        """Refuse: they are too many to list."""
-        del which, mask
-        self._refuse("kinds")
-
-    def pair_kinds(self, which: Ints | None, classes: Ints | None) -> list[Kind]:
-        """Refuse: they are too many to list."""
-        del which, classes
-        self._refuse("kinds")
-
-    def _answer(self, cells: Ints) -> Array:
-        del cells
-        self._refuse("answer")
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise Refused(f"{what} must be asked of one table: the changes by a household in linked tables are not listed")
-
 
 def linked(tables: Any, ties: Iterable[Any], most: Any) -> LinkedCounts:
     """Ask several tables of one census, such as persons and households, that are tied to each other.
@@ -300,6 +265,8 @@ def linked(tables: Any, ties: Iterable[Any], most: Any) -> LinkedCounts:
 
 def _in_areas(name: str, query: Any) -> AreaMargins:
     if isinstance(query, AreaMargins):
+        if query.table.recoded:
+            raise Refused(f"linked tables have no recoded axes, but {name!r} has: make the groups an axis of its own")
         return query
     if isinstance(query, TreeCounts):
         table = query.table or Cube(query.by)
@@ -315,6 +282,10 @@ def _weights(names: tuple[str, ...], parts: tuple[AreaMargins, ...], ties: list[
             raise Refused(f"tie {i + 1} must be a mapping from names of tables ({', '.join(names)}) to weights")
         for name, part, into in zip(names, parts, found, strict=True):
             given = whole_numbers(f"tie {i + 1} of {name!r}", array("ties", tie.get(name, 0)))
+            if (np.abs(given) >= MOST_WEIGHT).any():
+                raise Refused(
+                    f"tie {i + 1} of {name!r} must have weights below 2**31 in size: divide by what they share"
+                )
             try:
                 into.append(np.broadcast_to(given, part.table.shape).ravel().astype(np.int64))
             except ValueError:

@@ -87,7 +87,7 @@ def _of_cube(query: Query, found: Signatures, mask: Any, relation: Neighbours) -
     cube = query.cube
     if cube is None and query.identity:
         cube = Cube((query.n,))
-    if cube is None or mask is not None or found.matrix.shape[0] > MOST_ROWS:
+    if cube is None or cube.recoded or mask is not None or found.matrix.shape[0] > MOST_ROWS:
         return None
     if not query.identity and not isinstance(query, MarginCounts):
         return None

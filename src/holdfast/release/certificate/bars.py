@@ -15,7 +15,7 @@ from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.naming import sums_of
 from holdfast.release.certificate.sums import TOLERANCE, Values
 from holdfast.release.storage.parts import read_table
-from holdfast.release.storage.tables import MEASUREMENTS, Columns, missing, rows_named
+from holdfast.release.storage.tables import MEASUREMENTS, Columns, label_column, missing, rows_named, texts
 
 #: Each yields a sentence for everything that it finds wrong.
 Findings = Iterator[str]
@@ -41,6 +41,15 @@ def interval_findings(values: Values, columns: Columns, table: TableCertificate)
         yield "the interval of an exact figure is not the figure"
     if table.interval.basis == "bounds" and not ((ends[0] <= values) & (values <= ends[1])).all():
         yield "a value lies outside the limits that are certain"
+
+
+def label_findings(columns: Columns, table: TableCertificate) -> Findings:
+    """Say which codes do not have one label each."""
+    for name in table.labels:
+        codes, labels = texts(columns[name]), texts(columns[label_column(name)])
+        pairs = set(zip(codes.tolist(), labels.tolist(), strict=True))
+        if len(pairs) != len(set(codes.tolist())) or any((code is None) != (label is None) for code, label in pairs):
+            yield f"a code in {name} has no label, or two"
 
 
 def derived_findings(values: Values, columns: Columns, table: TableCertificate) -> Findings:

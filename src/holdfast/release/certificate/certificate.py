@@ -229,9 +229,18 @@ class LinkedTable(Model):
     ties: list[list[int]]
 
 
+class RecodedAxis(Model):
+    """A coarser axis: the column that it groups, and the number of the group of each of its values."""
+
+    name: str
+    axis: str
+    groups: list[Annotated[int, Field(ge=0)]]
+
+
 class TableCertificate(Model):
     """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first.
 
+    `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
     `parts`: its files are folders of so many, whose rows begin with their number in the table; 0: each is one file.
     """
 
@@ -242,6 +251,8 @@ class TableCertificate(Model):
     outputs: Annotated[int, Field(ge=1)]
     levels: list[str]
     columns: list[str]
+    labels: list[str] = Field(default=[])
+    recoded: list[RecodedAxis] = Field(default=[])
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number
     neighbours: TableNeighbours

@@ -29,6 +29,7 @@ def of_table(table: TableCertificate) -> dict[str, str]:
     asked = {
         "rows": (f"{table.rows} rows of {kind} with the certified columns", True),
         "copies": (f"{table.csv} holds the same rows", True),
+        "labels": ("every code has one label", table.labels),
         "sums": ("everything adds up", holds.consistent),
         "signs": ("no value is negative", holds.nonnegative),
         "bounds": ("every bounded value is within its bounds", holds.bounds),

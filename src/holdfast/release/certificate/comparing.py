@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 FEW = 1_000
 
 
+def farthest(bars: ErrorBars, tail: float) -> float:
+    """How many standard errors any weighted sum of a table reaches at most."""
+    reach = None if bars.spread is None else bars.spread.reach
+    return chebyshev(tail) if reach is None else min(chebyshev(tail), reach(tail))
+
+
 @dataclass(frozen=True, eq=False)
 class Summed:
     """A sum of true figures with these weights: what is published of it, what is certain, and what errors it has.
@@ -69,14 +75,15 @@ class Summed:
         """How far the error reaches at most where simulated ones cannot show it."""
         assert self.bars.spread is not None
         used, error = np.flatnonzero(self.weights), self.error or 0.0
+        limit = error * farthest(self.bars, tail)
         if used.size > FEW:
-            return chebyshev(error, tail)
+            return limit
         try:
             share = tail / max(used.size, 1)
             each = np.maximum(*(np.abs(self.bars.spread.quantiles(p)[used]) for p in (share, 1 - share)))
         except Refused:
-            return chebyshev(error, tail)
-        return min(chebyshev(error, tail), float(np.abs(self.weights[used]) @ each))
+            return limit
+        return min(limit, float(np.abs(self.weights[used]) @ each))
 
     def interval(self, tail: float) -> Ends:
         """Ends between which the sum lies, 2·`tail` of the time apart; the certain limits where no law is known."""
@@ -106,7 +113,7 @@ def difference(here: Summed, there: Summed, tail: float) -> tuple[float | None, 
         size = min(len(drawn), len(more))
         far = reach(drawn[:size] - more[:size], tail)
     if far is None:
-        far = min(chebyshev(error, tail), here.rare(tail / 2) + there.rare(tail / 2))
+        far = min(error * chebyshev(tail), here.rare(tail / 2) + there.rare(tail / 2))
     certain = here.certain[0] - there.certain[1], here.certain[1] - there.certain[0]
     return error, _around(here.centre - there.centre, far, certain, here.weights)
 
@@ -122,7 +129,9 @@ def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends
         return error, quotient(above.interval(tail), below.interval(tail))
     errors = above.errors(), below.errors()
     known = None if errors[0] is None or errors[1] is None else (errors[0], errors[1])
-    return error, within(fieller(a, b, joint, known, tail), quotient(above.certain, below.certain))
+    return error, within(
+        fieller(a, b, joint, known, tail, farthest(above.bars, tail)), quotient(above.certain, below.certain)
+    )
 
 
 def _covariance(above: Summed, below: Summed) -> Floats | None:

@@ -69,9 +69,9 @@ def reach(errors: Floats, tail: float) -> float | None:
     return None if rank > size else float(np.partition(np.abs(errors), rank - 1)[rank - 1])
 
 
-def chebyshev(standard_error: float, tail: float) -> float:
-    """A limit that holds for every law: P(|e| ≥ ks) ≤ 1/k²."""
-    return standard_error / math.sqrt(2 * tail)
+def chebyshev(tail: float) -> float:
+    """How many standard errors an error of any law reaches at most: P(|e| ≥ ks) ≤ 1/k²."""
+    return 1 / math.sqrt(2 * tail)
 
 
 def quotient(above: Ends, below: Ends) -> Ends:
@@ -84,15 +84,22 @@ def quotient(above: Ends, below: Ends) -> Ends:
 
 
 def fieller(
-    numerator: float, denominator: float, covariance: Floats, errors: tuple[Floats, Floats] | None, tail: float
+    numerator: float,
+    denominator: float,
+    covariance: Floats,
+    errors: tuple[Floats, Floats] | None,
+    tail: float,
+    otherwise: float,
 ) -> Ends:
-    """Ends between which a ratio a/b lies (Fieller); `errors`: simulated ones of both sums, None: for every law.
+    """Ends between which a ratio a/b lies (Fieller); `errors`: simulated ones of both sums.
+
+    Where there are none, every sum reaches `otherwise` standard errors at most.
 
     At the true ratio r, a − r·b has the errors e − r·f. Let their quantile be at most k(r) standard deviations: the
     ratios with (a − rb)² ≤ k(r)²·var(e − rf) include the true one. All of them lie among those of the largest k, and
     therefore among those of the largest k between the ends of these; where the denominator may be 0 they have no end.
     """
-    first = 1 / math.sqrt(2 * tail) if errors is None else _farthest((errors[0][:ROUND], errors[1][:ROUND]), tail)
+    first = otherwise if errors is None else _farthest((errors[0][:ROUND], errors[1][:ROUND]), tail)
     ends = _between(numerator, denominator, covariance, first)
     if errors is None or math.isinf(ends[0]):
         return ends
@@ -122,7 +129,7 @@ def _farthest(
         spread = float(np.sqrt((sums**2).mean()))
         if spread > 0:
             found = reach(sums, tail)
-            largest = max(largest, 1 / math.sqrt(2 * tail) if found is None else found / spread)
+            largest = max(largest, chebyshev(tail) if found is None else found / spread)
     return largest
 
 

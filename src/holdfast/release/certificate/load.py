@@ -24,7 +24,7 @@ from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.parts import read_table
-from holdfast.release.storage.tables import Columns, missing, rows_named, texts
+from holdfast.release.storage.tables import Columns, label_column, missing, rows_named, texts
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
@@ -65,7 +65,8 @@ class LoadedTable:
 
     def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
         """Name, value and interval of some figures."""
-        names = zip(*(_plain_texts(self.columns[name][rows]) for name in self.certificate.columns[1:]), strict=True)
+        said = [label_column(name) if name in self.certificate.labels else name for name in self.certificate.columns]
+        names = zip(*(_plain_texts(self.columns[name][rows]) for name in said[1:]), strict=True)
         ends = self.interval(self.certificate.interval.confidence)[rows].tolist()
         listed = [" / ".join(filter(None, parts)) or "total" for parts in names]
         return [
@@ -134,7 +135,7 @@ class LoadedTable:
             from holdfast.mechanism.published.linear import sum_intervals
 
             own = self.error_bars.interval(confidence)
-            more = sum_intervals(self.mechanism, self.error_bars, self._sums, confidence)
+            more = sum_intervals(self.error_bars, self._sums, confidence)
             exact = np.ma.filled(self.columns["low"] == self.columns["high"], False)[len(own) :]
             more[exact] = self.values[len(own) :][exact, None]
             return np.concatenate([own, more])
@@ -146,10 +147,9 @@ class LoadedTable:
 
         Reproducible unless a stream is given. Refused where the law of the errors depends on the data.
         """
-        linear = self.mechanism.linear_part
-        if linear is None or self.error_bars.spread is None:
+        if self.error_bars.noise is None:
             raise Refused(f"errors cannot be simulated: {self.certificate.interval.sentence}")
-        return linear.noise(whole("size", size, at_least=1), seeded(0) if rng is None else rng)
+        return self.error_bars.noise(whole("size", size, at_least=1), seeded(0) if rng is None else rng)
 
     @property
     def centre(self) -> npt.NDArray[Any]:
@@ -160,7 +160,10 @@ class LoadedTable:
         return self.error_bars.centre
 
     def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
-        """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row."""
+        """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row.
+
+        Where codes have labels, {"zone_label": "Astoria"} means every zone that is called so.
+        """
         asked = weights_of(self.certificate, self.columns, where, weights)
         found = self._known(asked, confidence)
         return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence)

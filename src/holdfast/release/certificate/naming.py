@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
 from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.storage.tables import Columns, missing, texts
+from holdfast.release.storage.tables import Columns, label_column, missing, texts
 
 #: What stands between the axes in the name of a margin, and between a level of areas and its margin; no axes.
 BETWEEN, INSIDE, TOTAL = " × ", ": ", "total"
@@ -37,10 +37,11 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
     if not isinstance(where, Mapping):
         raise Refused(f"where must map columns to values, such as {{'borough': 'North'}}, found {type(where).__name__}")
     named = [name for name in table.columns if name != "level"]
+    labels = {label_column(name): name for name in table.labels}
     chosen = np.ones(table.rows, dtype=bool)
     for column, wanted in where.items():
-        if column not in named:
-            raise Refused(f"there is no column {column!r} in where{_nearest(str(column), named)}")
+        if column not in (*named, *labels):
+            raise Refused(f"there is no column {column!r} in where{_nearest(str(column), [*named, *labels])}")
         found = texts(columns[column])
         known = [text for text in dict.fromkeys(found.tolist()) if text is not None]
         values = [wanted] if isinstance(wanted, str) or not np.iterable(wanted) else list(wanted)
@@ -48,6 +49,7 @@ def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDA
             if value not in known:
                 raise Refused(f"{column!r} has no value {value!r} in where{_nearest(value, known)}")
         chosen &= np.isin(found.astype(str), [str(value) for value in values]) & (found != None)  # noqa: E711
+    where = {labels.get(column, column): wanted for column, wanted in where.items()}
     inside = _linked_table(table, where)
     chosen &= np.asarray(columns["level"]).astype(str) == level_named(table, set(where), inside=inside)
     if table.rows > table.outputs and table.kind == "hierarchy":  # a total over categories stands for them
@@ -77,7 +79,8 @@ def record_names(table: TableCertificate, columns: Columns) -> list[str]:
     """The columns of records: those that name rows, without the level and a root that all records have."""
     top = table.columns[1]
     alike = len(table.levels) > 1 and top == table.levels[0] and len(set(texts(columns[top]).tolist())) == 1
-    return list(table.columns[2 if alike else 1 :])
+    coarse = [each.name for each in table.recoded]
+    return [name for name in table.columns[2 if alike else 1 :] if name not in coarse]
 
 
 def sums_of(table: TableCertificate, columns: Columns) -> Any:
@@ -130,11 +133,24 @@ def level_named(table: TableCertificate, named: set[str], *, measured: bool = Fa
     if table.kind in ("areas", "linked"):
         return _level_in_areas(table, named - {TABLE}, inside)
     listed = [level.level for level in table.measured] if measured else table.levels
-    axes = {level: set() if level == "total" else set(level.split(BETWEEN)) for level in listed}
-    holding = [level for level, have in axes.items() if named <= have]
+    axes = {level: () if level == "total" else tuple(level.split(BETWEEN)) for level in listed}
+    holding = [level for level, have in axes.items() if named <= _told(table, have)]
     if not holding:
         raise Refused(f"no margin has all of {', '.join(map(repr, sorted(named)))}: the margins are {', '.join(axes)}")
-    return min(holding, key=lambda level: len(axes[level]))
+    return min(holding, key=lambda level: (len(axes[level]), not named <= set(axes[level])))
+
+
+def _told(table: TableCertificate, axes: tuple[str, ...]) -> set[str]:
+    """The columns that have values in the rows of a margin: its axes, and what is coarser than these."""
+    size = {each.name: max(each.groups) for each in table.recoded}
+    own = {each.name: each.axis for each in table.recoded}
+    coarser = {
+        name
+        for name, axis in own.items()
+        for kept in axes
+        if kept == axis or (own.get(kept) == axis and size[kept] >= size[name])
+    }
+    return {*axes, *coarser}
 
 
 def _level_in_areas(table: TableCertificate, named: set[str], inside: str) -> str:
@@ -142,11 +158,15 @@ def _level_in_areas(table: TableCertificate, named: set[str], inside: str) -> st
     wanted = named - set(table.places)
     mine = [level for level in table.levels if level.startswith(inside)]
     found = {level: parts_of(table, level.removeprefix(inside)) for level in mine}
-    holding = [level for level, (at, axes) in found.items() if at >= depth and wanted <= set(axes)]
+    holding = [level for level, (at, axes) in found.items() if at >= depth and wanted <= _told(table, axes)]
     if not holding:
         listed = ", ".join(map(repr, sorted(named)))
         raise Refused(f"no margin has all of {listed}: those that are measured are {', '.join(mine)}")
-    return min(holding, key=lambda level: (found[level][0], len(found[level][1])))
+    return min(holding, key=lambda level: (*_size(found[level]), not wanted <= set(found[level][1])))
+
+
+def _size(part: tuple[int, tuple[str, ...]]) -> tuple[int, int]:
+    return part[0], len(part[1])
 
 
 def _nearest(word: str, options: list[Any]) -> str:

@@ -101,16 +101,25 @@ def _tree(levels: Sequence[str], depth: Ints, columns: Columns) -> Hierarchy:
 
 def _areas(table: TableCertificate, columns: Columns) -> Query:
     """The margins of every area; what lies below the lowest level with rows plays no part in their law."""
-    axes = [name for name in table.columns[1:] if name not in table.places]
-    sizes = [len({text for text in texts(columns[name]).tolist() if text is not None}) or 1 for name in axes]
+    cube = _counted(table, columns, [name for name in table.columns[1:] if name not in table.places])
     kept: dict[str, list[tuple[int, ...]]] = {}
     depth_of = {}
     for level in table.noise_by_level:
         depth, margin = parts_of(table, level.level)
         depth_of[level.level] = depth
-        kept.setdefault(table.places[depth], []).append(tuple(axes.index(name) for name in margin))
+        kept.setdefault(table.places[depth], []).append(cube.axes(margin))
     tree = _tree(table.places, np.array([depth_of[level] for level in columns["level"].tolist()]), columns)
-    return counts(tree, Cube(sizes, axes), kept)
+    return counts(tree, cube, kept)
+
+
+def _counted(table: TableCertificate, columns: Columns, names: Sequence[str]) -> Cube:
+    """The cube of the columns with these names, with its recoded axes; an axis that no row has plays no part."""
+    groups = {each.name: each for each in table.recoded}
+    axes = [name for name in names if name not in groups]
+    sizes = [len({text for text in texts(columns[name]).tolist() if text is not None}) or 1 for name in axes]
+    for each in table.recoded:
+        sizes[axes.index(each.axis)] = len(each.groups)
+    return Cube(sizes, axes, {name: (each.axis, each.groups) for name, each in groups.items()})
 
 
 def _linked(table: TableCertificate, columns: Columns) -> Query:
@@ -135,11 +144,10 @@ def _linked(table: TableCertificate, columns: Columns) -> Query:
 
 
 def _cube(table: TableCertificate, columns: Columns) -> Query:
-    names = table.columns[1:]
-    sizes = [len({text for text in texts(columns[name]).tolist() if text is not None}) or 1 for name in names]
-    kept = [_axes(level.level, names) for level in table.measured]
-    cells = len(kept) == 1 and len(kept[0]) == len(names)
-    return margins(Cube(sizes, names), None if cells else kept)
+    cube = _counted(table, columns, table.columns[1:])
+    kept = [_axes(level.level, cube.all_names) for level in table.measured]
+    cells = kept == [tuple(range(len(cube.shape)))]
+    return margins(cube, None if cells else kept)
 
 
 def _axes(level: str, names: Sequence[str]) -> tuple[int, ...]:

@@ -41,9 +41,9 @@ def first_unequal(expected: Values, sums: Values, sizes: Values) -> int | None:
     return int(places[0]) if places.size else None
 
 
-def named_sums(values: Values, columns: Columns, kind: str, levels: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for what does not add up, by the names of the rows."""
-    names = {name: _codes(column) for name, column in list(columns.items())[1:-3]}
+def named_sums(values: Values, named: Columns, kind: str, levels: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for what does not add up, by the columns that name the rows."""
+    names = {name: _codes(column) for name, column in named.items()}
     if kind == "hierarchy":
         yield from _hierarchy(values, names, levels)
     elif kind in ("cube", "areas"):
@@ -54,9 +54,9 @@ def named_sums(values: Values, columns: Columns, kind: str, levels: Sequence[str
             yield from _margins(values, {name: names[name] for name in rest}, np.flatnonzero(names[first] == table))
 
 
-def disagreement(values: Values, columns: Columns, margins: Sequence[Ints]) -> Iterator[str]:
+def disagreement(values: Values, named: Columns, margins: Sequence[Ints]) -> Iterator[str]:
     """Yield a sentence if margins, each given by its rows, do not have the same sums over what they share."""
-    names = {name: _codes(column) for name, column in list(columns.items())[1:-3]}
+    names = {name: _codes(column) for name, column in named.items()}
     rows = np.unique(np.concatenate([*margins, np.empty(0, dtype=np.int64)]))
     yield from _margins(values, names, rows)
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,9 +22,11 @@ import numpy as np
 from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.certificate.bars import (
+    Findings,
     accepted_findings,
     derived_findings,
     interval_findings,
+    label_findings,
     measurement_findings,
 )
 from holdfast.release.certificate.certificate import (
@@ -45,7 +47,7 @@ from holdfast.release.signing.keys import Trusted, read_trusted
 from holdfast.release.signing.signatures import SUFFIX, judged, signer_of
 from holdfast.release.storage.files import read_plain, sha256_of
 from holdfast.release.storage.parts import read_table
-from holdfast.release.storage.tables import FIGURES, Columns, missing, other_entries, texts
+from holdfast.release.storage.tables import FIGURES, Columns, label_column, missing, other_entries, texts
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.ledger import Ledger
@@ -83,10 +85,6 @@ class Verdict:
     def __str__(self) -> str:
         words = {True: "holds ", False: "BROKEN"}
         return "\n".join(f"{words[check.ok]}  {check.name}: {check.sentence}" for check in self.checks)
-
-
-#: A test yields a sentence for everything that it finds wrong.
-Findings = Iterator[str]
 
 
 def verify(
@@ -234,6 +232,7 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     findings: dict[str, Callable[[], Findings]] = {
         "rows": lambda: iter(()),
         "copies": lambda: _copy(folder, columns, table),
+        "labels": lambda: label_findings(columns, table),
         "sums": lambda: _sums(values, columns, table),
         "signs": lambda: _bound(values, np.arange(table.rows), Fraction(0), None),
         "bounds": lambda: _bounds(values, holds.bounds),
@@ -251,7 +250,7 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
 
 
 def _shape(columns: Columns, table: TableCertificate) -> Findings:
-    if list(columns) != [*table.columns, *FIGURES]:
+    if list(columns) != [*table.columns, *FIGURES, *map(label_column, table.labels)]:
         yield f"{table.parquet} does not have the certified columns"
         return
     value = columns["value"]
@@ -297,7 +296,7 @@ def _sums(values: Values, columns: Columns, table: TableCertificate) -> Findings
         wrong = first_unequal(values[whole], *totals(values[parts], group, len(whole)))
         if wrong is not None:
             yield f"row {whole[wrong]} is not the sum of its parts"
-    yield from named_sums(values, columns, table.kind, table.levels)
+    yield from named_sums(values, {name: columns[name] for name in table.columns[1:]}, table.kind, table.levels)
 
 
 def _bounds(values: Values, bounds: Sequence[Bound]) -> Findings:
@@ -390,4 +389,4 @@ def _exact(values: Values, columns: Columns, table: TableCertificate) -> Finding
         if rows.size == len(figure.rows):
             margins.append(rows)
     if table.kind == "cube":
-        yield from disagreement(values, columns, margins)
+        yield from disagreement(values, {name: columns[name] for name in table.columns[1:]}, margins)

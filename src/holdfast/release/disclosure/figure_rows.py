@@ -154,6 +154,8 @@ def outputs_of(table: Table, columns: Sequence[str]) -> list[tuple[int, tuple[An
     above = levels[: max((levels.index(name) for name in columns if name in levels), default=-1) + 1]
     for name in named_columns(table):
         own &= (table.layout.columns[name] != None) == (name in columns or name in above)  # noqa: E711
+    for name, each in table.layout.asked.recode.items():  # no sums over all values are those of single groups
+        own &= (table.layout.columns[name] != None) == (each.of in columns)  # noqa: E711
     found = np.flatnonzero(own)
     return list(
         zip(found.tolist(), _rows_of([table.layout.columns[name][found] for name in columns], found.size), strict=True)

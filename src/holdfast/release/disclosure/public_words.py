@@ -109,7 +109,7 @@ def system_of(table: Table) -> Any:
 
 def named_columns(table: Table) -> list[str]:
     """The columns of the records that address the table's cells."""
-    left_out = ("level", table.layout.asked.root)
+    left_out = ("level", table.layout.asked.root, *table.layout.asked.recode)
     return [name for name in table.layout.columns if name not in left_out]
 
 

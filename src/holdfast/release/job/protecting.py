@@ -65,7 +65,11 @@ def _joint(tables: Sequence[tuple[Layout, Holding]], kind: str) -> dict[str, int
     asked: set[frozenset[str]] = set()
     for laid, found in tables:
         system = None if found.all is None else found.all.system(laid.query.n)
-        if laid.places is not None or (system is not None and possible_cells(laid.query, system) is not None):
+        if (
+            laid.places is not None
+            or laid.asked.recode
+            or (system is not None and possible_cells(laid.query, system) is not None)
+        ):
             return None
         cube = Cube([key.size for key in laid.keys], laid.names)
         shape |= dict(zip(cube.names, cube.shape, strict=True))

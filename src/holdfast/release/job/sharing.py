@@ -1,9 +1,9 @@
 """How a table's budget is divided over its levels and margins: as the spec says, or as the least error asks.
 
 Gaussian noise: the error after best linear estimation is convex in the shares, and its least value is found with a gap
-(THEORY H7). Laplace noise on a hierarchy, and exact figures: the errors of the conditional law are computed exactly
-from its messages for every division of a grid, and from the best of these and of H7's a search goes on; it never ends
-above the grid.
+(THEORY H7). Laplace noise on a hierarchy, and exact figures: the errors of best linear estimation, which take no time,
+are searched first, from a grid of divisions; from there the search goes on by the errors of the conditional law, which
+are computed exactly from its messages, and seldom.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from holdfast.release.job.methods import Problem, calibrated, made
 from holdfast.release.spec.dividing import MEAN, SQUARES
 from holdfast.release.table.domain import Layout
 from holdfast.trees.normal.residuals import Residuals
-from holdfast.trees.normal.split import FREE, best_shares
+from holdfast.trees.normal.split import FREE, best_shares, linear_parts
 
 minimize: Any = _optimize.minimize
 #: Shares are fractions of this many parts, and at least one: nothing that is asked for stays unmeasured.
 PARTS = 10**6
-#: Divisions of the grid at most, and steps of the search behind it.
-GRID, STEPS = 30, 60
+#: Divisions of the grid at most; steps of the search by linear errors, and by those of the conditional law, with the
+#: first step of each and how near to each other the last ones are, relative to their error.
+GRID, NEAR_STEPS, STEPS, STEP, END = 30, 200, 30, 0.2, 1e-4
 #: The least share of a level that is tried: what is measured next to nothing has messages without end.
-LEAST = 0.01
+LEAST = 0.02
 
 
 def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] | None:
@@ -107,7 +108,12 @@ def _best(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction]:
         raise laid.at["shares"].refuse(sentence)
     given = {} if weights is None else {level: float(weight) for level, weight in weights.items()}
     wanted = np.array([given.get(level, 0.0 if given else 1.0) for level in laid.levels])
-    found, _ = searched(lambda shares: _error(laid, problem, law, wanted, shares), np.minimum(linear, 1.0))
+    parts = linear_parts(laid.query)
+
+    def near(shares: Floats) -> float:
+        return _of_levels(laid, wanted, parts(shares**2 if law == "laplace" else shares))
+
+    found, _ = searched(lambda shares: _error(laid, problem, law, wanted, shares), np.minimum(linear, 1.0), near)
     return _named(laid, found)
 
 
@@ -121,31 +127,49 @@ def _named(laid: Layout, shares: Floats) -> dict[str, Fraction]:
     }
 
 
+def _of_levels(laid: Layout, wanted: Floats, squares: Floats) -> float:
+    """What is made least, from the sum of the squared errors of every level."""
+    if laid.asked.minimise == SQUARES:
+        return float(wanted @ squares)
+    relative = wanted * squares * np.bincount(laid.level_of, minlength=len(laid.levels))
+    return float(relative.sum() if laid.asked.minimise == MEAN else relative.max())
+
+
 def _error(laid: Layout, problem: Problem, law: str, wanted: Floats, shares: Floats) -> float:
-    """What is made least, at a total of 1, far from every bound; infinite where it has no law."""
-    divided = problem.divided(_named(laid, shares)).free
+    """What is made least, at a total of 1 for one record, far from every bound; infinite where it has no law."""
+    divided, much = problem.divided(_named(laid, shares)).free, problem.neighbours.records
     for method in ("given", "onto"):
         try:
             whole = made(method, divided.noise(law, method), divided)
-            fitted = calibrated(whole, divided.scope, {"epsilon": 1} if law == "laplace" else {"rho": 1})
+            fitted = calibrated(whole, divided.scope, {"epsilon": much} if law == "laplace" else {"rho": 1})
             squares = np.bincount(laid.level_of, fitted.standard_error() ** 2, minlength=len(laid.levels))
         except Refused:
             continue
-        count = np.bincount(laid.level_of, minlength=len(laid.levels))
-        if laid.asked.minimise == SQUARES:
-            return float(wanted @ squares)
-        relative = wanted * squares * count
-        return float(relative.sum() if laid.asked.minimise == MEAN else relative.max())
+        return _of_levels(laid, wanted, squares)
     return math.inf
 
 
-def searched(error: Callable[[Floats], float], start: Floats) -> tuple[Floats, float]:
-    """Return shares with the least error that is found: never more than that of `start` and of every one of a grid."""
+def searched(
+    error: Callable[[Floats], float], start: Floats, near: Callable[[Floats], float] | None = None
+) -> tuple[Floats, float]:
+    """Return shares with the least error that is found, and this error.
+
+    Never more than that of `start` and of every division of a grid; with `near`, which stands for the error and takes
+    no time, than that of the divisions which it finds best.
+    """
     tried = [_not_too_small(start), *grid(start.size)]
+    if near is not None:
+        first = min(tried, key=near)
+        tried = [tried[0], first, _descended(near, first, near(first), NEAR_STEPS)[0]]
     errors = [error(shares) for shares in tried]
     best, least = tried[int(np.argmin(errors))], min(errors)
     if not math.isfinite(least):
         raise Refused("no division of the budget has errors that are known before data is read: write shares")
+    return _descended(error, best, least, STEPS)
+
+
+def _descended(error: Callable[[Floats], float], best: Floats, least: float, steps: int) -> tuple[Floats, float]:
+    """Go on from shares and their error to better ones, in the logarithms of their ratios (Nelder and Mead)."""
 
     def of_logarithms(point: Floats) -> float:
         nonlocal best, least
@@ -155,9 +179,10 @@ def searched(error: Callable[[Floats], float], start: Floats) -> tuple[Floats, f
             best, least = shares, found
         return found
 
-    logarithms = np.log(best)
-    options = {"maxfev": STEPS, "xatol": 1e-3, "fatol": 1e-6 * least}
-    minimize(of_logarithms, logarithms[:-1] - logarithms[-1], method="Nelder-Mead", options=options)
+    at = np.log(best[:-1]) - np.log(best[-1])
+    simplex = np.vstack([at, at + STEP * np.eye(at.size)])
+    options = {"maxfev": steps, "xatol": STEP / 5, "fatol": END * least, "initial_simplex": simplex}
+    minimize(of_logarithms, at, method="Nelder-Mead", options=options)
     return best, least
 
 

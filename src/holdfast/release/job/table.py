@@ -52,7 +52,8 @@ class Table(LaidTable, Owner):
     @property
     def record_columns(self) -> tuple[str, ...]:
         """The columns of synthetic records: those of the data, without the level and a root of the spec's own."""
-        return tuple(column for column in self.layout.columns if column not in ("level", self.layout.asked.root))
+        left_out = ("level", self.layout.asked.root, *self.layout.asked.recode)
+        return tuple(column for column in self.layout.columns if column not in left_out)
 
     @cached_property
     def errors(self) -> Errors:

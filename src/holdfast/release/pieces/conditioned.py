@@ -3,7 +3,8 @@
 A piece tells how its roots' totals answer to slopes; the top guesses from all of them how hard each root is pulled; the
 piece makes its messages for that, and the top draws the totals of all roots from the messages of the roots. A table is
 accepted with the product of what its pieces accept (docs/theory/pieces.md, section 4); a tree that is rejected is drawn
-again as a whole, from the words of its next attempt.
+again as a whole, from the words of its next attempt. Where counts leave some part without messages, the hierarchy is
+drawn undivided: a refusal would tell about them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from holdfast.arguments import LARGEST
+from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.randomness import Keys
 from holdfast.release.pieces.tasks import Held, Tasks
@@ -27,7 +28,12 @@ ROUNDS = 4
 #: What pieces tell about each of their roots; None: its noise is always 0.
 Grafts = list[list[Graft | None]]
 #: Draws some pieces for totals of all roots, each tree by its attempt, and returns which roots' trees are rejected.
-Draw = Callable[[Ints, Ints, Ints], dict[int, Bools]]
+#: None where messages cannot be made.
+Draw = Callable[[Ints, Ints, Ints], dict[int, Bools | None]]
+
+
+class Undivided(Exception):
+    """Messages of some part cannot be made for these counts: the hierarchy must be drawn undivided, by the same law."""
 
 
 # --- what a task does with a piece -----------------------------------------------------------------------------------
@@ -38,17 +44,26 @@ def told(held: Held, _: object) -> list[Graft | None]:
     return _at_roots(_part(held).told(), held.work)
 
 
-def grafts(held: Held, pull: Floats) -> list[Graft | None]:
-    """The messages of its roots, for the slopes at them."""
-    return _at_roots(_part(held, pull).grafts(), held.work)
+def grafts(held: Held, pull: Floats) -> list[Graft | None] | None:
+    """The messages of its roots, for the slopes at them; None where they cannot be made."""
+    try:
+        return _at_roots(_part(held, pull).grafts(), held.work)
+    except Refused:
+        return None
 
 
-def drawn(held: Held, given: tuple[Floats, Ints, Ints], secret: bytes) -> tuple[Ints, Bools]:
-    """The values of a piece for slopes at its roots, their noise and attempts, and which roots are rejected."""
+def drawn(held: Held, given: tuple[Floats, Ints, Ints], secret: bytes) -> tuple[Ints, Bools | None]:
+    """The values of a piece for slopes at its roots, their noise and attempts, and which roots are rejected.
+
+    None where messages below exact outputs cannot be made.
+    """
     pull, totals, attempts = given
     roots = held.work.piece.parents < 0
     at_roots = _spread(roots, totals), _spread(roots, attempts)
-    noise, rejected = _part(held, pull).drawn(*at_roots, _own(held.work, Keys.of(secret)))
+    try:
+        noise, rejected = _part(held, pull).drawn(*at_roots, _own(held.work, Keys.of(secret)))
+    except Refused:
+        return held.truth, None
     return held.truth + noise, rejected[roots]
 
 
@@ -93,13 +108,16 @@ def _at_roots(found: dict[int, Graft], work: Work) -> list[Graft | None]:
 def conditioned(work: Work, truth: Ints, by: int, tasks: Tasks, secret: bytes) -> Ints:
     """Make the top, and let the pieces below, of `by` roots each, be drawn; return the values of its own outputs.
 
-    `truth` holds the true values of the top's own outputs and of the roots of all pieces.
+    `truth` holds the true values of the top's own outputs and of the roots of all pieces. Undivided is raised where
+    counts and public things leave no other way; no random word decides it.
     """
     heads = tasks.asked(told)
     top, pull = _fitted(work, truth, [heads[number] for number in sorted(heads)], tasks)
+    if not top.possible:
+        raise Undivided
     slopes = pull.reshape(-1, by)
 
-    def draw(some: Ints, totals: Ints, attempts: Ints) -> dict[int, Bools]:
+    def draw(some: Ints, totals: Ints, attempts: Ints) -> dict[int, Bools | None]:
         sums, tries = totals.reshape(-1, by), attempts.reshape(-1, by)
         return tasks.noted(partial(drawn, secret=secret), {i: (slopes[i], sums[i], tries[i]) for i in some.tolist()})
 
@@ -126,6 +144,8 @@ def accepted(top: Top, below: slice, by: int, draw: Draw, keys: Keys) -> Ints:
             rejected &= still
         some = np.unique(np.flatnonzero(redone[below]) // by)
         refused = draw(some, noise[below], attempts)
+        if any(roots is None for roots in refused.values()):
+            raise Undivided
         at = [number * by + i for number, roots in refused.items() for i in np.flatnonzero(roots).tolist()]
         rejected = set(tree[below][at].tolist())
         if not rejected:
@@ -153,6 +173,8 @@ def _fitted(work: Work, truth: Ints, below: Grafts, tasks: Tasks) -> tuple[Top, 
         pull[again] = wanted[again]
         slopes = pull.reshape(-1, by)
         for number, found in tasks.asked(grafts, {i: slopes[i] for i in some.tolist()}).items():
+            if found is None:
+                raise Undivided
             below[number] = list(found)
         top = Top.of(forest, work.law, *bounds, tuple(each for part in below for each in part))
     return top, pull

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from holdfast.arrays import Array, Ints, Words
 from holdfast.domains import Hierarchy
 from holdfast.randomness import Keys
 from holdfast.release.pieces import linear, nearest, passes
-from holdfast.release.pieces.conditioned import conditioned
+from holdfast.release.pieces.conditioned import Undivided, conditioned
 from holdfast.release.pieces.tasks import Held, Here, Tasks
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.pieces.work import Work, coins_of, measured
@@ -41,6 +41,20 @@ def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, None]:
     return measured(held.work, held.truth, Keys.of(secret)), None
 
 
+def at_once(pieces: Pieces, cells: Ints, secret: bytes) -> Ints:
+    """Conditional noise drawn undivided, from words of its own, where counts leave a piece without messages.
+
+    The law is the same; that it is drawn here says something of the counts only to those who measure time or memory.
+    """
+    mechanism = replace(pieces.mechanism, moves=())
+    return np.asarray(mechanism.simulate(mechanism.query.answer(cells), 1, Keys.of(secret).at("at once"))[0])
+
+
+def placed(_: Held, values: Ints) -> tuple[Ints, None]:
+    """Noisy values of a piece that were drawn elsewhere."""
+    return values, None
+
+
 def finished(held: Held, told: tuple[Any, Any], coins: Words) -> Finished:
     """Make the values of a piece from its noisy ones, and the totals and estimates of its roots."""
     totals, estimates = told
@@ -61,7 +75,12 @@ def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes
     counted = np.concatenate([above, *roots])
     truth = np.asarray(Hierarchy.from_parents(work.piece.parents).sum_up(counted))
     if work.drawn is not None:
-        noisy = conditioned(work, truth, by, tasks, secret)
+        try:
+            noisy = conditioned(work, truth, by, tasks, secret)
+        except Undivided:
+            whole = at_once(pieces, cells, secret)
+            noisy = whole[work.piece.outputs[:own]]
+            tasks.noted(placed, {i: whole[pieces.cut.piece(i).outputs] for i in pieces.numbers})
     else:
         tasks.noted(partial(measure, secret=secret))
         noisy = measured(work, truth[:own], Keys.of(secret))

@@ -44,13 +44,15 @@ WRITING = ".writing"
 class Sheet:
     """What is public about the rows of a piece: their names, limits that are certain, and how far intervals reach.
 
-    Rows behind the outputs are `sums` of these, some of which are `known` as they are. `reach` is None where intervals
-    are the certain limits; `own`: they stand around the values, otherwise around the draw behind them or its estimate.
-    `deviations` of noisy answers, and the columns of synthetic `records`, are None where these are not published.
+    `labels` are columns that follow the figures. Rows behind the outputs are `sums` of these, some of which are `known`
+    as they are. `reach` is None where intervals are the certain limits; `own`: they stand around the values, otherwise
+    around the draw behind them or its estimate. `deviations` of noisy answers, and the columns of synthetic `records`,
+    are None where these are not published.
     """
 
     rows: Ints
     names: Mapping[str, Any]
+    labels: Mapping[str, Any]
     sums: Any
     known: Bools
     low: Floats
@@ -113,7 +115,7 @@ def write_part(held: Held, made: Finished, folder: Folder, part: int, below: Int
     sheet: Sheet = held.sheet
     values, ends = sheet.figures(made)
     own, named = held.work.piece.own, {ROW: sheet.rows, **sheet.names}
-    table = named | dict(zip(FIGURES, (values, *ends.T), strict=True))
+    table = named | dict(zip(FIGURES, (values, *ends.T), strict=True)) | dict(sheet.labels)
     files = folder.names(sheet.deviations is not None, sheet.records is not None)
     names = [part_names(name, part + 1)[part] for name in files]
     session().execute("SET threads = 1")  # one thread writes the same bytes whenever it does

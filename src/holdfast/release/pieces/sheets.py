@@ -19,6 +19,7 @@ from holdfast.release.pieces.cut import Piece
 from holdfast.release.pieces.parts import Sheet
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.storage.parts import ROW
+from holdfast.release.table.labels import written as label_columns
 
 NO_TOTALS = (
     "engine: spark shares the categories of this table out among several tasks, none of which could write totals over "
@@ -34,6 +35,7 @@ class Sheets:
     """
 
     names: Mapping[str, Any]
+    labels: Mapping[str, dict[str, str]]
     low: Floats
     high: Floats
     reach: Floats | None
@@ -65,8 +67,8 @@ class Sheets:
         if more is not None:
             names = {name: np.concatenate([texts, more.columns[name]]) for name, texts in names.items()}
             low, high = np.concatenate([low, sums @ low]), np.concatenate([high, sums @ high])
-            if reach is not None and spread is not None:
-                reach = np.concatenate([reach, sum_reach(mechanism, spread, sums, CONFIDENCE)])
+            if reach is not None and spread is not None and found is not None:
+                reach = np.concatenate([reach, sum_reach(spread, found.noise, sums, CONFIDENCE)])
         owner = owners(pieces, sums)
         order = np.argsort(owner, kind="stable")
         starts = np.searchsorted(owner[order], np.arange(-1, pieces.cut.count + 1))
@@ -74,9 +76,8 @@ class Sheets:
         deviations = measured_deviations(mechanism) if pieces.noisy_are_published else None
         records = table.record_columns if table.layout.spec.written.records else None
         own, measured = found is mechanism or spread is None, None if spread is None else spread.measured
-        return cls(
-            names, low, high, reach, own, whole, deviations, measured, records, n, sums, known, order, starts
-        )  # fmt: skip
+        ends = (names, table.layout.labels, low, high, reach)
+        return cls(*ends, own, whole, deviations, measured, records, n, sums, known, order, starts)
 
     def sheet(self, piece: Piece, number: int) -> Sheet:
         """The sheet of a piece by its number, or TOP."""
@@ -90,7 +91,7 @@ class Sheets:
         deviations = None if self.deviations is None else self.deviations[own]
         names = {name: texts[at] for name, texts in self.names.items()}
         told = self.low[at], self.high[at], reach, self.own, self.whole, deviations, self.records
-        return Sheet(at, names, sums, self.known[at], *told)
+        return Sheet(at, names, label_columns(self.labels, names), sums, self.known[at], *told)
 
 
 def owners(pieces: Pieces, sums: Any) -> Ints:

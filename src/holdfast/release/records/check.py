@@ -99,7 +99,7 @@ class Check:
         """Return headings with their sentences, in reading order."""
         found = {HEADING: [self.title], "Records": self._records()}
         for table in self.tables:
-            found[f"Table {table.name!r}"] = self._table(table)
+            found[f"Table {table.name!r}" if len(self.tables) > 1 else "Table"] = self._table(table)
         return found
 
     def _records(self) -> list[str]:

@@ -118,7 +118,8 @@ class Database:
 
     def uncounted(self, count: str) -> int | None:
         """Read the counts again, in the order in which the database tells its rows."""
-        statement, number = sql.select(sql.column(count)).select_from(self.rows), 0
+        chosen: sql.ColumnElement[Any] = sql.column(count)
+        statement, number = sql.select(chosen).select_from(self.rows), 0
         with _told(self.place):
             found = self.connection.execution_options(stream_results=True, yield_per=PIECE).execute(statement)
             for piece in found.partitions():

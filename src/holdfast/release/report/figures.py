@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.storage.parts import ROW
+from holdfast.release.storage.tables import label_column
 
 #: Rows of each table that the page shows, upper levels first; the files hold all.
 SHOWN = 50_000
@@ -41,7 +42,13 @@ def figures(table: TableCertificate, columns: Mapping[str, npt.NDArray[Any]]) ->
     """Return the figures of a table as HTML, and how many of its rows they show."""
     level_of = {level: i for i, level in enumerate(table.levels)}
     order = np.argsort([level_of[level] for level in columns[table.columns[0]].tolist()], kind="stable")[:SHOWN]
-    names = {name: _texts(columns[name][order]) for name in table.columns[1:]}
+    names = {name: _names(table, columns, name, order) for name in table.columns[1:]}
+    for each in table.recoded:  # a group is not named beside its value
+        finer = [
+            other.name for other in table.recoded if other.axis == each.axis and max(other.groups) > max(each.groups)
+        ]
+        told = [any(row) for row in zip(*(names[name] for name in (each.axis, *finer)), strict=True)]
+        names[each.name] = ["" if known else text for text, known in zip(names[each.name], told, strict=True)]
     cells = list(_cells(table, columns, order))
     if table.kind in ("hierarchy", "areas"):
         shown = _tree(table, names, cells)
@@ -54,6 +61,19 @@ def written(value: float) -> str:
     """Write a figure: thousands separated, reals with two digits, a true minus sign."""
     shown = f"{int(value):,}" if float(value).is_integer() else f"{value:,.2f}"
     return shown.replace("-", "−")
+
+
+def _names(
+    table: TableCertificate, columns: Mapping[str, npt.NDArray[Any]], name: str, order: npt.NDArray[np.intp]
+) -> list[str]:
+    """The names of a column; codes that have labels stand behind these."""
+    codes = _texts(columns[name][order])
+    if name not in table.labels:
+        return codes
+    labels = _texts(columns[label_column(name)][order])
+    return [
+        label if label == code else f"{label} <small>{code}</small>" for label, code in zip(labels, codes, strict=True)
+    ]
 
 
 def _texts(column: npt.NDArray[Any]) -> list[str]:

@@ -109,7 +109,8 @@ def budget(certificate: Certificate) -> list[tuple[str, Picture]]:
     for table in certificate.tables:
         shares = [(level.level, _share(level.share)) for level in table.noise_by_level if level.share is not None]
         if shares:
-            found.append((f"Between the levels of {table.name}", parts(shares)))
+            of_table = f" of {table.name}" if len(certificate.tables) > 1 else ""
+            found.append((f"Between the levels{of_table}", parts(shares)))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from holdfast.release.spec.places import At
-from holdfast.release.spec.scalars import Figure, Name, Text, text, wrong, yes_or_no
+from holdfast.release.spec.scalars import Figure, Labels, Name, Text, text, wrong, yes_or_no
 from holdfast.release.spec.sections import REFUSE, HandlingRule, Part
 
 #: An address with a name and something secret before the host, or with a secret among its options.
@@ -82,6 +82,10 @@ class DataSpec(Part):
         default={}, description="Public values of single columns: a list, or a public file with that column."
     )
     columns: dict[Name, Name] = Field(default={}, description="How the records call a column: {zone: PULocationID}.")
+    labels: dict[Name, Labels] = Field(
+        default={},
+        description="What codes are called: the column of the public file with their labels, or {code: label}.",
+    )
     nulls: HandlingRule = Field(REFUSE, description="Records with a missing value: refuse, drop or {category: NAME}.")
     outside: HandlingRule = Field(REFUSE, description="Records outside the domain: refuse, drop or {category: NAME}.")
 

@@ -11,7 +11,7 @@ from holdfast.release.spec.table import TableSpec
 #: What is published of a spec besides its tables; whatever is not listed here stays inside.
 PUBLISHED: dict[str, Any] = {
     **dict.fromkeys(("title", "privacy", "accept_disclosure", "distributed", "about"), True),
-    "data": {"domain", "values", "nulls", "outside"},
+    "data": {"domain", "values", "labels", "nulls", "outside"},
 }
 #: The key by which the records of a person are chosen is no one's business.
 KEPT_BACK: dict[str, Any] = {"privacy": {"unit": {"key"}}, "distributed": {"keys"}}

@@ -150,6 +150,19 @@ def cells(value: Any) -> str | tuple[str, ...] | dict[str, tuple[str, ...]]:
     return found
 
 
+def labels(value: Any) -> str | dict[str, str]:
+    """Read the labels of codes: the column in which they stand, or a mapping from codes to labels."""
+    if not isinstance(value, dict):
+        return name(value)
+    found = {}
+    for key, each in value.items():
+        try:
+            found[name(key)] = text(each)
+        except PydanticCustomError as error:
+            raise deeper(error, str(key)) from None
+    return found
+
+
 Name = Annotated[str, BeforeValidator(name, json_schema_input_type=str | int)]
 Text = Annotated[str, BeforeValidator(text, json_schema_input_type=str)]
 Number = Annotated[Decimal, BeforeValidator(_decimal, json_schema_input_type=float)]
@@ -168,6 +181,10 @@ Figure = Annotated[
 Cells = Annotated[
     str | tuple[str, ...] | dict[str, tuple[str, ...]],
     BeforeValidator(cells, json_schema_input_type=str | int | list[str | int] | dict[str, str | int | list[str | int]]),
+]
+#: What codes are called: a column of the public file, or a label for each.
+Labels = Annotated[
+    str | dict[str, str], BeforeValidator(labels, json_schema_input_type=str | int | dict[str | int, str])
 ]
 #: Levels, nodes, paths or margins; {LEVEL: MARGIN} where a hierarchy and a cube go together.
 Held = Annotated[tuple[Cells, ...], BeforeValidator(as_list, json_schema_input_type=Cells | list[Cells])]

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from holdfast.release.spec.dividing import BEST, MINIMISE, SQUARES, Measure, Shares, Weights
 from holdfast.release.spec.linked import LinkedSpec, Tie
+from holdfast.release.spec.recoding import RecodeSpec
 from holdfast.release.spec.rules import Holds
 from holdfast.release.spec.scalars import (
     Name,
@@ -71,6 +72,9 @@ class TableSpec(Part):
     categories: Names = Field((), description="Columns that divide every node of a hierarchy.")
     histogram: Name | None = Field(None, description="The column whose values are counted.")
     cube: Names | None = Field(None, description="Columns that are the axes of a table.")
+    recode: dict[Name, RecodeSpec] = Field(
+        {}, description="With cube: coarser axes for margins, {kind: {of: lives, groups: {family: [couple, parent]}}}."
+    )
     margins: tuple[Names, ...] | None = Field(
         None, description="Margins that are measured, each a list of axes; [] is the total; left out: the cells."
     )
@@ -139,6 +143,12 @@ class TableSpec(Part):
                 f"level write categories: [{listed}] instead of cube",
                 at=("cube",),
             )
+        if self.recode and self.cube is None:
+            raise wrong("recode goes with cube", at=("recode",))
+        for name, each in self.recode.items():
+            if each.of not in (self.cube or ()):
+                sentence = f"there is no axis {each.of!r} in the cube"
+                raise wrong(sentence, at=("recode", name, "of"), found=each.of, allowed=self.cube or ())
         for key in ("weights", "minimise"):
             if key in self.model_fields_set and self.shares != BEST:
                 raise wrong(f"{key} goes with shares: best", at=(key,))
@@ -149,7 +159,7 @@ class TableSpec(Part):
         tables = self.linked or {}
         if self.hierarchy is None or len(tables) != 2:
             raise wrong("linked needs a hierarchy and two tables, such as persons and households", at=("linked",))
-        for key in ("measure", "shares", "weights", "minimise", "guess", "accept", "categories"):
+        for key in ("measure", "recode", "shares", "weights", "minimise", "guess", "accept", "categories"):
             if key in self.model_fields_set:
                 raise wrong(f"{key} goes inside each linked table, or not with them at all", at=(key,))
         if self.numbers != "whole":

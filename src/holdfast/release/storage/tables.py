@@ -16,10 +16,17 @@ from holdfast.release.storage.reading import quoted_name, quoted_text, rows_of, 
 FIGURES = ("value", "low", "high")
 #: The ends of the interval, and below which doubles hold every whole number.
 ENDS, EXACT = FIGURES[1:], 2.0**53
+#: How the column that holds the labels of another begins and ends: with its name, and with this.
+LABEL = "_label"
 #: The columns that follow the names of a row of the noisy answers: what was measured, and its standard deviation.
 MEASUREMENTS = ("value", "standard_deviation")
 
 Columns = dict[str, npt.NDArray[Any]]
+
+
+def label_column(column: str) -> str:
+    """The name of the column that holds the labels of another; it follows the figures."""
+    return f"{column}{LABEL}"
 
 
 def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Path | None = None) -> None:

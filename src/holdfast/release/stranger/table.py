@@ -26,7 +26,8 @@ class Table:
         self.count, self.outputs, self.whole = told["rows"], told["outputs"], self.holds["whole"]
         self.parts = told.get("parts", 0)
         self.rows = rows_of(folder, told["csv"], self.parts, self.count)
-        if list(self.rows) != [*told["columns"], "value", "low", "high"]:
+        labels = [f"{name}_label" for name in told.get("labels", [])]
+        if list(self.rows) != [*told["columns"], "value", "low", "high", *labels]:
             raise Broken(f"{told['csv']} does not have the certified columns")
         if any(len(column) != self.count for column in self.rows.values()):
             raise Broken(f"{told['csv']} does not have {self.count} rows")

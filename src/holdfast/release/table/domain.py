@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.arrays import Bools, Ints
-from holdfast.domains import Hierarchy
+from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
@@ -60,7 +61,8 @@ class Layout:
     """A table's query, the keys that address its cells (the last one runs fastest) and the names of its outputs.
 
     `asked` is what the spec says about it, and `at` where. Of linked tables `parts` are the layouts of each, by which
-    records are counted; `counted` says which values of the last keys a part counts, None: it has no such keys.
+    records are counted; `counted` says which values of the last keys a part counts, None: it has no such keys. `labels`
+    are names for people of the codes in some columns.
     """
 
     spec: Spec
@@ -74,6 +76,7 @@ class Layout:
     level_of: Ints
     parts: tuple[Layout, ...] = ()
     counted: Bools | None = None
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
     def tree(self) -> Hierarchy | None:
@@ -112,7 +115,7 @@ class Layout:
             raise at.refuse("name one level or place and its margin, such as {county: [sex, age]}")
         ((place, margin),) = item.items()
         listed = margin[0] if len(margin) == 1 else margin
-        return self._nodes(place, at[place]), axes_of(listed, self.areas.table.names, at[place])
+        return self._nodes(place, at[place]), axes_of(listed, self.areas.table, at[place])
 
     def _nodes(self, item: str | tuple[str, ...], at: At) -> Ints:
         tree = self.places
@@ -139,7 +142,8 @@ class Layout:
         return found
 
     def _axes(self, item: str | tuple[str, ...], at: At) -> tuple[int, ...]:
-        return axes_of(item, self.names, at)
+        assert self.query.cube is not None
+        return axes_of(item, self.query.cube, at)
 
     def outputs(self, item: Item, at: At) -> Ints:
         """Return the outputs that a level, node, path or margin means."""
@@ -175,7 +179,8 @@ class Layout:
 
     def margin_name(self, axes: tuple[int, ...]) -> str:
         """Return the name of a margin by its axes."""
-        return " × ".join(self.names[a] for a in axes) or "total"
+        assert self.query.cube is not None
+        return self.query.cube.margin_name(axes)
 
     def level(self, name: str, at: At) -> str:
         """Return the level or margin that a key of `shares` means; `sex, age` stands for `sex × age`."""
@@ -208,7 +213,7 @@ class Layout:
                 found |= dict.fromkeys(mine, Fraction(value) / (len(mine) if divide else 1))
                 continue
             for margin, number in value.items():
-                axes = axes_of(_parts(margin), self.areas.table.names, at[name][margin])
+                axes = axes_of(_parts(margin), self.areas.table, at[name][margin])
                 level = inside + self.areas.table.margin_name(axes)
                 if level not in mine:
                     own = [each.removeprefix(inside) for each in mine]
@@ -252,18 +257,23 @@ class Layout:
         return axis, chosen
 
 
-def axes_of(item: str | tuple[str, ...], names: tuple[str, ...], at: At) -> tuple[int, ...]:
+def axes_of(item: str | tuple[str, ...], cube: Cube, at: At) -> tuple[int, ...]:
     """Return the axes that a margin keeps: an axis, a list of them, total or cells."""
-    listed = (item,) if isinstance(item, str) else item
+    listed, names = (item,) if isinstance(item, str) else item, cube.all_names
     if len(listed) == 1 and listed[0] not in names:
         if listed[0] == SUMS[0]:
             return ()
         if listed[0] in ALL_CELLS:
-            return tuple(range(len(names)))
+            return tuple(range(len(cube.shape)))
     for name in listed:
         if name not in names:
             raise at.refuse(f"there is no axis {name!r}", name, [*names, *SUMS])
-    return tuple(sorted({names.index(name) for name in listed}))
+    chosen = sorted({names.index(name) for name in listed}, key=cube.own)
+    for one, other in pairwise(chosen):
+        if cube.own(one) == cube.own(other):
+            sentence = f"{names[one]!r} and {names[other]!r} are one column: keep one of them in a margin"
+            raise at.refuse(sentence, found=names[other])
+    return tuple(chosen)
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from holdfast.arguments import Refused
 from holdfast.arrays import Ints
 from holdfast.constraints import Constraint, exact_margins, exact_nodes, invariant
 from holdfast.constraints.system.rows import Names
-from holdfast.domains import Cube
 from holdfast.release.spec.places import At
 from holdfast.release.spec.rules import Exactly
 from holdfast.release.table.domain import INSIDE, Item, Layout
@@ -66,6 +65,8 @@ def _margins(
 ) -> tuple[list[str], list[list[list[int]]], Constraint]:
     """The names of exact margins of a cube, the outputs behind each figure unless there are many, and the invariant."""
     margins = [_axes_of(layout, item, at) for item, at in items]
+    for axes, (_, at) in zip(margins, items, strict=True):
+        _refuse_recoded(layout, axes, at)
     names = [layout.margin_name(axes) for axes in margins]
     repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if repeated is not None:
@@ -93,11 +94,10 @@ def _margin_rows(layout: Layout, axes: tuple[int, ...], at: At) -> Any:
     cube = layout.query.cube
     assert cube is not None
     for m, name in enumerate(layout.levels):
-        kept = tuple(cube.names.index(part) for part in name.split(" × ")) if name != "total" else ()
-        if set(axes) <= set(kept):
+        kept = tuple(cube.all_names.index(part) for part in name.split(" × ")) if name != "total" else ()
+        if cube.tells(kept, axes):
             outputs = np.flatnonzero(layout.level_of == m)
-            sub = Cube([cube.shape[a] for a in kept] or [1])
-            position = sub.margin_index([kept.index(a) for a in axes])
+            position = cube.within(kept, axes)
             count = int(np.prod([cube.shape[a] for a in axes], dtype=np.int64))
             ones = np.ones(outputs.size, dtype=np.int64)
             return sparse.csr_array((ones, (position, outputs)), shape=(count, layout.query.n))
@@ -105,6 +105,17 @@ def _margin_rows(layout: Layout, axes: tuple[int, ...], at: At) -> Any:
         f"the margin {layout.margin_name(axes)!r} does not follow from the margins that are measured: add it to them"
     )
     raise at.refuse(sentence, layout.margin_name(axes), layout.levels)
+
+
+def _refuse_recoded(layout: Layout, axes: tuple[int, ...], at: At) -> None:
+    """Refuse exact groups of values: what they tell beside other tables is written down by columns of the records."""
+    cube = layout.query.domain[1]
+    assert cube is not None
+    coarse = [cube.all_names[a] for a in axes if a >= len(cube.shape)]
+    if coarse:
+        own = cube.names[cube.own(cube.all_names.index(coarse[0]))]
+        sentence = f"exact figures are of columns of the records: name a margin with {own!r} in place of {coarse[0]!r}"
+        raise at.refuse(sentence, found=coarse[0])
 
 
 def _spans(rows: Any) -> list[tuple[int, int]]:
@@ -165,13 +176,23 @@ def _area_rows(layout: Layout, item: Item | Exactly, at: At) -> Any:
     if isinstance(item, Exactly):
         raise at["by"].refuse("by is for hierarchies with categories: write {LEVEL: MARGIN} here")
     nodes, axes = layout.in_areas(item, at)
+    if layout.asked.recode:
+        asked = (
+            [axes]
+            if axes is not None
+            else [kept for depth, kept in query.groups if depth in query.hierarchy.depth[nodes]]
+        )
+        for each in asked:
+            _refuse_recoded(layout, each, at)
     if axes is None:
         outputs = layout.outputs(item, at)
         whole = np.arange(outputs.size + 1)
         return sparse.csr_array((np.ones(outputs.size, np.int64), outputs, whole), shape=(outputs.size, query.n))
     parts = []
     for depth in np.unique(query.hierarchy.depth[nodes]).tolist():
-        holding = [g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and set(axes) <= set(kept)]
+        holding = [
+            g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and query.table.tells(kept, axes)
+        ]
         if not holding:
             level, name = query.hierarchy.levels[depth], query.table.margin_name(axes)
             sentence = f"the margin {name!r} does not follow from what is measured at {level!r}: add it there"
@@ -179,9 +200,7 @@ def _area_rows(layout: Layout, item: Item | Exactly, at: At) -> Any:
         group = min(holding, key=lambda g: int(query.sizes[g]))
         kept = query.groups[group][1]
         mine = query.outputs(group)[np.isin(query.places[group][0], nodes)]
-        index = type(query.table)([query.table.shape[a] for a in kept] or [1]).margin_index(
-            [kept.index(a) for a in axes]
-        )
+        index = query.table.within(kept, axes)
         size = int(index.max()) + 1
         row = (np.arange(len(mine))[:, None] * size + index).ravel()
         ones = np.ones(row.size, dtype=np.int64)

@@ -83,10 +83,14 @@ def _level(layout: Layout, columns: set[str], at: At) -> int:
 
 def _group(query: AreaMargins, columns: set[str], at: At) -> int:
     """The group of margins at the level at which the columns end, with these axes and no others if there is one."""
-    places, axes = query.hierarchy.levels, {a for a, name in enumerate(query.table.names) if name in columns}
+    places, axes = query.hierarchy.levels, {a for a, name in enumerate(query.table.all_names) if name in columns}
     depth = max((d for d, level in enumerate(places) if level in columns), default=len(places) - 1)
     own = [g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and set(kept) == axes]
-    holding = own or [g for g, (at_depth, kept) in enumerate(query.groups) if at_depth == depth and axes <= set(kept)]
+    holding = own or [
+        g
+        for g, (at_depth, kept) in enumerate(query.groups)
+        if at_depth == depth and query.table.tells(kept, tuple(axes))
+    ]
     if len(holding) != 1:
         names = [name for g, name in enumerate(query.levels) if g in holding or not holding]
         sentence = f"{len(holding) or 'no'} margins have these columns: name all columns of one of {', '.join(names)}"

@@ -9,6 +9,7 @@ from functools import cached_property
 from holdfast.release.spec.spec import Spec
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding, holding
+from holdfast.release.table.labels import refuse_unused
 from holdfast.release.table.laying import layout
 from holdfast.release.table.public import PublicFiles
 
@@ -68,6 +69,7 @@ def laid(spec: Spec) -> tuple[Laid, PublicFiles]:
     shapes = [layout(spec, asked, at, files) for asked, at in listed]
     tables = tuple(LaidTable(shape.asked.name, shape, holding(shape)) for shape in shapes)
     _refuse_unused(spec)
+    refuse_unused(spec)
     return Laid(spec, tables), files
 
 

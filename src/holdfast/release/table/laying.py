@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from holdfast.arguments import Refused
 from holdfast.domains import Cube, Hierarchy
+from holdfast.onto.areas.steps import refuse_too_many_cells
 from holdfast.queries import Query, counts, margins
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
@@ -16,9 +18,13 @@ from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import AREAS, LINKED, TableSpec
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
+from holdfast.release.table.labels import labels_of
 from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, Texts
+from holdfast.release.table.recoding import coded, group_names, own_names
 
+#: Memory of one figure with its names at the peak of a release, as measured (docs/reference/command.md).
+FIGURE_BYTES = 2000
 #: Outputs that get a name in one piece, for messages and statements.
 MOST_NAMED = 1_000_000
 #: Figures of the largest table of margins in areas that is written, with the names of each.
@@ -34,7 +40,7 @@ def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
         taken |= dict.fromkeys(ALL_CELLS, "which means the cells")
     if asked.kind == LINKED:
         taken[TABLE] = "which names the linked table"
-    for key in ("root", "hierarchy", "categories", "histogram", "cube"):
+    for key in ("root", "hierarchy", "categories", "histogram", "cube", "recode"):
         listed = getattr(asked, key) or ()
         for column in (listed,) if isinstance(listed, str) else listed:
             reason = taken.get(column.lower())
@@ -47,11 +53,9 @@ def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
                 sentence = f"{what} must not be called {column!r}, {reason}: rename it"
                 raise at[key].refuse(sentence, found=column)
             taken[column.lower()] = "which is taken already, in whatever case"
-    if asked.hierarchy is None:
-        return _cube(spec, asked, at, files)
-    if asked.kind == LINKED:
-        return _linked(spec, asked, at, files)
-    return (_hierarchy if asked.kind == "hierarchy" else _areas)(spec, asked, at, files)
+    ways = {"hierarchy": _hierarchy, AREAS: _areas, LINKED: _linked}
+    laid = ways.get(asked.kind, _cube)(spec, asked, at, files)
+    return replace(laid, labels=labels_of(spec, asked, files, laid.columns)) if spec.data.labels else laid
 
 
 def _places(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> tuple[Hierarchy, list[Key]]:
@@ -91,7 +95,7 @@ def _hierarchy(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layo
 def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     """Lay out margins of a cube in every area of a hierarchy."""
     tree, keys = _places(spec, asked, at, files)
-    cube = Cube([key.size for key in keys[1:]], asked.cube)
+    cube = coded(asked, at, keys[1:])
     kept: dict[str, list[tuple[int, ...]]] = {}
     for level, listed in (asked.measure or {}).items():
         here = at["measure"][level]
@@ -100,22 +104,26 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
         kept[level] = []
         for i, item in enumerate(listed):
             there = here if listed == (ALL_CELLS[0],) else here[i]
-            axes = axes_of(item, cube.names, there)
+            axes = axes_of(item, cube, there)
             if axes in kept[level]:
                 raise there.refuse("this margin is listed twice", found=cube.margin_name(axes))
             kept[level].append(axes)
     try:
         query = counts(tree, cube, kept)
+        assert isinstance(query, AreaMargins)
+        if asked.numbers == "whole":
+            refuse_too_many_cells(query)
     except Refused as refusal:
         raise at["measure"].refuse(str(refusal)) from None
-    assert isinstance(query, AreaMargins)
     if query.n > MOST_FIGURES:
+        memory = round(query.n * FIGURE_BYTES / 2**30)
         sentence = (
-            f"{query.n:,} figures are more than are written with their names ({MOST_FIGURES:,}): measure fewer margins "
-            "at the lowest level, make one release for each place of an upper level, or use hf.counts from Python"
+            f"{query.n:,} figures with their names take about {memory:,} GiB of memory, and at most {MOST_FIGURES:,} "
+            "are written: measure fewer margins at the lowest level, make one release for each place of an upper "
+            "level, or use hf.counts from Python"
         )
         raise at["measure"].refuse(sentence)
-    columns = _columns_of_areas(query, keys[1:])
+    columns = _columns_of_areas(query, [key.values[0] for key in keys[1:]] + group_names(asked, cube))
     names = asked.hierarchy or ()
     laid = _named_in_areas(query, columns, tree.levels)
     return Layout(spec, asked, at, laid, tuple(keys), names, columns, tuple(query.levels), query.level_of)
@@ -147,20 +155,23 @@ def _linked(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     return joined(spec, asked, at, tuple(parts))
 
 
-def _columns_of_areas(query: AreaMargins, keys: list[Key]) -> dict[str, Texts]:
-    """The names of every output: its level and margin, its place and the places above, and its values."""
-    above = _ancestors(query.hierarchy)
+def _columns_of_areas(query: AreaMargins, values: Sequence[Texts]) -> dict[str, Texts]:
+    """The names of every output: its level and margin, its place and the places above, and its values.
+
+    A value stands also in the column of a recoded axis: its group.
+    """
+    above, table = _ancestors(query.hierarchy), query.table
     columns: dict[str, Texts] = {
-        name: np.full(query.n, None, dtype=object) for name in ("level", *above, *query.table.names)
+        name: np.full(query.n, None, dtype=object) for name in ("level", *above, *table.all_names)
     }
     for group, (name, (_, axes)) in enumerate(zip(query.levels, query.groups, strict=True)):
         outputs, nodes = query.outputs(group), query.places[group][0]
         columns["level"][outputs] = name
         for level, texts in above.items():
             columns[level][outputs] = texts[nodes][:, None]
-        points = np.unravel_index(np.arange(outputs.shape[1]), query.table.margin_shape(axes)) if axes else ()
-        for axis, point in zip(axes, points, strict=True):
-            columns[query.table.names[axis]][outputs] = keys[axis].values[0][point]
+        for axis, texts in enumerate(values):
+            if table.tells(axes, (axis,)):
+                columns[table.all_names[axis]][outputs] = texts[table.within(axes, (axis,))]
     return columns
 
 
@@ -170,9 +181,9 @@ def _named_in_areas(query: AreaMargins, columns: dict[str, Texts], levels: tuple
         return query
     paths = zip(*(columns[level].tolist() for level in levels), strict=True)
     labels = [" / ".join(text for text in path if text is not None) for path in paths]
-    inside = zip(*(columns[axis].tolist() for axis in query.table.names), strict=True)
+    inside = zip(*(texts.tolist() for texts in own_names(query.table, columns).values()), strict=True)
     named = (
-        ", ".join(f"{axis} {text}" for axis, text in zip(query.table.names, texts, strict=True) if text is not None)
+        ", ".join(f"{axis} {text}" for axis, text in zip(query.table.all_names, texts, strict=True) if text is not None)
         for texts in inside
     )
     texts = [f"{label} ({words})" if words else label for label, words in zip(labels, named, strict=True)]
@@ -228,31 +239,32 @@ def _cube(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     here = at[asked.kind]
     names = asked.cube or (str(asked.histogram),)
     keys = tuple(_key(spec, (column,), (files.values(column, here),)) for column in names)
-    kept = None if asked.margins is None else _margins(asked.margins, at["margins"], names)
+    cube = coded(asked, at, keys)
+    kept = None if asked.margins is None else _margins(asked.margins, at["margins"], cube)
     try:
-        cube = Cube([key.size for key in keys], names)
         query = margins(cube, kept)
     except Refused as refusal:
         raise here.refuse(str(refusal)) from None
     listed = kept or [tuple(range(len(names)))]
-    columns: dict[str, list[Any]] = {name: [] for name in ("level", *names)}
+    values = [key.values[0] for key in keys] + group_names(asked, cube)
+    columns: dict[str, list[Any]] = {name: [] for name in ("level", *cube.all_names)}
     for axes in listed:
-        points = np.indices([keys[a].size for a in axes]).reshape(len(axes), -1) if axes else np.zeros((0, 1), int)
-        columns["level"].append(np.full(points.shape[1], cube.margin_name(axes), dtype=object))
-        for a, name in enumerate(names):
-            texts = keys[a].values[0][points[axes.index(a)]] if a in axes else np.full(points.shape[1], None)
-            columns[name].append(texts)
+        size = int(np.prod(cube.margin_shape(axes), dtype=np.int64))
+        columns["level"].append(np.full(size, cube.margin_name(axes), dtype=object))
+        for a, name in enumerate(cube.all_names):
+            told = cube.tells(axes, (a,))
+            columns[name].append(values[a][cube.within(axes, (a,))] if told else np.full(size, None))
     levels = tuple(cube.margin_name(axes) for axes in listed)
     sizes = [texts.size for texts in columns["level"]]
     joined = {name: np.concatenate(parts).astype(object) for name, parts in columns.items()}
     level_of = np.repeat(np.arange(len(levels)), sizes)
-    return Layout(spec, asked, at, _named(query, joined), keys, names, joined, levels, level_of)
+    return Layout(spec, asked, at, _named(query, own_names(cube, joined)), keys, names, joined, levels, level_of)
 
 
-def _margins(asked: tuple[tuple[str, ...], ...], at: At, names: tuple[str, ...]) -> list[tuple[int, ...]]:
+def _margins(asked: tuple[tuple[str, ...], ...], at: At, cube: Cube) -> list[tuple[int, ...]]:
     kept: list[tuple[int, ...]] = []
     for i, margin in enumerate(asked):
-        axes = axes_of(margin, names, at[i])
+        axes = axes_of(margin, cube, at[i])
         if axes in kept:
             raise at[i].refuse("this margin is listed twice", found=" × ".join(margin))
         kept.append(axes)

@@ -27,14 +27,19 @@ def refresh(points: Floats, corners: Ints, inverse: Floats) -> None:
     table = np.empty((rank, rank))
     for i in range(rank):
         sign = 1.0 if corners[i] < count else -1.0
-        table[:, i] = sign * points[corners[i] % count]
-    inverse[:] = np.linalg.inv(table)
+        for k in range(rank):
+            table[k, i] = sign * points[corners[i] % count, k]
+    fresh = np.linalg.inv(table)
+    for i in range(rank):
+        for k in range(rank):
+            inverse[i, k] = fresh[i, k]
 
 
 @compiled
 def _products(columns: Floats, row: Floats, found: Floats) -> None:
     """A row times every point."""
-    found[:] = 0.0
+    for j in range(found.size):
+        found[j] = 0.0
     for i in range(row.size):
         for j in range(found.size):
             found[j] += row[i] * columns[i, j]
@@ -55,7 +60,7 @@ def follow(
     count, rank = points.shape
     begin = 0.0
     heights, sides, stays = np.empty(count), np.empty(count), np.zeros(count, dtype=np.bool_)
-    places, speeds = np.empty(rank), np.empty(rank)
+    places, speeds, normal = np.empty(rank), np.empty(rank), np.empty(rank)
     for i in range(rank):
         stays[corners[i] % count] = True
     for crossed in range(MOST_CROSSED):
@@ -63,11 +68,12 @@ def follow(
             if crossed > 0:
                 refresh(points, corners, inverse)
             for i in range(rank):
-                places[i] = speeds[i] = 0.0
+                places[i] = speeds[i] = normal[i] = 0.0
                 for k in range(rank):
                     places[i] += inverse[i, k] * start[k]
                     speeds[i] += inverse[i, k] * direction[k]
-            _products(columns, inverse.sum(axis=0), heights)
+                    normal[i] += inverse[k, i]
+            _products(columns, normal, heights)
         end, leaving = length, -1
         size, slope = 0.0, 0.0
         for i in range(rank):
@@ -100,8 +106,10 @@ def follow(
             return -1.0
         new = entering % count
         sign = 1.0 if entering < count else -1.0
-        heights -= turn * sides
-        inverse[leaving] /= sign * sides[new]
+        for j in range(count):
+            heights[j] -= turn * sides[j]
+        for k in range(rank):
+            inverse[leaving, k] /= sign * sides[new]
         places[leaving] /= sign * sides[new]
         speeds[leaving] /= sign * sides[new]
         for i in range(rank):
@@ -124,15 +132,23 @@ def follow(
 def locate(points: Floats, columns: Floats, first: Ints, point: Floats, corners: Ints, inverse: Floats) -> float:
     """Find the cone over a point, from a first facet; return its gauge, or −1."""
     count, rank = points.shape
-    corners[:] = first
+    for i in range(rank):
+        corners[i] = first[i]
     refresh(points, corners, inverse)
-    middle = np.zeros(rank)
+    middle, way = np.zeros(rank), np.empty(rank)
     for i in range(rank):
         sign = 1.0 if first[i] < count else -1.0
-        middle += sign / rank * points[first[i] % count]
-    if follow(points, columns, corners, inverse, middle, point - middle, 1.0, np.inf) < 0:
+        for k in range(rank):
+            middle[k] += sign / rank * points[first[i] % count, k]
+    for k in range(rank):
+        way[k] = point[k] - middle[k]
+    if follow(points, columns, corners, inverse, middle, way, 1.0, np.inf) < 0:
         return -1.0
-    return float((inverse @ point).sum())
+    gauge = 0.0
+    for i in range(rank):
+        for k in range(rank):
+            gauge += inverse[i, k] * point[k]
+    return gauge
 
 
 @compiled

@@ -278,7 +278,7 @@ def _asked(query: Query, system: System) -> tuple[tuple[int, ...], tuple[Axes, .
         shape = next(iter(shapes), (query.n,))
         return shape, (tuple(range(len(shape))),)
     keep = getattr(query, "keep", None)
-    return None if query.cube is None or keep is None else (query.cube.shape, keep)
+    return None if query.cube is None or query.cube.recoded or keep is None else (query.cube.shape, keep)
 
 
 def _exact_margins(query: Query, system: System, shape: tuple[int, ...], keep: tuple[Axes, ...]) -> list[Axes] | None:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast.arguments import LARGEST
+from holdfast.arguments import LARGEST, Refused
 from holdfast.arrays import Bools, Floats, Ints
 from holdfast.noise import Independent
 from holdfast.randomness import Keys
@@ -152,6 +152,14 @@ class Top(Sampler):
                 _, lo, hi, *_ = graft.message
                 lacks[i] = lo > max(centre[i] - far, graft.lowest) or hi < min(centre[i] + far, graft.highest)
         return slope, lacks
+
+    @property
+    def possible(self) -> bool:
+        """Whether messages can be made; that depends on counts and public things alone."""
+        try:
+            return self.messages.pieces.size == 0 or self.ready is not None
+        except Refused:
+            return False
 
     def drawn(self, attempt: int, keys: Keys) -> tuple[Ints, Ints, set[int]]:
         """The noise of an attempt, the tree of every output (−1: its noise is 0), and the trees that are rejected."""

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arrays import compiled
+from holdfast.arrays import BORROWED, compiled
 from holdfast.trees.messages.steps import HIGH, LOW, NEGLIGIBLE, ROUNDING, beyond
 
 #: What a draw returns that the error bounds do not decide.
 UNDECIDED = np.iinfo(np.int64).min
 
 
-@compiled
+@compiled(**BORROWED)
 def choose_leaf(
     f: Any, lo: Any, powers: Any, low: Any, high: Any, s: Any, start: Any, total: Any, word: Any, slack: Any
 ) -> Any:
@@ -61,7 +61,7 @@ def choose_leaf(
     return UNDECIDED
 
 
-@compiled
+@compiled(**BORROWED)
 def choose_part(one: Any, other: Any, tilt: Any, s: Any, start: Any, word: Any, slack: Any, terms: Any) -> Any:
     """Draw f's part a of a total s with weight f(a)·g(s−a)·e^{tilt·a}, in the order start, start+1, start−1, …
 

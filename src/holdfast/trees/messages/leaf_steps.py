@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arrays import compiled
+from holdfast.arrays import BORROWED, compiled
+from holdfast.compiler import put
 from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST, TRIMS, add_piece, extended
 
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
@@ -21,7 +22,7 @@ HARDLY = 1e-17
 ENDLESS = 2**62
 
 
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, **BORROWED)
 def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any) -> Any:
     """With x = room[:size], put Σ α^j·x[i−j] over j ≥ 0 into room[size + i], Σ α^j·x[i+j] into room[2·size + i].
 
@@ -59,14 +60,14 @@ def _runs(room: Any, size: Any, alpha: Any, rising: Any, falling: Any) -> Any:
     return rising, falling
 
 
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, **BORROWED)
 def _put(out: Any, count: Any, x: Any, start: Any) -> None:
     """out = x from a place on."""
     for i in range(np.uint64(count)):
         out[i] = x[np.uint64(start) + i]
 
 
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, **BORROWED)
 def _add(out: Any, first: Any, last: Any, factor: Any, x: Any, start: Any) -> None:
     """Add factor times x, from a place on, to out[first:last]."""
     for i in range(np.uint64(max(last - first, 0))):
@@ -83,7 +84,7 @@ def _recursion(run: Any, last: Any, most: Any) -> Any:
     return 1.5 * (min(most, 1.01 * (run / last - 1.0)) if last >= SMALLEST else most) + 4.0
 
 
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, **BORROWED)
 def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> None:
     """room[to + i] = room[x + i] + factor·room[y + i]."""
     to, x, y = np.uint64(to), np.uint64(x), np.uint64(y)
@@ -91,7 +92,7 @@ def _put_sum(room: Any, to: Any, x: Any, factor: Any, y: Any, count: Any) -> Non
         room[to + i] = room[x + i] + factor * room[y + i]
 
 
-@compiled
+@compiled(**BORROWED)
 def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: Any, count: Any) -> Any:
     """With f = room[start:size], add Σ_{1≤j≤n} α^j·f[i+j] to out[i] for i < count; f is geometric beyond its end.
 
@@ -145,17 +146,35 @@ def _window(room: Any, start: Any, size: Any, powers: Any, n: Any, r: Any, out: 
             counts = edge * (abs(power) * last) / out[i] if out[i] >= SMALLEST else 1.1e3
             roundings += share * (2 * mean + 6.0) + (top - i + 3.0) * counts
         elif top >= stop:
-            sums = np.empty(n + 1)
-            sums[0] = 0.0
-            for m in range(1, n + 1):
-                sums[m] = (sums[m - 1] + 1.0) * q
-            for i in range(top, stop - 1, -1):
-                out[i] += edge * powers[size - 1 - i] * sums[i + n - size + 1]
+            _even_tail(out, powers, edge, q, (n, size, top, stop))
             roundings += 2 * mean + 6.0
     return roundings
 
 
 @compiled
+def _even_tail(out: Any, powers: Any, edge: Any, q: Any, places: Any) -> None:
+    """What lies beyond the end of `_window` where q is nearly 1: powers of q are added up one by one."""
+    n, size, top, stop = places
+    sums = np.empty(n + 1)
+    sums[0] = 0.0
+    for m in range(1, n + 1):
+        sums[m] = (sums[m - 1] + 1.0) * q
+    for i in range(top, stop - 1, -1):
+        out[i] += edge * powers[size - 1 - i] * sums[i + n - size + 1]
+
+
+@compiled
+def _mirrored(out: Any, room: Any, size: Any, count: Any, powers: Any, bound: Any, r: Any) -> Any:
+    """Put the sums over noise from 0 to a near bound into `out`: those of `_window`, seen from the other side."""
+    mirrored = np.empty(3 * size)
+    put(room[:size][::-1], mirrored)
+    summed = mirrored[:count].copy()
+    roundings = _window(mirrored, 0, size, powers, bound, r, summed, count)
+    put(summed[::-1], out)
+    return roundings
+
+
+@compiled(**BORROWED)
 def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo: Any) -> Any:
     """Put the sums over noise of 0 and more into `out`; return the roundings, infinite where there is no sum.
 
@@ -178,12 +197,7 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo
     if cut > CUT_OFF:
         if b_hi == ENDLESS:
             return np.inf  # the sum has no end
-        mirrored = np.empty(3 * (top + 1))
-        mirrored[: top + 1] = room[: top + 1][::-1]
-        summed = mirrored[:count].copy()
-        above = _window(mirrored, 0, top + 1, powers, b_hi, r_lo, summed, count)
-        out[:count] = summed[::-1]
-        return above
+        return _mirrored(out, room, top + 1, count, powers, b_hi, r_lo)
     _put(out, count, room, size + shift)
     above = _recursion(room[size + top], room[top], size + q_lo / (1 - q_lo))
     if cut > HARDLY:
@@ -200,7 +214,7 @@ def _noise_above(out: Any, room: Any, spread: Any, leaf: Any, tail_up: Any, r_lo
     return above
 
 
-@compiled
+@compiled(**BORROWED)
 def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, tail_down: Any, r_hi: Any) -> Any:
     """Add the sums over noise below 0 to `out`, as `_noise_above` puts those above; the bound is counted downwards."""
     size, count, shift = spread
@@ -232,7 +246,7 @@ def _noise_below(out: Any, room: Any, spread: Any, leaf: Any, tail_down: Any, r_
     return below
 
 
-@compiled
+@compiled(**BORROWED)
 def add_leaf(
     f: Any,
     lo: Any,
@@ -281,7 +295,7 @@ def add_leaf(
     return ROUNDING * (10.0 + (lo - first) + (final - hi) + np.maximum(above, below)) + 1e-15
 
 
-@compiled
+@compiled(**BORROWED)
 def leaf_leans(
     f: Any, lo: Any, hi: Any, r: Any, up: Any, powers: Any, laplace: Any, b_lo: Any, b_hi: Any, s: Any
 ) -> Any:
@@ -313,7 +327,7 @@ def leaf_leans(
         previous = more
 
 
-@compiled
+@compiled(**BORROWED)
 def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any, room: Any) -> Any:
     """Convolve a message with one leaf's weights; return where this is right, and the relative error that it adds.
 
@@ -323,6 +337,14 @@ def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo
     f, lo, hi, r_lo, r_hi = message
     if laplace:
         return out_lo, out_hi, add_leaf(f, lo, hi, r_lo, r_hi, powers, low, high, out, out_lo, out_hi, room)
+    return _gaussian_onto(leaf, message, hard, out, out_lo, out_hi)
+
+
+@compiled
+def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, out_hi: Any) -> Any:
+    """As `leaf_onto`, for a Gaussian leaf."""
+    powers, low, high = leaf
+    f, lo, hi, r_lo, r_hi = message
     longest = powers.size - 1
     b_lo, b_hi = max(low, -longest), min(high, longest)
     kernel = np.empty(b_hi - b_lo + 1)
@@ -344,7 +366,7 @@ def leaf_onto(laplace: Any, leaf: Any, message: Any, hard: Any, out: Any, out_lo
     return good_lo, good_hi, error
 
 
-@compiled
+@compiled(**BORROWED)
 def kept(kit: Any, q: Any, message: Any, leaning: Any, out: Any, first: Any, final: Any) -> Any:
     """Keep to sums that hardly use a tail without room; return them and the mean distance."""
     f, lo, hi, r_lo, r_hi = message

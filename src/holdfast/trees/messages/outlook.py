@@ -17,6 +17,7 @@ import numpy as np
 
 from holdfast.arguments import LARGEST
 from holdfast.arrays import Floats, Ints, compiled
+from holdfast.compiler import put
 from holdfast.trees.messages.pieces import Pieces
 from holdfast.trees.messages.responses import Laws, Leaves, at, leaf_responses, learned, slope_for, slopes, upward
 
@@ -191,7 +192,7 @@ def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followe
                 bend[1] = 1.0
                 bend[2] = bend[0]
             else:
-                bend[:] = bends[left[p], side]
+                put(bends[left[p], side], bend)
                 if right[p] >= 0:
                     _in_series(bend, bends[right[p], side])
             if own_law < 0:

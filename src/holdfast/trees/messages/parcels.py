@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Floats, Ints, compiled
+from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.trees.messages.leaf_steps import kept, leaf_onto
 from holdfast.trees.messages.outlook import MOST_DECAY, reach
 from holdfast.trees.messages.pieces import MOST_LEAVES
@@ -92,7 +92,7 @@ class Inside(NamedTuple):
     need: float
 
 
-@compiled
+@compiled(**BORROWED)
 def put(to: Any, i: Any, values: Any, start: Any, ends: Any, tilt: Any, error: Any, fresh: Any) -> None:
     """Put a message, those places of values that begin at `start` which `finish` chose, on a shelf.
 
@@ -108,7 +108,7 @@ def put(to: Any, i: Any, values: Any, start: Any, ends: Any, tilt: Any, error: A
     to.slack[i] = TESTED * to.excess[i]
 
 
-@compiled
+@compiled(**BORROWED)
 def asked(k: Any, pieces: Any, outlook: Any) -> Any:
     """The window that is asked of a kind's message, with a place to spare at each soft end."""
     lo, hi = outlook.low[k], outlook.high[k]
@@ -188,7 +188,7 @@ def _within(low: Any, high: Any, lowest: Any, highest: Any) -> Any:
     return lo, hi
 
 
-@compiled
+@compiled(**BORROWED)
 def _reached(kit: Any, q: Any, variance: Any, lo: Any, hi: Any) -> Any:
     """Keep a window to 20σ, and to sums whose last leaf is within its table of Gaussian weights with 8σ to spare.
 
@@ -288,6 +288,24 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
     count = kinds.size
     lows, highs = np.empty(MOST_LEAVES), np.empty(MOST_LEAVES)
     base = parcel_outlook(kit, kinds, slopes, rest, bend, need, lows, highs)
+    # room for `add_leaf` on any of the windows together
+    i = slots[kinds[0], base]
+    least = min(np.int64(np.floor(lows[base - 1 : count].min())), blocks.lo[i], final_lo)
+    most = max(np.int64(np.ceil(highs[base - 1 : count].max())), blocks.hi[i], final_hi)
+    places = 3 * (most - least + 12)
+    while True:
+        last, good = _one_by_one(inside, kinds, base, (lows, highs), (final_lo, final_hi), np.empty(places))
+        if good < 2:
+            return last, base, good == 1
+        places *= 2
+
+
+@compiled(**BORROWED)
+def _one_by_one(inside: Any, kinds: Any, base: Any, windows: Any, asked_for: Any, room: Any) -> Any:
+    """The messages of `prefixes`; return the last one, and 1 if all went well, 0 if not, 2 where room was too small."""
+    kit, blocks, slots, to, _ = inside
+    count = kinds.size
+    lows, highs = windows
     i = slots[kinds[0], base]
     head = blocks.offset[i]
     chosen = (
@@ -303,10 +321,6 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
     leaf_low, leaf_high, leaf_law, rate, laplace = kit.leaf_low, kit.leaf_high, kit.leaf_law, kit.rate, kit.laplace
     law = leaf_law[kinds[0]]
     powers = kit.weights[law]
-    # room for `add_leaf` on any of the windows together
-    least = min(np.int64(np.floor(lows[base - 1 : count].min())), los[0], final_lo)
-    most = max(np.int64(np.ceil(highs[base - 1 : count].max())), his[0], final_hi)
-    room = np.empty(3 * (most - least + 12))
     lowest, highest = np.int64(0), np.int64(0)
     for _ in range(base):
         lowest = plus(lowest, leaf_low[kinds[0]], -LARGEST)
@@ -325,7 +339,7 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
         lowest = plus(lowest, leaf_low[q], -LARGEST)
         highest = plus(highest, leaf_high[q], LARGEST)
         if j == count - 1:
-            first, final = final_lo, final_hi
+            first, final = asked_for
         else:
             first, final = _within(lows[j], highs[j], lowest, highest)
         if not laplace:
@@ -333,9 +347,9 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
             first, final = _reached(kit, q, variance, first, final)
         first, final = first - (1 if first > lowest else 0), final + (1 if final < highest else 0)
         if place + final - first + 1 > values.size:
-            return step, base, False
+            return step, 0
         if 3 * (max(hi, final + 1) - min(lo, first) + 1) > room.size:
-            room = np.empty(4 * (max(hi, final + 1) - min(lo, first) + 1))
+            return step, 2
         f = values[head : head + hi - lo + 1]
         out = values[place : place + final - first + 1]
         message, leaf = (f, lo, hi, r_lo, r_hi), (powers, leaf_low[q], leaf_high[q])
@@ -349,7 +363,7 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
         out = values[place : place + final - first + 1]
         lo, hi, r_lo, r_hi, hard, leaning, swerve, good = ends(out, first, final, lowest, highest, error, swerve)
         if good == 0.0:
-            return step, base, False
+            return step, 0
         step += 1
         head = place + lo - first
         place += final - first + 1
@@ -357,4 +371,4 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
         hards[step], leanings[step], errors[step], swerves[step], offsets[step] = hard, leaning, error, swerve, head
         excesses[step] = EXCESS * (fresh + ROUNDING)
         to.tilt[step], to.scale[step] = 0.0, 1.0
-    return count - base, base, True
+    return count - base, 1

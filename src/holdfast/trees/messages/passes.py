@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import compiled
+from holdfast.arrays import BORROWED, compiled
 from holdfast.trees.messages.choices import UNDECIDED, choose_leaf, choose_part, choose_total
 from holdfast.trees.messages.parcels import TESTED, asked, plus, prefixes, put
 from holdfast.trees.messages.steps import (
@@ -35,7 +35,7 @@ def leaf_excess(weights: Any) -> Any:
     return 2 * ROUNDING * (weights.shape[1] + 4)
 
 
-@compiled
+@compiled(**BORROWED)
 def parcel_messages(parcels: Any, pieces: Any, outlook: Any, inside: Any, to: Any) -> Any:
     """Make the messages of parcels; return how many failed."""
     failed = 0
@@ -60,7 +60,7 @@ def parcel_messages(parcels: Any, pieces: Any, outlook: Any, inside: Any, to: An
     return failed
 
 
-@compiled
+@compiled(**BORROWED)
 def _inner(inside: Any, kinds: Any, last: Any) -> Any:
     """How far all messages inside a parcel, and its leaves, may together be above what they stand for."""
     kit, blocks, slots, scratch, _ = inside
@@ -96,7 +96,7 @@ def _own(
     return True
 
 
-@compiled
+@compiled(**BORROWED)
 def _leans(one: Any, other: Any, s: Any) -> Any:
     """Σ of the terms at s times how far they lie in the tails of f and of g: what an error of the ratio counts for.
 
@@ -112,7 +112,7 @@ def _leans(one: Any, other: Any, s: Any) -> Any:
     return far_f, far_g
 
 
-@compiled
+@compiled(**BORROWED)
 def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any, swerves: Any) -> Any:
     """Keep to totals that hardly use tails without room; return these and an error.
 
@@ -135,7 +135,7 @@ def _trusted(first: Any, final: Any, start: Any, out: Any, one: Any, other: Any,
     return first, final, error
 
 
-@compiled
+@compiled(**BORROWED)
 def pair_messages(pairs: Any, pieces: Any, outlook: Any, kit: Any, to: Any) -> Any:
     """Make the messages of pairs; return how many failed."""
     failed = 0
@@ -201,20 +201,19 @@ def _two_children(k: Any, a: Any, b: Any, pieces: Any, outlook: Any, kit: Any, t
     return _own(k, pieces, kit, out, span, errors, ends, span, tilts, to)
 
 
-@compiled
+@compiled(**BORROWED)
 def part_start(left_mean: Any, share: Any, centre: Any, s: Any, low: Any, high: Any) -> Any:
     """Where the choice of a left part begins: near its mean given the total."""
     return min(max(np.int64(np.rint(left_mean + share * (s - centre))), low), high)
 
 
-@compiled
+@compiled(**BORROWED)
 def draw_pairs(
     some: Any, pieces: Any, outlook: Any, shelf: Any, totals: Any, words: Any, inflation: Any, open_pieces: Any,
-    room: Any,
+    terms: Any,
 ) -> Any:  # fmt: skip
     """Divide the totals of pairs, for every row of totals; return how many divisions stay open."""
     count = 0
-    terms = np.empty(room)
     kind, left, right = pieces.kind, pieces.left, pieces.right
     left_mean, share, centre = outlook.left_mean, outlook.share, outlook.centre
     for i in range(some.size):
@@ -247,26 +246,27 @@ def draw_pairs(
     return count
 
 
-@compiled
+@compiled(**BORROWED)
 def leaf_start(laplace: Any, s: Any, share: Any, low: Any, high: Any) -> Any:
     """Where the choice of a leaf's noise begins: 0 for Laplace, its share of the total for Gaussian noise."""
     return min(max(np.int64(0) if laplace else np.int64(np.rint(share * s)), low), high)
 
 
-@compiled
+@compiled(**BORROWED)
 def draw_parcels(
     parcels: Any, pieces: Any, outlook: Any, inside: Any, totals: Any, words: Any, noise: Any, inflation: Any,
-    open_pieces: Any,
+    open_pieces: Any, rest_of: Any, is_open: Any,
 ) -> Any:  # fmt: skip
-    """Divide the totals of parcels, alike ones together, over their leaves; return how many parcels stay open."""
+    """Divide the totals of parcels, alike ones together, over their leaves; return how many parcels stay open.
+
+    `rest_of` and `is_open` have room for every row.
+    """
     kit, blocks, slots, scratch, _ = inside
     leaf_kind, leaves, offset = pieces.leaf_kind, pieces.leaves, pieces.kind.size
     count = 0
     made = -1
     base = 0
     rows = totals.shape[1]
-    rest_of = np.empty(rows, np.int64)
-    is_open = np.empty(rows, np.bool_)
     leaf_low, leaf_high, leaf_law, laplace = kit.leaf_low, kit.leaf_high, kit.leaf_law, kit.laplace
     law = np.int64(0)
     powers = kit.weights[law]
@@ -328,14 +328,13 @@ def draw_parcels(
     return count
 
 
-@compiled
+@compiled(**BORROWED)
 def draw_roots(
     some: Any, pieces: Any, outlook: Any, shelf: Any, totals: Any, words: Any, inflation: Any, open_pieces: Any,
-    room: Any,
+    terms: Any,
 ) -> Any:  # fmt: skip
     """Draw the totals of pieces that have none above them; return how many stay open."""
     count = 0
-    terms = np.empty(room)
     offset = pieces.kind.size + pieces.leaves.size
     for i in range(some.size):
         p = some[i]

@@ -33,6 +33,9 @@ from holdfast.trees.tickets.many import Many
 
 #: Most totals and leaves drawn in one go.
 CHUNK = 1 << 24
+#: How often trees of a table are drawn again, outputs in all, before they are drawn in plain numpy: then far bounds, which
+#: compiled messages leave out, are broken too often.
+PATIENCE, MOST_AGAIN = 40, 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +138,18 @@ class Sampler(Owner):
     def _draw_again(self, noise: Ints, rejected: set[int], keys: Keys, row: int) -> None:
         """Draw the rejected trees of one table until none is: the others are independent of them and stay.
 
-        One time is nearly always enough. Giving up would tell about the data.
+        One time is nearly always enough. After many, whose number sizes decide, they are drawn in plain numpy, which
+        leaves no bound out: every attempt has the same law, if it is accepted.
         """
-        attempt = 0
+        attempt, most = 0, max(2, min(PATIENCE, MOST_AGAIN // self.forest.n))
         while rejected:
             attempt += 1
-            again = np.zeros((self.forest.n, 1), dtype=np.int64)
-            once_more = self._draw_rows(again, keys, row, attempt).get(0, set()) & rejected
+            again, once_more = np.zeros((self.forest.n, 1), dtype=np.int64), set[int]()
+            if attempt > most and self.at_roots is None and reaches(self.forest, self.law):
+                plain = PlainSampler(self.forest, self.law, self.low, self.high)
+                again[:, 0] = plain.draw(1, keys.at("plain", row))[0]
+            else:
+                once_more = self._draw_rows(again, keys, row, attempt).get(0, set()) & rejected
             done = np.isin(self.ready.trees_of_outputs, list(rejected - once_more))
             noise[done] = again[done, 0]
             rejected = once_more
@@ -202,7 +210,7 @@ class _Drawing:
 
         def drawn(some: Ints, openings: Ints) -> int:
             return passes.draw_roots(
-                some, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
+                some, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, np.empty(self.room)
             )
 
         def by_hand(exact: Exact, row: int, piece: int) -> None:
@@ -219,7 +227,7 @@ class _Drawing:
 
         def drawn(part: Ints, openings: Ints) -> int:
             return passes.draw_pairs(
-                part, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, self.room
+                part, p, up.guess, up.shelf, totals, self.words, self.inflation, openings, np.empty(self.room)
             )
 
         def by_hand(exact: Exact, row: int, piece: int) -> None:
@@ -231,12 +239,13 @@ class _Drawing:
 
     def parcels(self, some: Ints, progress: Progress) -> None:
         """Divide the totals of some parcels over their leaves."""
-        up, p = self.up, self.up.pieces
+        up, p, rows = self.up, self.up.pieces, self.noise.shape[1]
 
         def drawn(part: Ints, openings: Ints) -> int:
             return passes.draw_parcels(
-                part, p, up.guess, up.inside(), self.totals, self.words, self.noise, self.inflation, openings
-            )
+                part, p, up.guess, up.inside(), self.totals, self.words, self.noise, self.inflation, openings,
+                np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_),
+            )  # fmt: skip
 
         def by_hand(exact: Exact, row: int, piece: int) -> None:
             self.noise[self._leaves(piece), row] = exact.parcel(piece, int(self.totals[piece, row]))

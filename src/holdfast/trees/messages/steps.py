@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.arrays import compiled
+from holdfast.arrays import BORROWED, compiled
+from holdfast.compiler import put
 
 #: Relative rounding of one operation, with room for a fused or reordered one.
 ROUNDING = 2.3e-16
@@ -59,7 +60,7 @@ def swerve_of(leaning: Any, error: Any, swerve: Any) -> Any:
     return 7.5 * error + 7e-15 + swerve if leaning else 0.0
 
 
-@compiled
+@compiled(**BORROWED)
 def beyond(end: Any, before: Any) -> Any:
     """Bound the sum of log-concave terms beyond an end by a geometric series from the last two terms."""
     if end < 1e-290:
@@ -76,13 +77,13 @@ def extended(f: Any, lo: Any, hi: Any, r_lo: Any, r_hi: Any, extra: Any) -> Any:
     below = extra if r_lo > 0.0 else 0
     above = extra if r_hi > 0.0 else 0
     result = np.empty(hi - lo + 1 + below + above)
-    result[below : below + hi - lo + 1] = f[: hi - lo + 1]
+    put(f[: hi - lo + 1], result[below:])
     _tail(result, below - 1, -1, f[0], r_lo, below)
     _tail(result, below + hi - lo + 1, 1, f[hi - lo], r_hi, above)
     return result, lo - below, hi + above
 
 
-@compiled
+@compiled(**BORROWED)
 def _tail(result: Any, start: Any, side: Any, end: Any, r: Any, count: Any) -> None:
     """Put end·r, end·r², … from a place on, to one side; a power of r at every 16th place keeps errors small."""
     for d in range(0, count, 16):
@@ -92,7 +93,7 @@ def _tail(result: Any, start: Any, side: Any, end: Any, r: Any, count: Any) -> N
             result[start + side * i] = value
 
 
-@compiled
+@compiled(**BORROWED)
 def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
     """Bound the share that sums over the terms first … last leave out, at the places s … t of a group.
 
@@ -123,14 +124,14 @@ def _term(one: Any, other: Any, s: Any, a: Any) -> Any:
     return one[0][a - one[1]] * other[0][b - other[1] + _BESIDE]
 
 
-@compiled
+@compiled(**BORROWED)
 def _beyond(one: Any, other: Any, s: Any, end: Any, inwards: Any, stop: Any) -> Any:
     """Bound the terms at s beyond an end of their range, whose other end is `stop`."""
     before = _term(one, other, s, end + inwards) if end != stop else 0.0
     return beyond(_term(one, other, s, end), before)
 
 
-@compiled
+@compiled(**BORROWED)
 def _ranges(one: Any, other: Any, lo: Any, hi: Any, first: Any, last: Any) -> None:
     """For each group of places, the first and the last term that may count; they go up with the places.
 
@@ -172,7 +173,7 @@ def _ranges(one: Any, other: Any, lo: Any, hi: Any, first: Any, last: Any) -> No
         first[i], last[i] = low, high
 
 
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, **BORROWED)
 def _add_four(out: Any, o: Any, y: Any, j: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> None:
     """out[o + i] += a·y[j + i] + b·y[j + i − 1] + c·y[j + i − 2] + d·y[j + i − 3] for i < count."""
     # unsigned: signed places are checked each time
@@ -181,7 +182,7 @@ def _add_four(out: Any, o: Any, y: Any, j: Any, count: Any, a: Any, b: Any, c: A
         out[o + i] += a * y[j0 + i] + b * y[j1 + i] + c * y[j2 + i] + d * y[j3 + i]
 
 
-@compiled
+@compiled(**BORROWED)
 def _summed(one: Any, other: Any, out: Any, lo: Any, hi: Any, first: Any, last: Any) -> None:
     """Sum the terms of all groups: four of f at a time, over all places whose range holds one of them."""
     f, f_lo, f_hi = one[:3]
@@ -220,7 +221,7 @@ def add_piece(
     What lies below it counts most at a group's first place, what lies above at its last.
     """
     padded = np.zeros(g_hi - g_lo + 1 + 2 * _BESIDE)
-    padded[_BESIDE : _BESIDE + g_hi - g_lo + 1] = g[: g_hi - g_lo + 1]
+    put(g[: g_hi - g_lo + 1], padded[_BESIDE:])
     one, other = (f, f_lo, f_hi, f_hard), (padded, g_lo, g_hi, g_hard)
     groups = (hi - lo) // _GROUP + 1
     firsts, lasts = np.empty(groups, np.int64), np.empty(groups, np.int64)
@@ -253,7 +254,7 @@ def add_piece(
     return good_lo, good_hi, worst + ROUNDING / 2 * (longest // 4 + 64)
 
 
-@compiled
+@compiled(**BORROWED)
 def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
     """Multiply by e^{tilt·(s − middle)} in place; return the relative error."""
     if tilt == 0.0:
@@ -273,7 +274,7 @@ def retilted(values: Any, lo: Any, hi: Any, tilt: Any) -> Any:
     return ROUNDING * (4 + abs(tilt)) * (hi - lo + 4)
 
 
-@compiled
+@compiled(**BORROWED)
 def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt: Any) -> Any:
     """Multiply by an output's own weight and a tilt, up to a factor, in place; return the relative error.
 
@@ -314,7 +315,7 @@ def weigh(values: Any, lo: Any, hi: Any, law: Any, laplace: Any, rate: Any, tilt
     return ROUNDING * (6 + 2 * (abs(tilt) + own)) * (hi - lo + 4)
 
 
-@compiled
+@compiled(**BORROWED)
 def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, error: Any, swerve: Any) -> Any:
     """The nearest place to an end with room for a tail ratio, that ratio, and False; else the end itself, and True."""
     for at in range(end - start, end - start + inwards * (give_up + 1), inwards):
@@ -326,7 +327,7 @@ def _free_end(values: Any, start: Any, end: Any, inwards: Any, give_up: Any, err
     return end, ratio, plain
 
 
-@compiled
+@compiled(**BORROWED)
 def finish(values: Any, lo: Any, hi: Any, lowest: Any, highest: Any, error: Any, swerve: Any) -> Any:
     """Choose the stored window inside a computed one, with a place to spare at each soft end, and the tail ratios.
 

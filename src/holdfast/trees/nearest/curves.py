@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import compiled
+from holdfast.compiler import put
 from holdfast.trees.nearest.lines import added, answer, cut, insert, leaf_line, longer, own_cost, price_at
 from holdfast.trees.shape.ties import smallest, tie_hash
 
@@ -202,6 +203,6 @@ def curves(forest, weights, limits, absolute, whole, gap, price, leaf_x, inner_x
         if tied:
             _share(least, most, children, inner_x[k] - gap[k], whole, number, x)
         else:
-            x[:] = least
-        leaf_x[first:last] = x[: last - first]
-        inner_x[inner_start[k] : inner_start[k + 1]] = x[last - first :]
+            put(least, x)
+        put(x[: last - first], leaf_x[first:last])
+        put(x[last - first :], inner_x[inner_start[k] : inner_start[k + 1]])

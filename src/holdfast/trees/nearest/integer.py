@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.arrays import compiled
+from holdfast.compiler import put
 from holdfast.trees.nearest.levels import (
     HIGH_CUT,
     LENGTH,
@@ -192,7 +193,7 @@ def _both_ways(children, x, aim, rows, costs, found):  # type: ignore[no-untyped
     seen = np.int64(0)
     for i in range(above[0]):
         seen += found[0, i] < aim[0]
-    places[AT, :children] = base
+    put(base, places[AT])
     return above, _explore(children, False, x, aim, seen, rows, costs, found)
 
 

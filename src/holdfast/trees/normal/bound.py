@@ -18,20 +18,25 @@ import numpy as np
 from holdfast.arrays import Floats
 from holdfast.queries import Neighbours
 from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.trees.normal import grains
 from holdfast.trees.normal.classes import Classes
 
 #: Classes of leaves in the largest part whose eigenvalues are computed.
 MOST_CLASSES = 2_000
 
 
-def least_error(query: AreaMargins, wanted: Mapping[tuple[int, ...], Floats], relation: Neighbours) -> float:
-    """Return a lower bound of the weighted squared error of every Gaussian mechanism at μ = 1."""
-    tree, shape = query.hierarchy, query.table.shape
-    classes = Classes.of(tree.parents, tree.depth)
+def least_error(
+    query: AreaMargins, classes: Classes, wanted: Mapping[tuple[int, ...], Floats], relation: Neighbours
+) -> float:
+    """Return a lower bound of the weighted squared error of every Gaussian mechanism at μ = 1.
+
+    classes: of the hierarchy.
+    """
+    tree = query.hierarchy
     total = 0.0
     known: dict[tuple[bytes, bool], float] = {}  # sets that are wanted alike but for a factor have one trace
     for axes, by_depth in wanted.items():
-        count, constant, most = math.prod(shape[a] - 1 for a in axes), relation.adds or bool(axes), by_depth.max()
+        count, constant, most = grains.count_of(query.table, axes), relation.adds or bool(axes), by_depth.max()
         if most == 0:
             continue
         key = (np.round(by_depth / most, 15).tobytes(), constant)

@@ -18,12 +18,13 @@ from functools import cached_property
 import numpy as np
 
 from holdfast.arguments import Refused
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.constraints import System
 from holdfast.domains import Hierarchy
 from holdfast.queries.areas.area_equalities import Axes, knowing_forest, known_sets, knows
 from holdfast.queries.areas.area_margins import AreaMargins
-from holdfast.trees.normal.contrasts import turned, turned_back
+from holdfast.trees.normal import grains
+from holdfast.trees.normal.frame import Frame, settle
 from holdfast.trees.normal.passes import NormalPasses
 
 
@@ -75,39 +76,42 @@ class Residuals:
     def of_system(cls, system: System, variances: Floats, *, ruled: bool = False) -> Residuals | None:
         """Return the coordinates where what must hold is a query's consistency and a group's entries are alike.
 
-        Everything may have to be non-negative besides, and some outputs 0 then. ruled: whatever else must hold is left
-        to whoever asks.
-
-        variances: of all outputs, inf where not measured. None also where nothing measured tells some figure.
+        None also where nothing measured tells some figure, and where the groups of a recoded axis differ in size.
         """
-        beside: tuple[str, ...] = ("nonnegative", "fixed") if system.has_bounds else ()
-        if ruled:
-            beside = tuple({part.kind for part in system.parts} - {"consistent"})
-        rows = [part for part in system.parts if part.kind not in beside]
-        known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
-        if not ruled and any(np.any(part.b != 0) for part in known):
-            return None
-        if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
-            return None
-        bounded = system.lower == 0
-        for part in known:  # what is 0 needs no bound
-            bounded[part.A.indices] = True
-        if system.has_bounds and not ruled and not bool(bounded.all()):
-            return None
-        query = rows[0].source
-        first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
-        if not bool((first[query.level_of] == variances).all()):
-            return None
-        result = cls(query, tuple((1 / first).tolist()))
+        found = measured_margins(system, variances, ruled=ruled)
+        if found is None or not grains.alike(found[0].table):
+            return None  # it does not fall apart: docs/theory/areas-and-margins.md, section 6
+        result = cls(*found)
         return None if result.untold is not None else result
+
+    @property
+    def exact(self) -> bool:
+        """Whether variances are those of the estimate."""
+        return True
+
+    def inside(self, measured: Floats) -> Floats:
+        """Return measured values of what was asked as those of all outputs."""
+        return measured
+
+    def outside(self, values: Floats) -> Floats:
+        """Return the values of what was asked from those of all outputs."""
+        return values
+
+    def answer(self, cells: Array) -> Array:
+        """Return what was asked from the cells of the leaves."""
+        return self.query.totals(cells)
+
+    def empty(self, known: Bools | None) -> Bools | None:
+        """Return the cells of the leaves that are 0, from those that are known."""
+        return known
 
     @cached_property
     def untold(self) -> str | None:
         """What nothing measured tells, in words; None where everything is told."""
-        for axes in known_sets(self.query.table.shape, self.query.keep):
+        for axes in known_sets(self.query.table, self.query.keep):
             if self._passes(axes) is None:
                 level = self.query.hierarchy.levels[
-                    max(d for d, knowing in enumerate(knows(self.query.keep, axes)) if knowing)
+                    max(d for d, knowing in enumerate(knows(self.query.table, self.query.keep, axes)) if knowing)
                 ]
                 return f"{self.query.table.margin_name(axes)} of each {level}"
         return None
@@ -115,20 +119,21 @@ class Residuals:
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """One hierarchy of scalars for every set of axes that a margin keeps."""
-        return tuple(self._coordinate(axes) for axes in known_sets(self.query.table.shape, self.query.keep))
+        return tuple(self._coordinate(axes) for axes in known_sets(self.query.table, self.query.keep))
 
     def _coordinate(self, axes: Axes) -> Coordinate:
         found = self._passes(axes)
         if found is None:
             raise Refused(f"margins must be measured so that every figure is told, but nothing tells {self.untold}")
         nodes, passes, precision = found
-        return Coordinate(axes, math.prod(self.query.table.shape[a] - 1 for a in axes), nodes, passes, precision)
+        return Coordinate(axes, grains.count_of(self.query.table, axes), nodes, passes, precision)
 
     def _passes(self, axes: Axes) -> tuple[Ints, NormalPasses, Floats] | None:
-        known = knows(self.query.keep, axes)
+        table = self.query.table
+        known = knows(table, self.query.keep, axes)
         precision = np.zeros(len(known))
         for (depth, kept), p in zip(self.query.groups, self.precisions, strict=True):
-            if set(axes) <= set(kept):
+            if table.tells(kept, axes):
                 precision[depth] += self._summed(kept) * p
         nodes, parents, depths = scalar_forest(self.query.hierarchy, known)
         with np.errstate(divide="ignore"):
@@ -138,18 +143,22 @@ class Residuals:
 
     def _summed(self, kept: Axes) -> int:
         """Return how many cells are summed into one entry of a margin."""
-        return math.prod(size for a, size in enumerate(self.query.table.shape) if a not in kept)
+        return self.query.table.cells // math.prod(self.query.table.sizes[a] for a in kept)
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame(self.query)
 
     def noise(self, normals: Floats) -> Floats:
         """Turn standard normal numbers into noise of all outputs given that they agree and add up, (n,)."""
-        found, used = [], 0
+        rows, used = np.zeros((1, self.query.hierarchy.n, self._frame.width)), 0
         for each in self.coordinates:
             size = each.count * each.deviations_kept()
             values = normals[used : used + size].reshape(each.count, -1).copy()
             each.passes.noise(values)
-            found.append(each.at_nodes(values))
+            rows[0, each.nodes, self._frame.cuts[each.axes]] = each.at_nodes(values)
             used += size
-        return self._outputs(found)[0]
+        return self._outputs(rows)[0]
 
     @cached_property
     def normals_needed(self) -> int:
@@ -161,61 +170,45 @@ class Residuals:
 
         below: of each area from what is measured in it and in its parts alone.
         """
-        rows = np.atleast_2d(measured)
-        return self._outputs(self._estimates(rows, below), len(rows)).reshape(measured.shape)
+        tables = np.atleast_2d(np.asarray(measured, np.float64))
+        return self._outputs(self._estimates(tables, below)).reshape(measured.shape)
 
-    def _estimates(self, measured: Floats, below: bool) -> list[Floats]:
-        tree, tables = self.query.hierarchy, len(measured)
-        sums = [np.zeros((tree.n, tables * each.count)) for each in self.coordinates]
+    def _estimates(self, measured: Floats, below: bool) -> Floats:
+        """The estimated coordinates of every node, (tables, nodes and more, columns)."""
+        tree, frame = self.query.hierarchy, self._frame
+        by_axes = {each.axes: each for each in self.coordinates}
+        spare = max(each.deviations_kept() - each.nodes.size for each in self.coordinates)
+        rows = np.zeros((len(measured), tree.n + spare, frame.width))
         for g, ((depth, kept), p) in enumerate(zip(self.query.groups, self.precisions, strict=True)):
             if p > 0:
-                nodes = self.query.places[g][0]
-                block = np.moveaxis(self.query.taken(measured, g), 0, 1)
-                coordinates = turned(block.reshape(nodes.size * tables, *self.query.table.margin_shape(kept)))
-                del block
-                for each, total in zip(self.coordinates, sums, strict=True):
-                    if set(each.axes) <= set(kept):
-                        share = p * math.sqrt(self._summed(kept)) / each.precision[depth]
-                        total[nodes] += share * coordinates[_block(kept, each.axes)].reshape(nodes.size, -1)
-        found = []
-        for each in self.coordinates:
-            values = each.in_order(sums.pop(0)[each.nodes])
-            (each.passes.from_below if below else each.passes.estimated)(values)
-            found.append(each.at_nodes(values))
-        return found
+                weight = np.zeros(frame.width)
+                for axes, cut in frame.cuts.items():
+                    if self.query.table.tells(kept, axes):
+                        weight[cut] = p * math.sqrt(self._summed(kept)) / by_axes[axes].precision[depth]
+                frame.add(rows, measured, g, weight)
+        for _, sets in frame.patterns:
+            mine = [by_axes[axes] for axes in sets]
+            cuts = [frame.cuts[axes] for axes in sets]
+            settle([each.passes for each in mine], mine[0].nodes, tree.n, cuts, rows, below=below)
+        return rows
 
-    def _outputs(self, by_coordinate: list[Floats], tables: int = 1) -> Floats:
-        """Return the outputs, (tables, n), from the coordinates at every node that knows them."""
-        tree, query = self.query.hierarchy, self.query
-        place = np.empty((len(self.coordinates), tree.n), np.int64)
-        for s, each in enumerate(self.coordinates):
-            place[s, each.nodes] = np.arange(each.nodes.size)
-        result = np.empty((tables, query.n))
-        for g, (_, kept) in enumerate(query.groups):
-            nodes = query.places[g][0]
-            block = np.zeros((nodes.size * tables, *query.table.margin_shape(kept)))
-            for s, each in enumerate(self.coordinates):
-                if set(each.axes) <= set(kept):
-                    where = _block(kept, each.axes)
-                    block[where] = by_coordinate[s][place[s, nodes]].reshape(block[where].shape)
-            values = turned_back(block).reshape(nodes.size, tables, -1)
-            values *= math.sqrt(self._summed(kept))
-            query.set(result, g, np.moveaxis(values, 1, 0))
+    def _outputs(self, rows: Floats) -> Floats:
+        """Return the outputs, (tables, n), from the coordinates of every node."""
+        result = np.empty((len(rows), self.query.n))
+        for g, (_, kept) in enumerate(self.query.groups):
+            self._frame.fill(result, rows, g, math.sqrt(self._summed(kept)))
         return result
 
     def variance_of(self, weights: Floats) -> float:
         """Return the variance of a weighted sum of outputs given that all agree and add up."""
-        tree, query, total = self.query.hierarchy, self.query, 0.0
-        at = [np.zeros((tree.n, each.count)) for each in self.coordinates]
-        for g, (_, kept) in enumerate(query.groups):
-            nodes = query.places[g][0]
-            block = weights[query.outputs(g)].reshape(nodes.size, *query.table.margin_shape(kept))
-            coordinates = turned(block) * math.sqrt(self._summed(kept))
-            for each, sums in zip(self.coordinates, at, strict=True):
-                if set(each.axes) <= set(kept):
-                    sums[nodes] += coordinates[_block(kept, each.axes)].reshape(nodes.size, -1)
-        for each, sums in zip(self.coordinates, at, strict=True):
-            total += sum(each.passes.variance_of(row) for row in each.in_order(sums[each.nodes]))
+        rows = np.zeros((1, self.query.hierarchy.n, self._frame.width))
+        for g, (_, kept) in enumerate(self.query.groups):
+            factor = np.full(self._frame.width, math.sqrt(self._summed(kept)))
+            self._frame.add(rows, np.asarray(weights, np.float64)[None], g, factor)
+        total = 0.0
+        for each in self.coordinates:
+            own = each.in_order(rows[0, each.nodes, self._frame.cuts[each.axes]])
+            total += sum(each.passes.variance_of(row) for row in own)
         return total
 
     def variances(self) -> Floats:
@@ -237,16 +230,39 @@ class Residuals:
             at = np.empty(tree.n)
             at[each.nodes] = each.at_nodes(each.passes.upward[None])[:, 0] if below else each.variances
             for g, (_, kept) in enumerate(query.groups):
-                if set(each.axes) <= set(kept):
-                    found[g] += (
-                        self._summed(kept) * share_of(query.table.shape, kept, each.axes) * at[query.places[g][0]]
-                    )
+                if query.table.tells(kept, each.axes):
+                    share = grains.share_of(query.table, kept, each.axes)
+                    found[g] += self._summed(kept) * share * at[query.places[g][0]]
         return found
 
 
-def share_of(shape: tuple[int, ...], kept: Axes, axes: Axes) -> float:
-    """Return the squared length of an entry of a margin inside the coordinates of a set of axes."""
-    return math.prod((1 - 1 / shape[a]) if a in axes else 1 / shape[a] for a in kept)
+def measured_margins(
+    system: System, variances: Floats, *, ruled: bool = False
+) -> tuple[AreaMargins, tuple[float, ...]] | None:
+    """Return the query whose consistency must hold and the precision of each of its groups; None: there is none such.
+
+    Everything may have to be non-negative besides, and some outputs 0 then. ruled: whatever else must hold is left
+    to whoever asks. variances: of all outputs, inf where not measured.
+    """
+    beside: tuple[str, ...] = ("nonnegative", "fixed") if system.has_bounds else ()
+    if ruled:
+        beside = tuple({part.kind for part in system.parts} - {"consistent"})
+    rows = [part for part in system.parts if part.kind not in beside]
+    known = [part.rows for part in system.parts if part.kind == "fixed" and part.rows is not None]
+    if not ruled and any(np.any(part.b != 0) for part in known):
+        return None
+    if len(rows) != 1 or rows[0].kind != "consistent" or not isinstance(rows[0].source, AreaMargins):
+        return None
+    bounded = system.lower == 0
+    for part in known:  # what is 0 needs no bound
+        bounded[part.A.indices] = True
+    if system.has_bounds and not ruled and not bool(bounded.all()):
+        return None
+    query = rows[0].source
+    first = np.array([variances[query.starts[nodes[0]] + begin] for nodes, begin in query.places])
+    if not bool((first[query.level_of] == variances).all()):
+        return None
+    return query, tuple((1 / first).tolist())
 
 
 def scalar_forest(tree: Hierarchy, known: list[bool]) -> tuple[Ints, Ints, Ints]:
@@ -262,8 +278,3 @@ def scalar_forest(tree: Hierarchy, known: list[bool]) -> tuple[Ints, Ints, Ints]
     rest = np.flatnonzero(has_children & ~covered[nodes])
     depths = np.concatenate([tree.depth[nodes], np.full(rest.size, -1)])
     return nodes, np.concatenate([parents, rest]), depths
-
-
-def _block(kept: Axes, axes: Axes) -> tuple[slice, ...]:
-    """Return where the coordinates of a set of axes stand in a margin: contrasts on its axes, else the constant."""
-    return (slice(None), *(slice(1, None) if a in axes else slice(0, 1) for a in kept))

@@ -36,7 +36,7 @@ def divided(message: Message, totals: Ints, words: Words, more: Callable[[int], 
         if low <= high and message.lo <= total <= message.hi:
             start = total - high - b.lo
             terms = a.values[low - a.lo : high - a.lo + 1] * b.values[start : start + high - low + 1][::-1]
-            whole = float(message.whole[total - message.lo]) if message.blur == 0 else _whole(a, b, total)
+            whole = float(message.whole[total - message.lo]) if message.blur is None else _whole(a, b, total)
         found = _chosen(message, total, (low, terms, whole), words[rows], lambda j, rows=rows: more(int(rows[j])))  # type: ignore[misc]
         result[rows] = found
     return result

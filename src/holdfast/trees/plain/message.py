@@ -30,9 +30,13 @@ UNIT, LIFT = 2.3e-16, 1e-6
 LEAST_SUM = 1e-250
 #: Slopes of ends keep this share of those below, so that series have sums.
 GENTLER = 0.99
-#: Sums of more products come from a transform; its relative error in the mean square is at most this many units for
-#: each doubling of its length.
+#: Sums of more products come from transforms; the relative error of one in the mean square is at most this many units
+#: for each doubling of its length.
 WIDE, TRANSFORM = 1_000_000_000, 32.0
+#: Sums that a transform makes too large by more than this share are made by others too, under so many tilts at most.
+CLEAR, TILTS = 1e-6, 24
+#: Windows end where sums may be too large by this share.
+MOST_BLUR = 0.1
 #: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL.
 STEEPEST, LEAST_FALL = 600.0, 1e-11
 #: Windows end at e^−DEEPEST of the largest value.
@@ -106,7 +110,7 @@ class Message:
     scale: int
     parts: tuple[Message, Message] | None = None
     whole: Floats | None = None  # the sums of products that are divided, inside the window
-    blur: float = 0.0  # how far these may be too large, beside their rounding, where they come from a transform
+    blur: Floats | None = None  # the share by which each may be too large, beside its rounding, if it is a transform's
 
     @property
     def hi(self) -> int:
@@ -120,13 +124,13 @@ class Message:
 
     def alone(self) -> Message:
         """The same function, without what it stands for."""
-        return replace(self, parts=None, whole=None)
+        return replace(self, parts=None, whole=None, blur=None)
 
     def blurred(self, totals: Ints) -> Floats:
         """A bound on what the blur adds to 1 − c, at totals inside the window; 0 at others."""
-        assert self.whole is not None
+        assert self.blur is not None
         inside = (self.lo <= totals) & (totals <= self.hi)
-        return np.where(inside, 2.1 * self.blur / self.whole[np.where(inside, totals - self.lo, 0)], 0.0)
+        return np.where(inside, 2.1 * self.blur[np.where(inside, totals - self.lo, 0)], 0.0)
 
     def on(self, first: int, last: int) -> Floats:
         """The message on a range that holds its window."""
@@ -195,18 +199,20 @@ def leaf(weight: Weight, lo: int, hi: int) -> Message:
 
 def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool = False) -> Message:
     """The message of the sum of two totals, times a weight, on a window that ends where its doubles would."""
-    sums, error, blur = _sums(a, b, blurs)
     base = a.lo + b.lo
-    if blur:  # as far as they are known: beyond, little is
-        lo, hi = base, base + sums.size - 1
-    lo, hi = max(lo, weight.low, base), min(hi, weight.high, base + sums.size - 1)
+    lo, hi = max(lo, weight.low, base), min(hi, weight.high, a.hi + b.hi)
     if lo > hi:
         raise TooNarrow
+    sums, error, blur = _sums(a, b, blurs, (lo - base, hi - base))
     places = np.arange(lo, hi + 1.0)
     inside = sums[lo - base : hi - base + 1]
     logs = np.log(np.maximum(inside, 1e-300)) + weight.log(places)
     top = int(np.argmax(logs))
-    poor = np.flatnonzero((inside < max(LEAST_SUM, 8 * blur)) | (logs < logs[top] - DEEPEST))
+    poor = (inside < LEAST_SUM) | (logs < logs[top] - DEEPEST)
+    if blur is not None:
+        blur = blur[lo - base : hi - base + 1]
+        poor |= blur > MOST_BLUR
+    poor = np.flatnonzero(poor)
     i = int(np.searchsorted(poor, top))
     first, last = (int(poor[i - 1]) + 1 if i else 0), (int(poor[i]) if i < poor.size else inside.size)
     if first >= last:
@@ -216,22 +222,24 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool
     rounding = weight.error(places) + error + 4 * UNIT * (2 + abs(scale))
     values = inside * np.exp(weight.log(places) - scale * LN2) * (1 + 2 * rounding)
     first, last = int(places[0]), int(places[-1])
-    end = _far_end if blur else _end
-    down, up = (end(a, b, weight, first if side < 0 else last, sums, scale, side) for side in (-1, 1))
+    down, up = (_end(a, b, weight, first if side < 0 else last, sums, scale, side) for side in (-1, 1))
+    blur = None if blur is None else blur[first - lo : last - lo + 1]
     return Message(first, values, down, up, float((4 * rounding).max()), weight, scale, (a, b), inside, blur)
 
 
-def _sums(a: Message, b: Message, blurs: bool) -> tuple[Floats, float, float]:
-    """(a * b)(t) from a.lo + b.lo to a.hi + b.hi, with all series, and bounds on its relative and its absolute error.
+def _sums(a: Message, b: Message, blurs: bool, wanted: tuple[int, int]) -> tuple[Floats, float, Floats | None]:
+    """(a * b)(t) from a.lo + b.lo to a.hi + b.hi, with all series, and a bound on its relative error.
 
-    Sums of two wide messages may come from a transform, whose absolute error is added: they are too large.
+    Sums of two wide messages may come from transforms, which make each too large by another share, the last result.
     """
-    blur = 0.0
-    if blurs and min(a.values.size, b.values.size) > 1 and a.values.size * b.values.size > WIDE:
-        sums, blur = _transformed(a.values, b.values)
+    few, many = a.values.size, b.values.size
+    error, blur = UNIT * (2 * min(few, many) + 4 * (few + many) + 32), None
+    if blurs and min(few, many) > 1 and few * many > WIDE:
+        sums, blur, rounding = _transformed(a, b, *wanted)
+        error += rounding
     else:
         sums = np.convolve(a.values, b.values)
-    few, many, size = a.values.size, b.values.size, sums.size
+    size = sums.size
     for flip, end, opposite, own in ((1, a.above, b.below, b.above), (-1, a.below, b.above, b.below)):
         if end.height > 0:  # a beyond its window, b anywhere
             met = opposite.height * opposite.ratio ** np.arange(few, 0.0, -1.0)
@@ -241,18 +249,50 @@ def _sums(a: Message, b: Message, blurs: bool) -> tuple[Floats, float, float]:
         if own.height > 0:  # b beyond its window, a inside
             part = np.concatenate([np.zeros(many), _followed(own, a.values[::flip])[: few - 1]])
             sums += part[::flip]
-    return sums, UNIT * (2 * min(few, many) + 4 * (few + many) + 32), blur
+    return sums, error, blur
 
 
-def _transformed(a: Floats, b: Floats) -> tuple[Floats, float]:
-    """Sums of products by a fast Fourier transform, lifted by a bound on its error, and twice this bound."""
-    size = a.size + b.size - 1
+def _transformed(a: Message, b: Message, first: int, last: int) -> tuple[Floats, Floats, float]:
+    """Sums of products by fast Fourier transforms, the share by which each may be too large, and a relative error.
+
+    Σ a(x)·b(t − x) = e^{−slope·t}·Σ a(x)e^{slope·x}·b(t − x)e^{slope·(t − x)} for every slope. Each transform is lifted by a
+    bound on its error, which is small where it is large, and the least is taken at every place. The next slope is the
+    one at the last place that is clear, until all that are wanted are.
+    """
+    sums, blur, rounding = _tilted(a, b, 0.0)
+    for side, end in ((1, last), (-1, first)):
+        edge = -sums.size
+        for _ in range(TILTS):
+            clear = np.flatnonzero(blur <= CLEAR)[::side]
+            near = (last - first) // 100  # where sums fall so fast that a tilt gains little, few are missed
+            if not clear.size or abs(clear[-1] - edge) <= near or side * (end - clear[-1]) <= 0:
+                break
+            edge = int(clear[-1])
+            before = edge - side if clear.size < 2 else int(clear[-min(clear.size, 8 + sums.size // 1000)])
+            slope = (math.log(sums[before]) - math.log(sums[edge])) / (edge - before)
+            found, share, error = _tilted(a, b, slope)
+            better = found < sums
+            sums, blur = np.where(better, found, sums), np.where(better, share, blur)
+            rounding = max(rounding, error)
+    return sums, blur, rounding
+
+
+def _tilted(a: Message, b: Message, slope: float) -> tuple[Floats, Floats, float]:
+    """The same by one transform: lifted sums, the share by which each may be too large, and a relative error."""
+    size = a.values.size + b.values.size - 1
     length = int(fft.next_fast_len(size, real=True))
-    sums = fft.irfft(fft.rfft(a, length) * fft.rfft(b, length), length)[:size]
-    one, other = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    logs = [m._logs + slope * np.arange(m.values.size) for m in (a, b)]
+    tops = [float(each.max()) for each in logs]
+    p, q = (np.exp(each - top) for each, top in zip(logs, tops, strict=True))
+    sums = np.maximum(fft.irfft(fft.rfft(p, length) * fft.rfft(q, length), length)[:size], 0.0)
+    one, other = float(np.linalg.norm(p)), float(np.linalg.norm(q))
     share = TRANSFORM * UNIT * math.log2(length)
-    error = 1.01 * share * (3 * one * other + min(one * float(b.sum()), other * float(a.sum())))
-    return np.maximum(sums, 0.0) + error, 2 * error
+    error = 1.01 * share * (3 * one * other + min(one * float(q.sum()), other * float(p.sum())))
+    exponents = max(float(abs(m._logs).max()) + abs(top) for m, top in zip((a, b), tops, strict=True))
+    rounding = 16 * UNIT * (4 + 2 * exponents + 2 * abs(slope) * size)
+    with np.errstate(over="ignore"):
+        back = np.exp(sum(tops) - slope * np.arange(size))
+    return (sums + error) * back * (1 + rounding), 2 * error / np.maximum(sums, error), 2 * rounding
 
 
 def _followed(end: End, values: Floats) -> Floats:
@@ -298,38 +338,6 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
         height = own + max(logs) + math.log(len(logs)) + LIFT
         mass = height + falls - math.log(-math.expm1(falls))
         if height < 600 and (best is None or mass < best[0]):
-            best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
-    if best is None:
-        raise TooNarrow
-    return best[1]
-
-
-def _far_end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: int, side: int) -> End:
-    """As `_end`, where sums beyond the window are not known.
-
-    (a * b)(t) ≤ e^{−rate·t}·Σ a(x)·e^{rate·x}·Σ b(y)·e^{rate·y} for every rate; that at the end of the window is good.
-    """
-    if end == (weight.high if side > 0 else weight.low):
-        return HARD
-    place = end - a.lo - b.lo
-    gap = min(max(64, sums.size // 500), place if side > 0 else sums.size - 1 - place)
-    if gap == 0:
-        raise TooNarrow
-    local = (math.log(sums[place - side * gap]) - math.log(sums[place])) / gap
-    own = float(weight.log(np.array(float(end)))) - scale * LN2
-    best: tuple[float, End] | None = None
-    tails = [e.rate() for e in ((a.above, b.above) if side > 0 else (a.below, b.below))]
-    steepest = min(GENTLER * min(tails), STEEPEST)
-    for rate in (
-        *(local * share for share in (0.5, 0.8, 1.0, 1.2, 2.0)),
-        *(steepest / slower for slower in (1, 4, 16)),
-    ):
-        falls = max(weight.slope(end, side) - rate, -STEEPEST)
-        height = own + a.sum(side * rate) + b.sum(side * rate) - side * rate * place + LIFT
-        if not falls < -LEAST_FALL or not height < 600:
-            continue
-        mass = height + falls - math.log(-math.expm1(falls))
-        if best is None or mass < best[0]:
             best = mass, End(max(math.exp(height), 1e-280), math.exp(falls) * (1 + 1e-12))
     if best is None:
         raise TooNarrow

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.arguments import LARGEST
 from holdfast.arrays import Bools, Floats, Ints
 
 #: Rounds of the guess, and the share of its new normal density that an output takes in each.
@@ -135,7 +136,8 @@ def _steepest(
         return below
     for some in reversed(order):
         own = np.where(inner[some], below[some], 0.0) + rate[some]
-        own = np.where(abs(bound[some]) * rate[some] < NEAR, np.inf, own)
+        near = (abs(bound[some]) * rate[some] < NEAR) & (abs(bound[some]) < LARGEST)
+        own = np.where(near, np.inf, own)
         inside = parents[some] >= 0
         np.minimum.at(below, parents[some][inside], own[inside])
     spread = np.sqrt(np.maximum(variance, LEAST))

@@ -8,19 +8,19 @@ attempt alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
 
-from holdfast.arguments import Refused
+from holdfast.arguments import LARGEST
 from holdfast.arrays import Ints, Owner, kept
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.randomness import Keys, Stream
 from holdfast.trees.plain.making import NEED, Branches, Windows, made
-from holdfast.trees.plain.message import WIDE, Message, TooNarrow
+from holdfast.trees.plain.message import Message, TooNarrow
 from holdfast.trees.plain.outlook import ROUNDS, Outlook, Weights, outlook
 from holdfast.trees.plain.table import Trees
 from holdfast.trees.shape.forest import Forest
@@ -29,10 +29,8 @@ from holdfast.trees.shape.forest import Forest
 WIDER = 1.5
 #: Tables that are rejected one after another before windows are made wider; large tables, fewer.
 PATIENCE, ALL_PATIENCE = 40, 120_000
-#: Windows that are tried until all messages have tails, how many of them before messages are pulled less, and how many
-#: rounds their guess has.
-ATTEMPTS, FIRM, ROUNDS_OF = 40, 3, (ROUNDS, 60, 240)
-NO_WINDOWS = "no windows were found for this hierarchy: use other scales or fewer bounds, or onto(...)"
+#: Windows that are tried before messages are pulled less, and how many rounds their guess has.
+FIRM, ROUNDS_OF = 3, (ROUNDS, 60, 240)
 #: Outputs of a hierarchy that is drawn here; draws of outputs, a table counting as some more; and products of the
 #: values of messages, whose windows are about so many standard deviations wide.
 MOST_OUTPUTS, MOST_DRAWS, TABLE = 3_000, 1_000_000, 10
@@ -40,13 +38,13 @@ MOST_PRODUCTS, WIDTH = 4e9, 40.0
 #: Places that are looked at when totals are divided, where each that differs from others counts as some more; most
 #: totals lie in so small a part of their window.
 MOST_PLACES, DIVISION, SPREAD = 6e8, 5_000.0, 4.0
-#: Outputs of a hierarchy whose weighted sums have their errors from here.
-MOST_SUMMED = 10_000
-#: Outputs whose messages are all kept at once.
-MOST_KEPT = 20_000
+#: Outputs of a hierarchy whose weighted sums have their errors from here; without bounds leaves are alike.
+MOST_SUMMED = 100_000
+#: Outputs, and places of messages, of a hierarchy whose messages are all kept at once.
+MOST_KEPT, MOST_KEPT_PLACES = 20_000, 5e7
 #: Products of the values of all messages, and places of those of outputs with children, where nothing else serves:
-#: hours, and 4 GiB.
-UTMOST_PRODUCTS, UTMOST_KEPT = 2e13, 5e8
+#: hours, and 4 GiB. A wide sum takes transforms, and as long as so many products for each of its places.
+UTMOST_PRODUCTS, UTMOST_KEPT, TRANSFORMS = 4e13, 5e8, 3_500.0
 
 
 Result = TypeVar("Result")
@@ -65,15 +63,21 @@ def serves(law: Independent, rows: int) -> bool:
     return few and law.n * wide**2 <= MOST_PRODUCTS
 
 
-def serves_sums(law: Independent) -> bool:
+def serves_sums(forest: Forest, law: Independent) -> bool:
     """Whether errors of weighted sums are computed here."""
-    return law.n <= MOST_SUMMED and law.n * _width(law) ** 2 <= MOST_PRODUCTS
+    return law.n <= MOST_SUMMED and np.unique(forest.parents).size * _width(law) ** 2 <= MOST_PRODUCTS
 
 
 def reaches(forest: Forest, law: Independent) -> bool:
     """Whether tables can be drawn here at all, in time and memory; it depends on sizes alone, which are public."""
     wide, inner = _width(law) + 1, np.unique(forest.parents).size
-    return law.n * min(wide**2, WIDE) <= UTMOST_PRODUCTS and inner * wide <= UTMOST_KEPT
+    kept = inner + law.n / _together(law)
+    return law.n * wide * min(wide, TRANSFORMS) <= UTMOST_PRODUCTS and kept * wide <= UTMOST_KEPT
+
+
+def _together(law: Independent) -> int:
+    """The most children of one output whose messages are kept at once."""
+    return max(int(MOST_KEPT_PLACES / (_width(law) + 1)), 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +104,13 @@ class PlainSampler(Owner):
     def draw(self, size: int, stream: Stream) -> Ints:
         """Draw the noise of all outputs, (size, n)."""
         keys = Keys.drawn_from(stream)
-        noise = np.zeros((size, self.forest.n), dtype=np.int64)
-        if self.forest.n > self.most_kept:
+        if self.forest.n > self.most_kept or self.forest.n * _width(self.law) > MOST_KEPT_PLACES:
+            large = self._in_groups
+            noise = np.zeros((size, large.forest.n), dtype=np.int64)
             for row in range(size):
-                self._draw_large(noise[row], keys, row)
-            return noise
+                large._draw_large(noise[row], keys, row)
+            return noise[:, : self.forest.n]
+        noise = np.zeros((size, self.forest.n), dtype=np.int64)
         left, attempt = np.arange(size), 0
         while left.size:
             trees = self._trees(attempt // PATIENCE)
@@ -113,6 +119,32 @@ class PlainSampler(Owner):
             noise[np.ix_(left[accepted], outputs)] = totals[np.ix_(places, accepted)].T
             left, attempt = left[~accepted], attempt + 1
         return noise
+
+    @cached_property
+    def _in_groups(self) -> PlainSampler:
+        """The same law with children in groups, where there are too many to keep their messages at once.
+
+        A group is an output that nothing measures or bounds, so it changes nothing.
+        """
+        parents, most = self.forest.parents, _together(self.law)
+        order = np.lexsort((self.high, self.low, parents))
+        above = parents[order]
+        place = np.arange(order.size) - np.searchsorted(above, above)  # among its siblings
+        many = (above >= 0) & (np.searchsorted(above, above, "right") - np.searchsorted(above, above) > most)
+        new = many & (place % most == 0)
+        if not new.any():
+            return self
+        grouped, groups = parents.copy(), int(new.sum())
+        grouped[order[many]] = order.size - 1 + np.cumsum(new)[many]
+        n = order.size + groups
+        which = np.zeros(order.size, dtype=np.int64) if self.law.which is None else self.law.which
+        return replace(
+            self,
+            forest=Forest(np.append(grouped, above[new]), np.append(self.forest.exact, np.zeros(groups, dtype=bool))),
+            law=Independent((*self.law.laws, None), np.append(which, np.full(groups, len(self.law.laws))), n),
+            low=np.append(self.low, np.full(groups, -LARGEST)),
+            high=np.append(self.high, np.full(groups, LARGEST)),
+        )
 
     def _draw_large(self, noise: Ints, keys: Keys, row: int) -> None:
         """Draw one table of a hierarchy whose messages are not all kept."""
@@ -144,17 +176,17 @@ class PlainSampler(Owner):
     def _first_of(self, make: Callable[[Windows], Result], wider: int) -> Result:
         """What is made of the first windows that leave tails to all messages.
 
-        They become wider; where that does not help, totals are pulled less to where they are guessed.
+        They become wider; where that does not help, totals are pulled less and less to where they are guessed. Without
+        a pull every weight falls away from 0, and windows that are wide enough leave tails.
         """
-        need, pull = self.need * WIDER**wider, 1.0
-        for attempt in range(ATTEMPTS):
+        need, pull, attempt = self.need * WIDER**wider, 1.0, 0
+        while True:
             try:
                 return make(Windows(need, self._guess(ROUNDS_OF[min(attempt, 2)]), pull, attempt > 0))
             except TooNarrow:
-                need *= WIDER
-                if attempt >= FIRM:
+                attempt, need = attempt + 1, need * WIDER
+                if attempt > FIRM:
                     pull /= 2
-        raise Refused(NO_WINDOWS)
 
     @cached_property
     def rates(self) -> list[Fraction]:

@@ -114,7 +114,7 @@ class Trees:
         """A bound on 1 − ∏c over the totals inside their windows, for every row."""
         blurred = np.zeros(totals.shape[1])
         for i in self.tested.tolist():
-            if self.pieces[i].message.blur > 0:
+            if self.pieces[i].message.blur is not None:
                 blurred += self.pieces[i].message.blurred(totals[i])
         return np.asarray(self._windows[2] + 1.01 * blurred)
 

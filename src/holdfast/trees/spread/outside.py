@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arrays import Floats, Ints, compiled
+from holdfast.compiler import put
 from holdfast.trees.messages.parcels import prefixes
 from holdfast.trees.messages.steps import HIGH, LOW, retilted, weigh
 from holdfast.trees.plain.marginals import TIE
@@ -118,7 +119,7 @@ def correlate(f: Any, f_lo: Any, g: Any, g_lo: Any, out: Any, lo: Any) -> None:
     """
     f_hi, g_hi, hi = f_lo + f.size - 1, g_lo + g.size - 1, lo + out.size - 1
     padded = np.zeros(g.size + 6)  # g between three zeros on either side
-    padded[3 : 3 + g.size] = g
+    put(g, padded[3:])
     first, last = f_lo, f_hi
     for u in range(lo, hi + 1, 4):
         t = min(u + 3, hi)
@@ -358,7 +359,7 @@ def walk(c: Any, outside: Any, contexts: Any, ways: Any, shelf: Any, inside: Any
     `room` has a row for each outside that waits.
     """
     waiting = np.empty(room.shape[0], np.int64)
-    room[0, : outside.size] = outside
+    put(outside, room[0])
     waiting[0] = c
     row = 0
     lost = 0.0
@@ -377,5 +378,5 @@ def walk(c: Any, outside: Any, contexts: Any, ways: Any, shelf: Any, inside: Any
         if b >= 0 and b != a:
             row += 1
             waiting[row] = a if swap else b
-            room[row, :] = spare
+            put(spare, room[row])
     return lost

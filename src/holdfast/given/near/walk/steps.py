@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.arrays import Floats, Ints, Words, compiled
+from holdfast.compiler import put
 
 #: Terms below this share of the largest are left out: a draw along a line is that near to its law for each term.
 CUT = 1e-16
@@ -88,7 +89,8 @@ def line(moves: Moves, state: Ints, k: int) -> tuple[int, Floats]:  # pragma: no
                 break
             if count == sides.shape[1]:
                 wider = np.empty((2, 2 * count))
-                wider[:, :count] = sides
+                for other in range(2):
+                    put(sides[other], wider[other])
                 sides = wider
             sides[side, count] = weight
             total += weight
