@@ -33,6 +33,8 @@ UNMEASURED = (
 
 #: The ways to move noisy values that are made in pieces.
 WAYS: dict[Any, Way] = {topdown: "topdown", bluedown: "bluedown", hierarchy: "nearest"}
+#: About how often tasks go over the pieces, the last time to write them; the nearest table asks as often as it must.
+PASSES: dict[Way, int] = {"given": 4, "topdown": 4, "bluedown": 4, "nearest": 8}
 #: Memory of a task before it has a piece, and for every figure of the piece, moved or conditioned; bytes that travel
 #: for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
 #: (benchmarks/README.md).
@@ -52,7 +54,7 @@ class Share:
 
     def __str__(self) -> str:
         return (
-            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r}, in {self.passes} passes, as "
+            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r} in about {self.passes} passes, as "
             f"many at once as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
             f"{self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and nothing is shuffled but distinct values "
             "when records are counted"
@@ -143,9 +145,10 @@ class Pieces:
     def share(self) -> Share:
         """What the tasks of a cluster do and need, by public things alone."""
         level = self.cut.tree.levels[self.cut.depth]
-        sent, each, passes = self.mechanism.query.n * FIGURE_SENT, MOVED_BYTES, 2
+        sent, each, passes = self.mechanism.query.n * FIGURE_SENT, MOVED_BYTES, PASSES[self.way]
         if self.conditions:
-            sent, each, passes = sent + ROOT_SENT * self.cut.nodes.size * self.cut.by, CONDITIONED_BYTES, 3
+            sent, each = sent + ROOT_SENT * self.cut.nodes.size * self.cut.by, CONDITIONED_BYTES
+            passes += 0 if self.way == "given" else PASSES["given"]
         return Share(level, len(self.numbers), passes, TASK_BYTES + each * self.cut.largest, sent)
 
     @property
