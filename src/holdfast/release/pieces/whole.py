@@ -54,8 +54,8 @@ class Share:
 
     def __str__(self) -> str:
         return (
-            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r} in about {self.passes} passes, as "
-            f"many at once as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
+            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r}, in about {self.passes} passes, "
+            f"as many at once as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
             f"{self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and nothing is shuffled but distinct values "
             "when records are counted"
         )
