@@ -144,9 +144,11 @@ def accepted(top: Top, below: slice, by: int, draw: Draw, keys: Keys) -> Ints:
             rejected &= still
         some = np.unique(np.flatnonzero(redone[below]) // by)
         refused = draw(some, noise[below], attempts)
-        if any(roots is None for roots in refused.values()):
-            raise Undivided
-        at = [number * by + i for number, roots in refused.items() for i in np.flatnonzero(roots).tolist()]
+        at: list[int] = []
+        for number, roots in refused.items():
+            if roots is None:
+                raise Undivided
+            at += [number * by + i for i in np.flatnonzero(roots).tolist()]
         rejected = set(tree[below][at].tolist())
         if not rejected:
             return noise[: below.start]

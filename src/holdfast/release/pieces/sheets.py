@@ -35,7 +35,7 @@ class Sheets:
     """
 
     names: Mapping[str, Any]
-    labels: Mapping[str, dict[str, str]]
+    labels: dict[str, dict[str, str]]
     low: Floats
     high: Floats
     reach: Floats | None
