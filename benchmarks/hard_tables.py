@@ -1,9 +1,9 @@
 """Tables that are hard to draw exactly on a hierarchy: none is refused for its counts, and what each takes.
 
-One release each, integer noise given consistency and non-negative leaves, on the secure stream: all empty; one leaf of a
-million among empty ones; nearly all empty; scales of 60 and 0.4 side by side; scales from 0.05 to 10,000. All under one
-root ("flat"), or below groups of 100. A case that `plan` or the guarantee refuses from public facts alone is printed as
-such. Compiling is not counted: the first release of every law is made twice. Seconds are a processor's.
+One release each, integer noise given consistency and non-negative leaves, on the secure stream: all empty; one leaf of
+a million among empty ones; nearly all empty; scales of 60 and 0.4 side by side; scales from 0.05 to 10,000. All under
+one root ("flat"), or below groups of 100. A case that the guarantee refuses from public facts alone is
+printed as such. Compiling is not counted: the first release of every law is made twice. Seconds are a processor's.
 
     python benchmarks/hard_tables.py [--leaves 2000 20000 100000] [--laws laplace gaussian] [--only WORDS]
 """

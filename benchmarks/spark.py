@@ -1,30 +1,39 @@
 """A nation drawn in pieces by a Spark cluster on this machine: equal to one process, and how time and bytes grow.
 
-Run: .venv/bin/python benchmarks/spark.py [--given] [BLOCKS ...]   (needs pyspark and Java; 8,100,000 blocks take 6 GiB)
-Prints for each size the time of the cluster against one process, the bytes that travel, the most memory that a worker
-took, and the work of 100 cores for a census of 2,016 cells per block. Fails where a table differs. TopDown is compared
-with the undivided table; with --given, noise conditioned on sums and non-negativity with the same pieces, one after the
-other.
+Run: .venv/bin/python benchmarks/spark.py [--given | --onto] [--apart] [BLOCKS ...]      (needs pyspark and Java)
+Prints for each size the time of the cluster, which draws, writes and checks the table in parts, against one process
+that draws the same pieces, bytes that travel and are written, the most memory that the driver and a worker took,
+and the work of 100 cores for a census of 2,016 cells per block. Fails where a table differs. TopDown; with --given,
+noise conditioned on sums and non-negativity, with --onto the nearest table. --apart leaves the comparison out, and with
+it the memory that it takes.
 """
 
 import os
 import resource
+import shutil
 import sys
+import tempfile
 import time
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from nation_revision import counts, nation
+from scipy import sparse
 
 import holdfast as hf
-from holdfast.randomness import Keys
-from holdfast.release.pieces import conditioned, spark
-from holdfast.release.pieces.passes import ascend, descend
-from holdfast.release.pieces.tasks import packed
-from holdfast.release.pieces.whole import Pieces, in_one_process, undivided
+from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, passes, spark
+from holdfast.release.pieces.making import in_one_process
+from holdfast.release.pieces.sheets import Sheets
+from holdfast.release.pieces.tasks import Held, Here, packed
+from holdfast.release.pieces.whole import Pieces
+from holdfast.release.storage.parts import ROW
+from holdfast.release.storage.tables import read_parquet
 
 SIZES = (81_000, 810_000, 8_100_000)
 SECRET = bytes(range(32))
-CENSUS_CELLS, CORES = 2_016, 100
+#: Cells of the census, figures of a nation of 8.1 million blocks, and processors.
+CENSUS_CELLS, FIGURES, CORES = 2_016, 8_424_871, 100
 
 
 def session():
@@ -53,28 +62,55 @@ def timed(action):
     return result, time.perf_counter() - start
 
 
-def one_task(pieces, cells, keys):
-    """Processor seconds per output of all passes over the largest piece, and its size."""
+class Numbered:
+    """Names of figures that are made where they are asked for."""
+
+    def __getitem__(self, at):
+        return at.astype(str).astype(object)
+
+
+def sheets_of(pieces):
+    """Names and limits as a release has them, without the names of a real domain."""
+    n = pieces.mechanism.query.n
+    nothing, none = np.empty(0, dtype=np.int64), sparse.csr_array((0, n), dtype=np.int64)
+    ends = (np.zeros(n), np.full(n, np.inf))
+    rest = (none, np.zeros(n, dtype=bool), nothing, np.zeros(pieces.cut.count + 2, dtype=np.int64))
+    return Sheets({"level": Numbered(), "area": Numbered()}, {}, *ends, None, True, True, None, None, None, n, *rest)
+
+
+def one_task(pieces, sheets, cells, folder):
+    """Processor seconds per output of packing, and of all that tasks do with a piece; bytes packed and written."""
     _, below = pieces.cut.split(cells)
-    number = int(np.argmax([own.size for own in below]))
-    work, own = pieces.work(pieces.cut.piece(number)), below[number]
+    numbers = np.linspace(0, len(below) - 1, 8).astype(int).tolist()
+    started = time.process_time()
+    held = []
+    for number in numbers:
+        piece = pieces.cut.piece(number)
+        held.append(Held(pieces.work(piece), below[number], None, sheets.sheet(piece, number)))
+    bytes_sent = sum(len(packed(each)) for one in held for each in (one.work, one.cells, one.sheet))
+    packing = time.process_time() - started
+    tasks, written = Here(held), 0
+    for _ in range(2):  # once to compile
+        started = time.process_time()
+        zero = {i: (np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64)) for i in range(len(held))}
+        if pieces.conditions:
+            tasks.asked(conditioned.told)
+            tasks.asked(conditioned.grafts, {i: np.zeros(1) for i in zero})
+            tasks.noted(partial(conditioned.drawn, secret=SECRET), zero)
+        else:
+            tasks.noted(partial(making.measure, secret=SECRET))
+            tasks.asked(passes.ascend if pieces.way == "topdown" else linear_ascend)
+        done = {i: (i, (tasks.pieces[i].noisy[:1], None)) for i in zero}
+        coins = np.zeros(1, dtype=np.uint64)
+        found = tasks.asked(partial(parts.write, coins=coins, folder=folder), done)
+        written = sum(size for each in found.values() for _, size, _ in each.files)
+    outputs = sum(each.work.piece.own for each in held)
+    return (time.process_time() - started) / outputs, packing / outputs, bytes_sent / outputs, written / outputs
 
-    def level_by_level():
-        truth, noisy, head = ascend(work, own, keys)
-        descend(work, truth, noisy, np.maximum(head.estimate, 0), keys)
 
-    def conditional():
-        nothing = np.zeros(1, dtype=np.int64)
-        conditioned.told(work, own)
-        conditioned.grafts(work, own, np.zeros(1))
-        conditioned.drawn(work, own, np.zeros(1), nothing, nothing, keys)
-
-    passes = conditional if pieces.conditions else level_by_level
-    passes()
-    start = time.process_time()
-    for _ in range(3):
-        passes()
-    return (time.process_time() - start) / 3 / work.piece.own, work.piece.own
+def linear_ascend(held, _):
+    """What a piece tells at a first price."""
+    return nearest.ascend(held, (np.zeros(1), nearest.UNITS, nearest.MOST), np.zeros(1, dtype=np.uint64))
 
 
 def worker_peak(cluster):
@@ -89,44 +125,62 @@ def worker_peak(cluster):
     return max(row["peak"] for row in cluster.range(8).mapInArrow(look, "peak bigint").collect()) / 1024
 
 
-def measure(cluster, blocks, given):
+def new_folder(names):
+    place = tempfile.mkdtemp()
+    for name in names:
+        os.mkdir(os.path.join(place, name))
+    return parts.Folder(place, "", 0.0)
+
+
+def measure(cluster, blocks, way, compare):
     tree = hf.Hierarchy.from_parents(nation(blocks))
     query = hf.counts(tree)
     noise, held = hf.laplace(query, scale=6), hf.consistent(tree) & hf.nonnegative()
-    mechanism = noise.given(held) if given else noise.onto(held, method="topdown")
-    pieces, cells, keys = Pieces.of(mechanism), counts(blocks, 0.38), Keys.of(SECRET)
-    (values, noisy), alone = timed(lambda: (in_one_process if given else undivided)(pieces, cells, keys))
-    packed_works, packing = timed(lambda: spark._given(pieces, cells))
-    drawn, together = timed(lambda: spark.draw(cluster, pieces, cells, SECRET))
-    if not (np.array_equal(drawn.values, values) and np.array_equal(drawn.noisy, noisy)):
-        raise SystemExit(f"the cluster's table of {blocks} blocks differs from the undivided one")
-    each, largest = one_task(pieces, cells, keys)
-    sent = packed_works.nbytes / query.n
-    came = len(packed(drawn.values)) * 2 / query.n
+    ways = {"--given": lambda: noise.given(held), "--onto": lambda: noise.onto(held)}
+    mechanism = ways.get(way, lambda: noise.onto(held, method="topdown"))()
+    pieces, cells = Pieces.of(mechanism), counts(blocks, 0.38)
+    sheets, folder = sheets_of(pieces), new_folder(())
+    before = peak()
+    _, together = timed(
+        lambda: drawing.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
+    )
+    after, alone = peak(), float("nan")
+    if compare:
+        (values, _), alone = timed(lambda: in_one_process(pieces, cells, SECRET))
+        for path in Path(folder.path, "table.parquet").iterdir():
+            part = read_parquet(path)
+            if not np.array_equal(np.asarray(part["value"]), values[np.asarray(part[ROW])]):
+                raise SystemExit(f"the cluster's table of {blocks} blocks differs from the one of one process")
+    shutil.rmtree(folder.path)
+    trial = new_folder((parts.WRITING, "table.parquet", "table.csv"))
+    each, packing, sent, written = one_task(pieces, sheets, cells, trial)
+    shutil.rmtree(trial.path)
     print(
-        f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces (largest {largest:,}), one process {alone:.1f} s, "
-        f"cluster {together:.1f} s of which {packing:.1f} s packing; bytes per figure: {sent:.1f} to the tasks, "
-        f"{came:.1f} back, 0 shuffled; task {each * 1e9:.0f} ns per figure; a worker took "
-        f"{worker_peak(cluster):.0f} MiB at most",
+        f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces, one process {alone:.1f} s, cluster {together:.1f} s; "
+        f"per figure: packing {packing * 1e9:.0f} ns of the driver, tasks {each * 1e9:.0f} ns, {sent:.1f} bytes to the "
+        f"tasks, {written:.1f} written, 0 shuffled; driver {before:.0f} MiB before and {after:.0f} MiB at most, a "
+        f"worker {worker_peak(cluster):.0f} MiB",
         flush=True,
     )
-    return each, sent, packing / query.n
+    return each, sent, packing
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
 def main():
-    given = "--given" in sys.argv
-    sizes = [int(text.replace(",", "")) for text in sys.argv[1:] if text != "--given"] or SIZES
+    words = [text for text in sys.argv[1:] if text.startswith("--")]
+    sizes = [int(text.replace(",", "")) for text in sys.argv[1:] if not text.startswith("--")] or SIZES
+    way = next((text for text in words if text != "--apart"), "")
     cluster = session()
-    each, sent, packing = [measure(cluster, blocks, given) for blocks in sizes][-1]
-    figures = CENSUS_CELLS * hf.Hierarchy.from_parents(nation(8_100_000)).n if 8_100_000 in sizes else None
-    if figures:
-        print(
-            f"on paper, {figures:,} figures: {figures * each / CORES / 60:.0f} minutes of {CORES} cores in tasks, "
-            f"{figures * sent / 2**30:.0f} GiB to the tasks; but {figures * packing / 3600:.0f} hours of the driver, "
-            "which packs what the tasks get: a table of this size needs pieces that are packed where they are"
-        )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"the driver's peak: {peak:.2f} GiB")
+    each, sent, packing = [measure(cluster, blocks, way, "--apart" not in words) for blocks in sizes][-1]
+    figures = CENSUS_CELLS * FIGURES
+    print(
+        f"on paper, {figures:,} figures: {figures * each / CORES / 60:.0f} minutes of {CORES} cores in tasks, "
+        f"{figures * sent / 2**30:.0f} GiB to the tasks, "
+        f"{figures * packing / 3600:.0f} hours of the driver that packs them"
+    )
 
 
 if __name__ == "__main__":

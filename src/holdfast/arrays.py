@@ -16,8 +16,8 @@ Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 Array = npt.NDArray[Any]
 
-#: Options of compiled functions that make no arrays. Whoever has an array is counted, by all threads in one place, and they
-#: wait for each other there; these functions do not count the arrays that they are given.
+#: Options of compiled functions that make no arrays. Whoever has an array is counted, by all threads in one place, and
+#: they wait for each other there; these functions do not count the arrays that they are given.
 BORROWED: dict[str, Any] = {"_nrt": False}
 #: Results that one function keeps with one owner, where arguments beside the owner tell them apart.
 MOST_KEPT = 8

@@ -41,8 +41,9 @@ def compiled(function: Callable[..., Any], beyond: int | None, options: dict[str
 
     With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only.
     """
-    # arrays are counted unless a function says otherwise, also one that is called by a function that does not
-    made = numba.njit(function, nogil=True, error_model="numpy", **({"_nrt": True} | options))
+    # Arrays are counted unless a function says otherwise, also in one that such a function calls; and C calls none.
+    options = {"_nrt": True, "no_cfunc_wrapper": True} | options
+    made = numba.njit(function, nogil=True, error_model="numpy", **options)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
         made._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return made if beyond is None else update_wrapper(Sized(made, beyond), function)

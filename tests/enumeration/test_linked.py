@@ -245,3 +245,31 @@ def test_a_tie_that_no_level_tells_is_refused():
     tables = {"persons": persons, "households": households}
     with pytest.raises(hf.Refused, match="tie 1"):
         hf.linked(tables, ties=[HEADS], most={"persons": 3, "households": 1})
+
+
+def test_records_of_linked_tables_count_to_them():
+    tree = hf.Hierarchy.from_parents([-1, 0, 0], levels=["town", "block"])
+    persons = hf.counts(tree, by=hf.Cube((2, 2), ["head", "age"]), keep={"town": [("age",)], "block": None})
+    homes = hf.counts(tree, by=hf.Cube(3, ["rooms"]))
+    query = hf.linked(
+        {"persons": persons, "homes": homes},
+        ties=[{"persons": [[1], [0]], "homes": -1}],
+        most={"persons": 4, "homes": 1},
+    )
+    truth = query.answer({"persons": [2, 1, 5, 0, 1, 1, 0, 3], "homes": [1, 2, 0, 0, 1, 1]})
+    release = hf.gaussian(query, rho=20).onto(hf.consistent(query) & hf.nonnegative()).release(truth, rng=hf.seeded(1))
+    rows = release.records("polars")
+    assert rows.columns == ["table", "block", "head", "age", "rooms"]
+    assert len(rows) == release.values[[0, 1]].sum() + release.values[query.outputs("homes")][:3].sum()
+    heads = rows.filter((rows["table"] == "persons") & (rows["head"] == 0))
+    assert len(heads) == len(rows.filter(rows["table"] == "homes"))
+    assert rows.filter(rows["table"] == "homes")["age"].null_count() == len(heads)
+    coarse = hf.linked(
+        {"persons": persons, "homes": hf.counts(tree, by=3, keep=[()])},
+        ties=[{"persons": [[1], [0]], "homes": -1}],
+        most={"persons": 4, "homes": 1},
+    )
+    made = hf.gaussian(coarse, rho=20).onto(hf.consistent(coarse) & hf.nonnegative())
+    without = made.release(coarse.answer({"persons": [1] * 8, "homes": [2, 0, 0, 2, 0, 0]}), rng=hf.seeded(1))
+    with pytest.raises(hf.Refused, match="every cell"):
+        without.records()

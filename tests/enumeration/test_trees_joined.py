@@ -22,12 +22,10 @@ TOP = Forest(np.array([-1, 0, 0]), np.zeros(3, dtype=bool))
 class Kept:
     """Two parts whose messages are made once; `alone` each begins again by itself where it is rejected: wrong."""
 
-    by = 1
-
     def __init__(self, parts: list[Part], alone: bool) -> None:
         self.parts, self.alone, self.keys, self.noise = parts, alone, [], [None, None]
 
-    def drawn(self, some, _, totals, attempts):
+    def drawn(self, some, totals, attempts):
         rejected = {}
         for i in some.tolist():
             at_roots = [np.array([each[i], 0, 0]) for each in (totals, attempts)]
@@ -56,7 +54,7 @@ def drawn(law, low: list[int], size: int, alone: bool = False) -> np.ndarray:
     for i in range(size):
         keys = Keys.of(i.to_bytes(16, "little"))
         tasks.keys = [Keys.drawn_from(keys.at(part)) for part in range(2)]
-        accepted(top, 1, np.asarray(slopes), tasks, Keys.drawn_from(keys.at("top")))
+        accepted(top, slice(1, 3), 1, tasks.drawn, Keys.drawn_from(keys.at("top")))
         found[i] = np.concatenate([noise[1:] for noise in tasks.noise])
     return found
 

@@ -19,8 +19,20 @@ import holdfast as hf
 from holdfast.noise import Independent, IntegerGaussian, IntegerLaplace
 from holdfast.noise.precision import working_precision
 from holdfast.trees import Forest
+from holdfast.trees.plain import outlook
 from holdfast.trees.plain.marginals import PlainMarginals
-from holdfast.trees.plain.message import NOTHING, Alone, Division, End, Message, TooNarrow, Weight, _transformed, leaf
+from holdfast.trees.plain.message import (
+    NOTHING,
+    Alone,
+    Division,
+    End,
+    Message,
+    TooNarrow,
+    Weight,
+    _transformed,
+    leaf,
+    merged,
+)
 from holdfast.trees.plain.sampler import PlainSampler
 
 F = Fraction
@@ -243,6 +255,18 @@ def test_windows_are_made_wider_until_there_are_tails() -> None:
     assert seen[-1].pull < 1e-15
 
 
+def test_an_end_is_near_where_sums_rise_beyond_it() -> None:
+    """A narrow weight cuts a small window out of wide sums, which are larger beyond it."""
+    wide = leaf(Weight(F(1, 2 * 300**2), True, -0.02, -FAR, FAR), -6000, 3000)
+    message = merged(wide, wide, Weight(F(1, 72), True, 0.02, -FAR, FAR), -45, 46)
+    assert (message.lo, message.hi) == (-45, 46)
+    assert message.below.height < 3 * message.values[0]
+    assert message.above.height < 3 * message.values[-1]
+    with working_precision(192):
+        for t in (-300, -60, -46, 47, 60, 300):
+            assert message.share(t) <= 1
+
+
 def test_rows_follow_from_the_key_alone() -> None:
     law = sampler("three levels")
     three, five = law.draw(3, hf.seeded(5)), sampler("three levels").draw(5, hf.seeded(5))
@@ -331,3 +355,34 @@ def test_a_guess_that_is_too_sure_of_itself_ends():
     drawn = base.given(hf.consistent(tree) & hf.nonnegative()).simulate([4, 4, 2, 1, 1, 1], 200, rng=hf.seeded(1))
     assert (drawn >= 0).all()
     assert len({tuple(row) for row in drawn.tolist()}) > 3
+
+
+@pytest.mark.parametrize("count", [0, 31, 32])
+def test_a_guess_that_runs_away_is_no_error(count):
+    """Chains of only children between bounds and exact outputs: normal densities would push totals beyond 2**60."""
+    parents = [-1, 0, 1, 2, 2, 3, 1, 4, 7, 6, 7, 10, 8, 9, 13, 12, 14, 16, 17, 17]
+    tree = hf.Hierarchy.from_parents(parents)
+    query = hf.counts(tree)
+    must = hf.consistent(tree) & hf.nonnegative() & hf.between(0, [34, 32, 1], at=[1, 4, 19])
+    must &= hf.invariant(hf.exact_nodes(tree, [2, 5]))
+    scales = np.where(np.isin(np.arange(tree.n), [1, 5, 8, 12, 13, 18]), 1.0, 0.4)
+    truth = query.answer([0, count, 0, 0, 0])
+    drawn = hf.gaussian(query, scale=scales).given(must).simulate(truth, 20, rng=hf.seeded(1))
+    assert (drawn >= 0).all()
+    assert (drawn[:, 2] == count).all()
+
+
+def test_a_guess_that_was_given_up_changes_no_law(monkeypatch):
+    tree = hf.Hierarchy.from_parents([-1, 0, 0])
+    query = hf.counts(tree)
+    law = hf.laplace(query, scale=2).given(hf.consistent(tree) & hf.nonnegative())
+    limits = outlook._limits
+    monkeypatch.setattr(outlook, "_limits", lambda *given: (-limits(*given)[0], limits(*given)[1]))  # always
+    drawn = law.simulate(query.answer([0, 2]), 4000, rng=hf.seeded(3))[:, 1:]
+    first, second = np.indices((40, 40))
+    weights = np.exp(-(abs(first + second - 2) + first + abs(second - 2)) / 2)
+    expected = 4000 * weights[:3, :5] / weights.sum()
+    found = np.zeros((99, 99))
+    np.add.at(found, tuple(drawn.T), 1)
+    found = found[:3, :5]
+    assert ((found - expected) ** 2 / expected).sum() < 50  # of 15 cells: beyond 1e-5

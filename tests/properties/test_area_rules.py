@@ -181,6 +181,25 @@ def test_a_sum_over_several_areas_is_left_to_a_way_that_keeps_it():
         assert mechanism.method != "areas"
 
 
+def test_exact_margins_that_cross_are_no_error_in_many_areas(monkeypatch):
+    """Only two records together change a cell while both margins stay; many areas do not list such moves."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    keep = {0: [()], 1: [(0,), (1,)], 2: [(), (0, 1)]}
+
+    def promised():
+        query = hf.counts(tree, by=(2, 2), keep=keep)
+        exact = np.concatenate([group(query, 1, (0,)).ravel(), group(query, 1, (1,)).ravel()])
+        rule = hf.consistent(query) & hf.nonnegative() & hf.invariant(rows_of(query, exact))
+        return hf.gaussian(query, scale=3, neighbours=hf.Neighbours("replace-one", records=2)).onto(rule).guarantees
+
+    few = {each.records: each for each in promised()}
+    monkeypatch.setattr(area_margins, "MOST_WRITTEN", 1)
+    many = promised()
+    assert many
+    for each in many:
+        assert each.rho is None or each.rho >= few[each.records].rho
+
+
 @pytest.mark.parametrize("seed", range(15))
 def test_limits_of_areas_are_those_of_all_their_tables(seed):
     """Every table that keeps the rules lies within the limits; where limits cross there is none."""

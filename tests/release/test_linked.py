@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +31,7 @@ table:
     - {persons: total, households: {sum: size}}
 hold: [consistent, nonnegative]
 method: onto
-output: out
+output: {folder: out, records: true}
 ledger: ledger.sqlite
 """
 BLOCKS = ["A1", "A2", "B1", "B2"]
@@ -72,6 +74,10 @@ def test_two_tables_fit_in_every_block_and_everybody_can_test_it(place):
         assert people["value"].sum() == (sizes * homes["value"].to_numpy()).sum()
     assert (frame["value"] >= 0).all()
     assert not verify(place / "out").differences
+    assert subprocess.run([sys.executable, "verify.py"], cwd=place / "out", check=False).returncode == 0
+    rows = table.records("polars")
+    assert len(rows) == frame.filter(frame["level"].str.contains("block"))["value"].sum()
+    assert len(rows.filter(rows["table"] == "households")) == len(rows.filter(rows["relation"] == "head"))
     # what an analyst asks: which table is meant follows from the columns, or is said
     assert (
         table.estimate(where={"block": "A1", "relation": "head"}).value
@@ -148,3 +154,19 @@ def test_refusals_name_what_is_wrong(place, old, new, words):
     (place / "spec.yaml").write_text(SPEC.replace(old, new))
     with pytest.raises(hf.Refused, match=words):
         hf.job(Path(place) / "spec.yaml")
+
+
+def test_vacant_units_are_households_without_persons(place):
+    """A unit in which nobody lives is a row that only the households count, of size 0; no tie asks for its head."""
+    spec = SPEC.replace("size: [1, 2, 3]}", "size: [0, 1, 2, 3], status: [lived in, vacant]}")
+    spec = spec.replace("persons: {most: 3, ", "persons: {most: 3, rows: {status: lived in}, ")
+    spec = spec.replace("households: total}", "households: {size: [1, 2, 3]}}")
+    (place / "spec.yaml").write_text(spec)
+    rows = [[*row, "lived in"] for row in persons()] + [[f"v{i}", "A1", "old", "head", 0, "vacant"] for i in range(5)]
+    with (place / "persons.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["household", "block", "age", "relation", "size", "status"], *rows])
+    job = hf.job(place / "spec.yaml")
+    query, (cells,) = job.shapes.tables[0].layout.query, tabulate(job.shapes)
+    assert cells["households"].reshape(len(BLOCKS), 4)[:, 0].tolist() == [5, 0, 0, 0]
+    assert cells["persons"].sum() == len(persons())
+    assert query.answer(cells).size == query.n  # the ties hold in every block

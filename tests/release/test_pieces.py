@@ -5,13 +5,14 @@ import pytest
 
 import holdfast as hf
 from holdfast.arguments import Refused
-from holdfast.randomness import Keys
+from holdfast.mechanism.checking import last_look
 from holdfast.release.pieces import cut as cut_module
 from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
+from holdfast.release.pieces.making import at_once, in_one_process, measure
 from holdfast.release.pieces.spark import OVERHEARD, READABLE, refuse_open
-from holdfast.release.pieces.tasks import ascending, packed, unpacked
-from holdfast.release.pieces.whole import NOT_IN_PIECES, Drawn, Pieces, at_once, in_one_process, undivided
+from holdfast.release.pieces.tasks import Held, packed, unpacked
+from holdfast.release.pieces.whole import NOT_IN_PIECES, Pieces, undivided
 from jobs import job, tree
 
 
@@ -37,8 +38,11 @@ def random_mechanism(random: np.random.Generator) -> hf.Mechanism:
     if by == 1 and random.random() < 0.5:
         held &= hf.invariant(hf.exact_nodes(shape, [int(random.integers(0, shape.n))]))
     law = hf.laplace if random.random() < 0.7 else hf.gaussian
-    method = "topdown" if random.random() < 0.5 else "bluedown"
-    return law(query, scale=scale).onto(held, method=method, integer=True)
+    method = [None, "topdown", "bluedown"][random.integers(0, 3)]
+    noise = law(query, scale=scale)
+    if method is None and random.random() < 0.4:  # conditioned first
+        return noise.given(hf.consistent(query)).onto(held, integer=True)
+    return noise.onto(held, method=method, integer=True)
 
 
 def cut_at(pieces: Pieces, depth: int, width: int) -> Pieces:
@@ -58,9 +62,9 @@ def test_pieces_make_the_undivided_table():
             continue
         tried += 1
         cells = np.maximum(random.geometric(0.2, mechanism.query.cells) - 3, 0)
-        keys = Keys.of(random.bytes(32))
-        values, noisy = in_one_process(pieces, cells, keys)
-        expected, measured = undivided(pieces, cells, keys)
+        secret = random.bytes(32)
+        values, noisy = in_one_process(pieces, cells, secret)
+        expected, measured = undivided(pieces, cells, secret, noisy if pieces.conditions else None)
         np.testing.assert_array_equal(noisy, measured)
         np.testing.assert_array_equal(values, expected)
 
@@ -74,8 +78,8 @@ def test_ties_are_decided_by_the_numbers_in_the_whole():
     pieces, cells = Pieces.of(mechanism), np.zeros(query.cells, dtype=np.int64)
     assert pieces.cut.depth == 1
     for seed in range(5):
-        keys = Keys.of(bytes([seed] * 32))
-        np.testing.assert_array_equal(in_one_process(pieces, cells, keys)[0], undivided(pieces, cells, keys)[0])
+        secret = bytes([seed] * 32)
+        np.testing.assert_array_equal(in_one_process(pieces, cells, secret)[0], undivided(pieces, cells, secret)[0])
 
 
 def test_every_output_belongs_to_one_piece():
@@ -94,7 +98,7 @@ def test_pieces_have_noise_of_their_own():
     shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 50, *[2] * 50])
     query = hf.counts(shape)
     mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query), method="topdown")
-    _, noisy = undivided(Pieces.of(mechanism), np.zeros(100, dtype=np.int64), Keys.of(bytes(32)))
+    _, noisy = undivided(Pieces.of(mechanism), np.zeros(100, dtype=np.int64), bytes(32))
     assert (noisy[3:53] != noisy[53:]).any()
 
 
@@ -106,9 +110,9 @@ def test_a_task_makes_the_same_bytes_twice():
     _, below = pieces.cut.split(np.arange(query.cells))
     number = int(np.argmax([own.size for own in below]))
     cells = below[number]
-    row = (number, packed(pieces.work(pieces.cut.piece(number))), packed(cells))
-    assert ascending(bytes(32))(*row) == ascending(bytes(32))(*row)
-    assert ascending(bytes(32))(*row)[3] != ascending(bytes([1] * 32))(*row)[3]
+    held = Held(pieces.work(pieces.cut.piece(number)), cells)
+    assert packed(measure(held, None, bytes(32))) == packed(measure(held, None, bytes(32)))
+    assert (measure(held, None, bytes(32))[0] != measure(held, None, bytes([1] * 32))[0]).any()
     assert unpacked(packed(cells)).tolist() == cells.tolist()
 
 
@@ -134,12 +138,11 @@ def test_conditional_noise_in_pieces_keeps_everything(law):
         tried += 1
         pieces = cut_at(pieces, int(random.integers(1, len(shape.levels))), int(random.choice([1, pieces.cut.by])))
         cells = np.maximum(random.geometric(0.2, query.cells) - 3, 0)
-        keys = Keys.of(random.bytes(32))
-        drawn = Drawn(*in_one_process(pieces, cells, keys), None)
-        released = pieces.released(query.answer(cells), drawn)  # with a last look at everything that must hold
-        assert released.measurements is None
-        assert (released.values != query.answer(cells)).any()
-        np.testing.assert_array_equal(in_one_process(pieces, cells, keys)[0], drawn.values)
+        secret, truth = random.bytes(32), query.answer(cells)
+        values, _ = in_one_process(pieces, cells, secret)
+        last_look(pieces.mechanism.held, values, truth, pieces.mechanism.base.unit, None)
+        assert (values != truth).any()
+        np.testing.assert_array_equal(in_one_process(pieces, cells, secret)[0], values)
 
 
 def test_counts_that_leave_a_piece_without_messages_are_no_refusal():
@@ -150,17 +153,16 @@ def test_counts_that_leave_a_piece_without_messages_are_no_refusal():
     pieces = Pieces.of(hf.laplace(query, scale=1).given(hf.consistent(shape) & hf.nonnegative()))
     cells = np.zeros(query.cells, dtype=np.int64)
     cells[0] = 100_000
-    keys = Keys.of(bytes(32))
-    values, _ = in_one_process(pieces, cells, keys)
-    pieces.released(query.answer(cells), Drawn(values, values, None))  # with a last look at everything that must hold
-    np.testing.assert_array_equal(values, at_once(pieces, cells, keys))
+    values, _ = in_one_process(pieces, cells, bytes(32))
+    last_look(pieces.mechanism.held, values, query.answer(cells), pieces.mechanism.base.unit, None)
+    np.testing.assert_array_equal(values, at_once(pieces, cells, bytes(32)))
 
 
 def test_a_plan_says_what_tasks_need():
     shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 9, *[2] * 5])
     noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape) & hf.nonnegative()
     moved, given = Pieces.of(noise.onto(held, method="topdown")).share, Pieces.of(noise.given(held)).share
-    assert (moved.pieces, moved.passes, given.passes) == (2, 2, 3)
+    assert (moved.pieces, moved.passes, given.passes) == (2, 4, 4)
     assert given.bytes_each > moved.bytes_each > 0
     assert "2 pieces" in str(given)
     assert given.bytes_sent > moved.bytes_sent > 0
@@ -197,8 +199,8 @@ def test_the_cut_leaves_small_subtrees_whole(monkeypatch):
 def test_what_is_not_made_in_pieces_is_refused():
     shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 3, *[2] * 3])
     noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape)
-    for made in (noise.onto(held), noise.given(held).onto(hf.nonnegative())):
-        with pytest.raises(Refused, match="level by level"):
+    for made in (noise.onto(held, norm="l1"), noise.onto(held, integer=False)):
+        with pytest.raises(Refused, match="by squares"):
             Pieces.of(made)
     open_leaves = hf.laplace(hf.counts(hf.Hierarchy.from_parents([-1, 0, 0, 1, 2])), scale={0: 1, 1: 1, 2: np.inf})
     with pytest.raises(Refused, match="the last level"):

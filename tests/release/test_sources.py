@@ -2,6 +2,7 @@
 
 import sqlite3
 import sys
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -132,6 +133,12 @@ def test_counts_that_are_none_are_refused_by_row_and_never_by_value(tmp_path, wr
         with pytest.raises(Refused, match="of row 5 is missing, or no whole") as caught:
             counted(tmp_path, f"source: {name}")
         texts.append(str(caught.value))
+    with closing(sqlite3.connect(tmp_path / "bad.sqlite")) as database, database:
+        database.execute(f"CREATE TABLE bad ({', '.join(data.columns)})")
+        database.executemany(f"INSERT INTO bad VALUES ({', '.join('?' for _ in data.columns)})", data.rows())
+    with pytest.raises(Refused, match="of row 5 is missing, or no whole") as caught:
+        counted(tmp_path, f"source: 'sqlite:///{tmp_path / 'bad.sqlite'}', table: bad")
+    texts.append(str(caught.value))
     assert not any(str(wrong) in text for text in texts if wrong not in (None, ""))
 
 

@@ -1,20 +1,25 @@
 """Spark: the cluster counts as every other source does, and draws what one process draws, whatever dies on the way."""
 
-import os
+import subprocess
+import sys
 from datetime import date
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+import clusters
 import holdfast as hf
-from clusters import sessions
+from clusters import dies_once, sessions
 from holdfast.arguments import Refused
-from holdfast.randomness import Keys
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import spark, tasks
-from holdfast.release.pieces.whole import Pieces, in_one_process, undivided
+from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
+from holdfast.release.pieces.making import gathered, in_one_process
+from holdfast.release.pieces.tasks import Held
+from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.source import Asked, Persons
 from holdfast.release.records.spark import distinct
 from holdfast.release.records.tabulate import tabulate
@@ -23,7 +28,7 @@ from jobs import cube, job, tree
 
 # Starting a cluster takes a minute where other programs run.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
-TOPDOWN = "hold: [consistent, nonnegative]\nmethod: topdown"
+ZONES = ["N1"] * 30 + ["N2"] * 20 + ["S1"] * 10 + ["S2"]
 
 
 def test_the_cluster_counts_as_every_other_source(tmp_path):
@@ -80,78 +85,75 @@ def test_a_query_counts_spark_frames():
         assert hf.counts(shape).count(frame).tolist() == [2, 1, 2, 0, 1]
 
 
-def some_pieces() -> tuple[Pieces, np.ndarray]:
-    shape = hf.Hierarchy.from_parents([-1, *[0] * 4, *np.repeat(np.arange(1, 5), 5), *np.repeat(np.arange(5, 25), 6)])
-    query = hf.counts(shape, by=2)
-    mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
-    return Pieces.of(mechanism), np.random.default_rng(1).geometric(0.3, query.cells) - 1
+SHAPE = hf.Hierarchy.from_parents([-1, *[0] * 4, *np.repeat(np.arange(1, 5), 5), *np.repeat(np.arange(5, 25), 6)])
+QUERY = hf.counts(SHAPE, by=2)
+CELLS = np.random.default_rng(1).geometric(0.3, QUERY.cells) - 1
+HELD = hf.consistent(QUERY) & hf.nonnegative()
+SECRET = bytes(range(32))
 
 
-def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path):
-    """Bit for bit; a worker that dies in the first pass changes nothing."""
-    pieces, cells = some_pieces()
-    secret = bytes(range(32))
-    values, noisy = undivided(pieces, cells, Keys.of(secret))
-    whole, marker = tasks.ascending, str(tmp_path / "died")
+def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
+    """What the cluster draws, brought here."""
+    _, below = pieces.cut.split(CELLS)
+    given = (Held(pieces.work(pieces.cut.piece(number)), own) for number, own in enumerate(below))
+    with spark.cluster(session, given, pieces.cut.count) as there:
+        return gathered(pieces, CELLS, there, SECRET)
 
-    def dying(given: bytes):
-        one = whole(given)
 
-        def once(*row: object):
-            if not os.path.exists(marker):
-                with open(marker, "w"):
-                    os._exit(1)
-            return one(*row)
-
-        return once
-
-    monkeypatch.setattr(tasks, "ascending", dying)
+@pytest.mark.parametrize(
+    ("mechanism", "where"),
+    [
+        (hf.laplace(QUERY, epsilon=1).onto(HELD, method="topdown"), (making, "measure")),
+        (hf.laplace(QUERY, epsilon=1).onto(HELD), (nearest, "ascend")),
+        (hf.gaussian(QUERY, scale=3).given(HELD), (conditioned, "drawn")),
+        (hf.laplace(QUERY, scale=3).given(hf.consistent(QUERY)).onto(hf.nonnegative()), (making, "finished")),
+    ],
+    ids=["topdown", "onto", "given", "given-then-onto"],
+)
+def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path, mechanism, where):
+    """Bit for bit, classic and Connect; a worker that dies on the way changes nothing."""
+    pieces = Pieces.of(mechanism)
+    values, noisy = in_one_process(pieces, CELLS, SECRET)
+    monkeypatch.setattr(*where, dies_once(getattr(*where), tmp_path / "died"))
     for session in sessions():
-        drawn = spark.draw(session, pieces, cells, secret)
-        np.testing.assert_array_equal(drawn.noisy, noisy)
-        np.testing.assert_array_equal(drawn.values, values)
-        assert os.path.exists(marker)
+        found = drawn_there(session, pieces)
+        np.testing.assert_array_equal(found[1], noisy)
+        np.testing.assert_array_equal(found[0], values)
+    assert (tmp_path / "died").exists()
 
 
-@pytest.mark.parametrize("law", [hf.laplace, hf.gaussian])
-def test_the_cluster_conditions_as_one_process_does(monkeypatch, tmp_path, law):
-    """Bit for bit, with and without bounds; a worker that dies while it draws changes nothing."""
-    whole, marker, secret = tasks.drawing, str(tmp_path / "died"), bytes(range(32))
-
-    def dying(given: bytes):
-        one = whole(given)
-
-        def once(*row: object):
-            if not os.path.exists(marker):
-                with open(marker, "w"):
-                    os._exit(1)
-            return one(*row)
-
-        return once
-
-    monkeypatch.setattr(tasks, "drawing", dying)
-    shape = some_pieces()[0].cut.tree
-    query = hf.counts(shape, by=2)
-    cells = np.random.default_rng(1).geometric(0.3, query.cells) - 1
-    for held, session in zip((hf.consistent(query), hf.consistent(query) & hf.nonnegative()), sessions(), strict=True):
-        pieces = Pieces.of(law(query, scale=3).given(held))
-        np.testing.assert_array_equal(
-            spark.draw(session, pieces, cells, secret).values, in_one_process(pieces, cells, Keys.of(secret))[0]
-        )
-    assert os.path.exists(marker)
+REST = "hold: [consistent, nonnegative]\nmethod: {}\nengine: spark"
 
 
-def test_a_release_is_drawn_by_the_cluster(tmp_path):
-    made = job(tmp_path, tree("name: trips", rest=f"{TOPDOWN}\nengine: spark"))
-    zones = ["N1"] * 30 + ["N2"] * 20 + ["S1"] * 10 + ["S2"]
-    frame = sessions()[0].createDataFrame([(zone,) for zone in zones], "zone string")
+def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
+    """Charged once though a worker dies while it writes; both verifications and `load` read the parts as one table."""
+    made = job(tmp_path, tree("name: trips", rest=REST.format("given")))
+    frame = sessions()[0].createDataFrame([(zone,) for zone in ZONES], "zone string")
     ledger = Ledger(tmp_path / "ledger.sqlite")
+    monkeypatch.setattr(parts, "write", dies_once(parts.write, tmp_path / "died"))
+    monkeypatch.setattr(drawing, "write", parts.write)
     folder = release(made, source=frame, ledger=ledger)
-    assert verify(folder, ledger).ok
+    assert (tmp_path / "died").exists()
     assert len(ledger.entries()) == 1
-    given = job(tmp_path, tree("name: trips", rest="hold: [consistent, nonnegative]\nmethod: given\nengine: spark"))
-    assert verify(release(given, source=frame, output=tmp_path / "given", ledger=ledger), ledger).ok
-    refused = job(tmp_path, tree("name: trips", rest="hold: [consistent]\nmethod: onto\nengine: spark"))
-    with pytest.raises(Refused, match="level by level"):
-        release(refused, source=frame, output=tmp_path / "another", ledger=ledger)
-    assert len(ledger.entries()) == 2
+    assert sorted(path.name for path in (folder / "table.parquet").iterdir()) == [f"0000{i}.parquet" for i in range(3)]
+    assert not list(folder.glob(".*"))
+    assert {path.stat().st_mtime % 86_400 for path in folder.rglob("*")} == {0}
+    verdict = verify(folder, ledger)
+    assert verdict.ok, verdict
+    told = subprocess.run([sys.executable, folder / "verify.py"], capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stdout
+    table = hf.load(folder).table()
+    local = hf.load(release(made, source=frame, output=tmp_path / "local", ledger=ledger, engine="local")).table()
+    for name, column in local.names.items():
+        assert table.names[name].tolist() == column.tolist()
+    assert table.certificate.interval == local.certificate.interval
+    assert (table.noisy is None) == (local.noisy is None)
+    assert np.isfinite(table.interval()).all() == np.isfinite(local.interval()).all()
+
+
+def test_a_killed_executor_and_twins_change_nothing(tmp_path):
+    """Executors are processes of their own here: one is killed while it draws, and a twin writes before its elder."""
+    sessions()  # skips where there is no Spark
+    script = Path(clusters.__file__).with_name("killed_executors.py")
+    found = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, check=False)
+    assert found.stdout.strip() == "killed True, lingered True, all as in one process", found.stderr[-2000:]

@@ -7,8 +7,10 @@ import shutil
 import socket
 import sys
 import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +35,8 @@ SETTINGS = {
 }
 
 
-@cache
-def sessions() -> tuple[Any, Any]:
-    """Return a classic session and a Connect session of one cluster; skip the test where there is no Java or Spark."""
+def prepared() -> None:
+    """Let workers find this Python and this source; skip the test where there is no Java or Spark."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, which is not installed: on Debian, apt-get install default-jre-headless")
     if find_spec("pyspark") is None:
@@ -43,6 +44,12 @@ def sessions() -> tuple[Any, Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     source = os.path.dirname(os.path.dirname(os.path.abspath(find_spec("holdfast").origin)))  # type: ignore[union-attr, arg-type]
     os.environ["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+
+
+@cache
+def sessions() -> tuple[Any, Any]:
+    """Return a classic session and a Connect session of one cluster; skip the test where there is no Java or Spark."""
+    prepared()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark speaks of pandas, which is not used
         from pyspark.sql import SparkSession
@@ -55,3 +62,16 @@ def sessions() -> tuple[Any, Any]:
         for key, value in SETTINGS.items():
             building = building.config(key, value)
         return building.getOrCreate(), Remote.builder.remote(f"sc://127.0.0.1:{port}").create()
+
+
+def dies_once(what: Callable[..., Any], marker: Path) -> Callable[..., Any]:
+    """The same as a task does it whose worker dies the first time; a file tells that it has."""
+    path = str(marker)
+
+    def once(*given: Any, **named: Any) -> Any:
+        if not os.path.exists(path):
+            with open(path, "w"):
+                os._exit(1)
+        return what(*given, **named)
+
+    return once

@@ -51,7 +51,8 @@ TYPES = {"string": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
 def croissant(folder: Path, licence: str | None = None) -> str:
     """Describe a release: its CSV files, their hashes and columns, and what is promised, from published files alone."""
     certificate = read_certificate(folder)
-    described = {each["path"]: each for each in json.loads((folder / PACKAGE).read_text(encoding="utf-8"))["resources"]}
+    resources = json.loads((folder / PACKAGE).read_text(encoding="utf-8"))["resources"]
+    described = {each["path"]: each for each in resources if isinstance(each["path"], str)}
     hashes = {file.name: file.sha256.removeprefix("sha256:") for file in certificate.files}
     files, records = [], []
     for path, resource in described.items():

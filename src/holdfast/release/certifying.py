@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 class TableFiles(NamedTuple):
-    """The names of a table's files."""
+    """The names of a table's files, each a folder of so many parts where it has any."""
 
     parquet: str
     csv: str
@@ -72,6 +72,7 @@ class TableFiles(NamedTuple):
     measurements_csv: str | None = None
     records: str | None = None
     records_csv: str | None = None
+    parts: int = 0
 
 
 def _neighbours(found: Neighbours) -> TableNeighbours:
@@ -136,7 +137,8 @@ def table_certificate(
         measurements_csv=files.measurements_csv,
         records=files.records,
         records_csv=files.records_csv,
-        record_columns=[] if files.records is None else list(record_columns(table)),
+        parts=files.parts,
+        record_columns=[] if files.records is None else list(table.record_columns),
         ties=None if ties is None else f"{ties:016x}",
     )
 
@@ -274,12 +276,6 @@ def _level_names(table: Table) -> list[str]:
     """The levels of a table, and the exact margins that are written besides."""
     more = () if table.derived is None else table.derived.columns["level"].tolist()
     return list(dict.fromkeys([*table.layout.levels, *more]))
-
-
-def record_columns(table: Table) -> tuple[str, ...]:
-    """The columns of synthetic records: those of the data, without the level and a root of the spec's own."""
-    left_out = ("level", table.layout.asked.root, *table.layout.asked.recode)
-    return tuple(column for column in table.layout.columns if column not in left_out)
 
 
 def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:

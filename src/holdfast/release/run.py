@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,8 @@ from holdfast.release.job.unprotected import DETERMINED, listed
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, now
-from holdfast.release.pieces.drawing import drawing
+from holdfast.release.pieces.drawing import Parts, drawing
+from holdfast.release.pieces.parts import Folder
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
@@ -53,7 +55,7 @@ from holdfast.release.spending import budget_of, spent, statements_of, unfinishe
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.stranger.one_file import NAME, one_file
 from holdfast.release.wanted.accepting import refuse_unmet
-from holdfast.release.writing import data_package, write_table_files
+from holdfast.release.writing import data_package, describe_parts, write_table_files
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -91,6 +93,15 @@ class Run:
     def date(self) -> str:
         """The day on which it began."""
         return self.when[:10]
+
+    @property
+    def midnight(self) -> float:
+        """The time that files bear: when they were written would tell how long the draw took."""
+        return datetime.fromisoformat(self.date).replace(tzinfo=UTC).timestamp()
+
+    def prefix(self, table: Table) -> str:
+        """How the names of a table's files begin."""
+        return "" if len(self.job.tables) == 1 else f"{table.name}-"
 
     @cached_property
     def sizes(self) -> tuple[Sizes | None, ...]:
@@ -192,7 +203,7 @@ def release(
     with saying_nothing_happened():
         step("checking the ledger")
         run = Run.of(job, output, ledger)
-        draw = drawing(job, source, engine)
+        who = drawing(job, source, engine)
         for words in unfinished(run.ledger, job):
             note(words)
         with run.workplace() as place:
@@ -204,16 +215,19 @@ def release(
             disclosed = given_away(job, run.ledger.figures(job.dataset), answers if exact else None)
             _tell_determined(job, disclosed, aside)
             refuse_disclosure(job, disclosed)
+            who.refuse_unshared(place)
             with saying(run.ledger, run.identity):
                 step("charging the ledger")
                 run.charge()
                 step("drawing")
                 run.draws()
-                drawn = [draw(*each) for each in zip(job.tables, cells, answers, strict=True)]
+                folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]
+                drawn = [who.draw(*each) for each in zip(job.tables, cells, answers, folders, strict=True)]
                 step("writing")
                 write_release(run, drawn, place, disclosed)
                 step("verifying")
-                wrong = verify(place).differences
+                apart = [table.name for table, each in zip(job.tables, drawn, strict=True) if isinstance(each, Parts)]
+                wrong = verify(place, apart=apart).differences
                 if wrong:
                     sentence = f"{wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
                     raise Fault(f"nothing is released: {sentence}")
@@ -253,26 +267,24 @@ def _expected_bytes(table: Table) -> int:
     return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW) + page)
 
 
-def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Sequence[GivenAway]) -> None:
-    """Write the tables of a job, their report and their certificate into an empty folder."""
+def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, disclosed: Sequence[GivenAway]) -> None:
+    """Write the tables of a job, their report and their certificate into a folder, in which parts of tables may lie."""
     job = run.job
     determined = {found.table.name: found.entries for found in disclosed}
     also = [words for found in disclosed for words in found.words]
-    written = [
-        write_table_files(
-            table,
-            release,
-            place,
-            "" if len(job.tables) == 1 else f"{table.name}-",
-            determined.get(table.name, ()),
-        )
-        for table, release in zip(job.tables, drawn, strict=True)
-    ]
+    written = []
+    for table, release in zip(job.tables, drawn, strict=True):
+        given = place, run.prefix(table), determined.get(table.name, ())
+        if isinstance(release, Parts):
+            written.append(describe_parts(table, release, *given))
+        else:
+            written.append(write_table_files(table, release, *given))
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in table.files]
-    files = [_described(place / name) for name in listed]
+    there = {name: found for each in drawn if isinstance(each, Parts) for name, found in each.files.items()}
+    files = [_described(place, name, there) for name in listed]
     write_text(place / NAME, one_file())
-    files.append(_described(place / NAME))
+    files.append(_described(place, NAME))
     charge = run.charge_row
     head = None if charge is None else LedgerHead(row=charge.number, hash=charge.hash)
     told = spent(run.ledger, charge) if charge is not None and job.spec.ledger.in_report else ()
@@ -283,20 +295,20 @@ def write_release(run: Run, drawn: Sequence[Release], place: Path, disclosed: Se
         return found.model_copy(update={"ledger": head, "signed_by": signed}).sealed()
 
     write_text(place / PACKAGE, data_package(certified()))
-    files.append(_described(place / PACKAGE))
+    files.append(_described(place, PACKAGE))
     # The report is certified too, so it is made from a certificate that does not list it yet.
     page = report(certified(), [columns for _, columns in written], run.sizes)
     write_text(place / REPORT, page)
-    files.append(_described(place / REPORT))
+    files.append(_described(place, REPORT))
     text = certified().to_json()
     write_text(place / FILE, text)
     if run.signer is not None:
         write_text(place / f"{FILE}{SUFFIX}", signature_text(run.signer, text.encode()))
-    # The time at which a file was written would tell how long the draw took.
-    midnight = datetime.fromisoformat(run.date).replace(tzinfo=UTC).timestamp()
-    for path in (*place.iterdir(), place):
-        os.utime(path, (midnight, midnight))
+    for path in (*place.rglob("*"), place):
+        os.utime(path, (run.midnight, run.midnight))
 
 
-def _described(path: Path) -> ReleasedFile:
-    return ReleasedFile(name=path.name, bytes=path.stat().st_size, sha256=sha256_of(path))
+def _described(place: Path, name: str, known: Mapping[str, tuple[int, str]] = MappingProxyType({})) -> ReleasedFile:
+    """The size and hash of a file, as whoever wrote it says, or as it is."""
+    size, found = known[name] if name in known else ((place / name).stat().st_size, sha256_of(place / name))
+    return ReleasedFile(name=name, bytes=size, sha256=found)

@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.mechanism.published.error_bars import ErrorBars
-from holdfast.mechanism.published.linear import sum_intervals
+from holdfast.mechanism.published.linear import measured_deviations, sum_intervals
 from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
 from holdfast.mechanism.release import Release
 from holdfast.noise.spread import MISSED
 from holdfast.release.certificate.certificate import CONFIDENCE, Certificate, Interval, TableCertificate
-from holdfast.release.certifying import TableFiles, record_columns, table_certificate
+from holdfast.release.certifying import TableFiles, table_certificate
+from holdfast.release.pieces.drawing import Parts
+from holdfast.release.report.figures import SHOWN
+from holdfast.release.storage.parts import ROW, part_names
 from holdfast.release.storage.tables import (
     FIGURES,
     MEASUREMENTS,
     Columns,
+    first_rows,
     label_column,
+    texts,
     write_csv,
     write_repeated,
     write_table,
@@ -66,6 +70,25 @@ def write_table_files(
     return table_certificate(table, drawn.method, interval, files, determined, drawn.ties), written
 
 
+def describe_parts(
+    table: Table, drawn: Parts, place: Path, prefix: str, determined: Sequence[Unprotected]
+) -> tuple[TableCertificate, Columns]:
+    """Say what is certified about a table that lies in parts already, and return columns of its first rows."""
+    sheets, files = drawn.sheets, TableFiles(f"{prefix}table.parquet", f"{prefix}table.csv", parts=drawn.count)
+    if sheets.deviations is not None:
+        noisy = f"{prefix}measurements"
+        files = files._replace(measurements=f"{noisy}.parquet", measurements_csv=f"{noisy}.csv")
+    if sheets.records is not None:
+        records = f"{prefix}records"
+        files = files._replace(records=f"{records}.parquet", records_csv=f"{records}.csv")
+    known = bool(np.isfinite(sheets.low).any() or np.isfinite(sheets.high).any())
+    interval = _interval(sheets.measured, known=known, own=sheets.own)
+    columns = first_rows([place / name for name in part_names(files.parquet, drawn.count)], SHOWN)
+    for name in table.layout.columns:
+        columns[name] = texts(columns[name])
+    return table_certificate(table, drawn.method, interval, files, determined, drawn.ties), columns
+
+
 def _sums(table: Table, drawn: Release, values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
     """The values of rows that are sums of others, and the ends of their intervals; exact figures are known."""
     found, bars = table.derived, drawn.error_bars
@@ -101,16 +124,9 @@ def _write_records(table: Table, drawn: Release, place: Path, name: str) -> tupl
     if not table.layout.spec.written.records:
         return None, None
     counts, outputs = cells_of(table.layout.query, drawn.values), cell_outputs(table.layout.query)
-    names = {column: table.layout.columns[column][outputs] for column in record_columns(table)}
+    names = {column: table.layout.columns[column][outputs] for column in table.record_columns}
     write_repeated(names, counts, place / f"{name}.parquet", place / f"{name}.csv")
     return f"{name}.parquet", f"{name}.csv"
-
-
-def measured_deviations(mechanism: Any) -> npt.NDArray[np.float64]:
-    """The standard deviation of every noisy answer that a move started from; infinite where nothing was measured."""
-    if mechanism.source.system is None:
-        return np.sqrt(np.asarray(mechanism.base.law.variances)) * float(mechanism.base.unit)
-    return np.asarray(mechanism.linear_part.standard_error())
 
 
 def data_package(certificate: Certificate) -> str:
@@ -119,6 +135,7 @@ def data_package(certificate: Certificate) -> str:
     for table in certificate.tables:
         number = "integer" if table.holds.whole else "number"
         names = {column: ("string", NAMED_BY[column == "level"]) for column in table.columns}
+        names = {ROW: ("integer", "the number of the row in the table, from 0")} | names if table.parts else names
         share = f"{percent(table.interval.confidence)} interval: {table.interval.sentence}"
         figures = {
             "value": (number, "the released figure"),
@@ -126,16 +143,18 @@ def data_package(certificate: Certificate) -> str:
             "high": ("number", "upper end of the same interval"),
         }
         figures |= {label_column(name): ("string", f"what the code in {name} is called") for name in table.labels}
-        resources.append(_resource(table.csv, f"{table.name}: released figures", names | figures))
+        resources.append(_resource(table.csv, table.parts, f"{table.name}: released figures", names | figures))
         if table.measurements_csv is not None:
             noisy = {
                 "standard_deviation": ("number", "standard deviation of the noise in count"),
                 "count": ("number", "the noisy answer from which the table was made; it can be negative"),
             }
-            resources.append(_resource(table.measurements_csv, f"{table.name}: noisy answers", names | noisy))
+            resources.append(
+                _resource(table.measurements_csv, table.parts, f"{table.name}: noisy answers", names | noisy)
+            )
         if table.records_csv is not None:
             own = {column: kind for column, kind in names.items() if column in table.record_columns}
-            resources.append(_resource(table.records_csv, f"{table.name}: synthetic records", own))
+            resources.append(_resource(table.records_csv, table.parts, f"{table.name}: synthetic records", own))
     found = {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "name": f"release-{certificate.release}",
@@ -147,12 +166,12 @@ def data_package(certificate: Certificate) -> str:
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 
-def _resource(path: str, title: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _resource(path: str, parts: int, title: str, columns: dict[str, tuple[str, str]]) -> dict[str, Any]:
     fields = [{"name": name, "type": kind, "description": words} for name, (kind, words) in columns.items()]
     return {
         "name": path.removesuffix(".csv").lower(),
         "title": title,
-        "path": path,
+        "path": part_names(path, parts) if parts else path,
         "format": "csv",
         "mediatype": "text/csv",
         "encoding": "utf-8",
@@ -166,23 +185,29 @@ def intervals(drawn: Release) -> tuple[Interval, npt.NDArray[np.float64]]:
     if bars is None or bars.spread is None:
         ends = np.full((drawn.values.size, 2), np.inf) if bars is None else bars.interval(CONFIDENCE)
         ends[np.isinf(ends)] = np.nan
-        basis = None if np.isnan(ends).all() else "bounds"
-        return Interval(confidence=CONFIDENCE, basis=basis, sentence=DEPENDS), ends  # type: ignore[arg-type]
-    ends = bars.interval(CONFIDENCE)
-    basis = "simulation" if bars.spread.measured else "law"
-    return Interval(confidence=CONFIDENCE, basis=basis, sentence=_sentence(drawn, bars)), ends  # type: ignore[arg-type]
+        return _interval(None, known=not np.isnan(ends).all(), own=False), ends
+    own = bars.centre is drawn.values
+    return _interval(bars.spread.measured, known=True, own=own), bars.interval(CONFIDENCE)
 
 
-def _sentence(drawn: Release, bars: ErrorBars) -> str:
+def _interval(measured: bool | None, *, known: bool, own: bool) -> Interval:
+    """Say what intervals are: by a law that was measured or not, None: by what is certain, if anything is `known`."""
+    if measured is None:
+        return Interval(confidence=CONFIDENCE, basis="bounds" if known else None, sentence=DEPENDS)
+    sentence = _sentence(measured=measured, own=own)
+    return Interval(confidence=CONFIDENCE, basis="simulation" if measured else "law", sentence=sentence)
+
+
+def _sentence(*, measured: bool, own: bool) -> str:
+    """Say what intervals mean; `own`: they stand around the values themselves."""
     covers = f"each covers its true value with at least {percent(CONFIDENCE)} probability"
     by = "by the law of the noise"
-    assert bars.spread is not None
-    if bars.spread.measured:
+    if measured:
         by = (
             "measured on simulated noise: the ends are widened by the error of the measurement, which may be larger "
             f"once in {1 / MISSED:,.0f} times"
         )
-    if bars.centre is drawn.values:
+    if own:
         return f"{covers}, {by}; cut to what is certain"
     return (
         f"{covers}, {by}; it stands around the noisy answers behind the table, cut to what is certain, so that a value "

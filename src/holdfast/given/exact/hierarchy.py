@@ -10,8 +10,8 @@ from holdfast.noise.spread import Spread
 from holdfast.randomness import Stream
 from holdfast.trees import Sampler
 from holdfast.trees.normal.passes import NormalPasses
-from holdfast.trees.plain.outlook import levels
 from holdfast.trees.plain.marginals import PlainMarginals
+from holdfast.trees.plain.outlook import levels
 from holdfast.trees.plain.sampler import PlainSampler, reaches, serves, serves_sums
 from holdfast.trees.spread.free_leaves import FilledMarginals, FreeLeaves, unmeasured_ends
 from holdfast.trees.spread.marginals import Marginals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,10 @@ from holdfast.arguments import Refused, probability
 from holdfast.arrays import Floats
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.mechanism.published.error_bars import ErrorBars, certain
-from holdfast.noise.spread import FEWEST, STUDY, simulated_quantiles
+from holdfast.noise.spread import FEWEST, STUDY, Spread, simulated_quantiles
 from holdfast.privacy import Guarantee
 from holdfast.queries.areas.area_margins import AreaMargins
-from holdfast.randomness import seeded
+from holdfast.randomness import Stream, seeded
 
 #: A Mechanism; to import its name would close a circle.
 Made = Any
@@ -34,21 +34,34 @@ def input_is_free(mechanism: Made, statements: Sequence[Guarantee]) -> bool:
     return known and all(each.scope != "subspace" for each in statements)
 
 
+def measured_deviations(mechanism: Made) -> Floats:
+    """The standard deviation of every noisy answer that a move started from; infinite where nothing was measured."""
+    if mechanism.source.system is None:
+        return np.sqrt(np.asarray(mechanism.base.law.variances)) * float(mechanism.base.unit)
+    return np.asarray(mechanism.linear_part.standard_error())
+
+
 def sum_intervals(bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
-    """Return ends, (k, 2), for sums of true figures, `sums` a sparse matrix of 0 and 1, (k, n).
+    """Return ends, (k, 2), for sums of true figures, `sums` a sparse matrix of 0 and 1, (k, n)."""
+    low, high = sums @ bars.low, sums @ bars.high
+    if bars.spread is None or bars.noise is None or not sums.shape[0]:
+        return np.column_stack([low, high])
+    middle = sums @ np.asarray(bars.centre, dtype=np.float64)
+    reach = sum_reach(bars.spread, bars.noise, sums, confidence)
+    return bars.within(middle - reach, middle + reach, low, high)
+
+
+def sum_reach(spread: Spread, noise: Callable[[int, Stream], Any], sums: Any, confidence: Any) -> Floats:
+    """How far the intervals of sums reach to either side.
 
     Measured on simulated errors; for many outputs the sum of the figures' own intervals, each at its share of what may
     be missed (a union bound).
     """
     tail = (1 - float(probability("confidence", confidence))) / 2
-    low, high = sums @ bars.low, sums @ bars.high
-    if bars.spread is None or bars.noise is None or not sums.shape[0]:
-        return np.column_stack([low, high])
-    middle = sums @ np.asarray(bars.centre, dtype=np.float64)
     reach = np.zeros(sums.shape[0])
     if sums.shape[1] * FEWEST <= MOST_SUMMED:
         size = min(MOST_SUMMED // sums.shape[1], STUDY)
-        errors = simulated_quantiles(lambda: np.asarray(sums @ bars.noise(size, seeded(0)).T).T)  # type: ignore[misc]
+        errors = simulated_quantiles(lambda: np.asarray(sums @ noise(size, seeded(0)).T).T)
         try:
             reach = np.maximum(np.abs(errors(tail)), np.abs(errors(1 - tail)))
         except Refused:  # too rare for so few simulated errors
@@ -56,11 +69,11 @@ def sum_intervals(bars: ErrorBars, sums: Any, confidence: Any) -> Floats:
     if not reach.any():
         parts = np.diff(sums.indptr)
         for count in np.unique(parts[parts > 0]).tolist():
-            each = np.maximum(*(np.abs(bars.spread.quantiles(p)) for p in (tail / count, 1 - tail / count)))
+            each = np.maximum(*(np.abs(spread.quantiles(p)) for p in (tail / count, 1 - tail / count)))
             reach = (
                 np.where(parts == count, sums @ each, reach) if reach.size else np.where(parts == count, sums @ each, 0)
             )
-    return bars.within(middle - reach, middle + reach, low, high)
+    return reach
 
 
 def possible(mechanism: Made) -> bool:
@@ -90,26 +103,29 @@ def linear_part(mechanism: Made) -> Made | None:
     return drawn.onto(replace(asked, parts=kept, branches=()), integer=False) if kept else drawn
 
 
+def known_errors(mechanism: Made, *, published: bool) -> tuple[Made | None, Spread | None]:
+    """The mechanism whose draw has a public law of errors, and that law; `published`: the draw behind a move is."""
+    try:
+        linear = mechanism.linear_part
+        if linear is not None and not published and not mechanism.depends_on_data:  # only the table is published
+            linear = mechanism
+        if linear is mechanism or (linear is not None and published):
+            return linear, linear.unit_spread()
+    except Refused:  # what is not measured is not determined without the bounds
+        pass
+    return None, None
+
+
 def error_bars(mechanism: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any] | None) -> ErrorBars:
     """What published values, and the draw that is published beside them if there is one, tell about the truth."""
     whole = mechanism.base.law.integer and mechanism.base.unit == 1
     low, high = certain(mechanism.held, values, whole=whole)
-    centre, spread, linear = values, None, None
-    try:
-        linear = mechanism.linear_part
-        if linear is not None and draw is None and not mechanism.depends_on_data:  # nothing but the table is published
-            linear = mechanism
-        if linear is mechanism:
-            spread = mechanism.unit_spread()
-        elif linear is not None and draw is not None:
-            spread = linear.unit_spread()
-            centre = _estimated(linear, values, draw, whole=whole)
-    except Refused:  # what is not measured is not determined without the bounds
-        spread = None
+    linear, spread = known_errors(mechanism, published=draw is not None)
+    centre = values if linear is None or linear is mechanism else _estimated(linear, values, draw, whole=whole)
     return ErrorBars(centre, spread, low, high, whole, None if spread is None or linear is None else linear.noise)
 
 
-def _estimated(linear: Made, values: npt.NDArray[Any], draw: npt.NDArray[Any], *, whole: bool) -> npt.NDArray[Any]:
+def _estimated(linear: Made, values: npt.NDArray[Any], draw: Any, *, whole: bool) -> npt.NDArray[Any]:
     """The draw, moved so that all sums and the exact figures of the published table hold."""
     if not linear.moves:
         return draw

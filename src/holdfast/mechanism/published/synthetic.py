@@ -13,6 +13,7 @@ from holdfast.domains import Cube, Hierarchy
 from holdfast.queries import Query
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.queries.areas.area_places import NO_CELLS
+from holdfast.queries.areas.linked import LinkedCounts
 from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.margin_counts import MarginCounts
 
@@ -30,6 +31,8 @@ def cell_outputs(query: Query) -> Ints:
         return np.arange(query.n)
     if isinstance(query, AreaMargins):
         return query.cell_outputs
+    if isinstance(query, LinkedCounts):
+        return np.concatenate([part.cell_outputs + s for part, s in zip(query.parts, query.starts, strict=False)])
     if isinstance(query, MarginCounts):
         for start, axes in zip(query.offsets.tolist(), query.keep, strict=True):
             if axes == tuple(range(len(query.table.shape))):
@@ -39,14 +42,34 @@ def cell_outputs(query: Query) -> Ints:
 
 def cells_of(query: Query, values: npt.NDArray[Any]) -> Ints:
     """The count of every cell of a published table; refused where records cannot count to the table exactly."""
-    outputs = cell_outputs(query)
-    if values.dtype.kind != "i" or (values < 0).any() or (query.answer(values[outputs]) != values).any():
+    cells = values[cell_outputs(query)]
+    if values.dtype.kind != "i" or (values < 0).any() or (query.answer(_listed(query, cells)) != values).any():
         raise Refused(NOT_COUNTS)
-    return np.asarray(values[outputs], dtype=np.int64)
+    return np.asarray(cells, dtype=np.int64)
+
+
+def _listed(query: Query, cells: Ints) -> Any:
+    """Cells as a query is asked for their answer: by name where there are several tables."""
+    if not isinstance(query, LinkedCounts):
+        return cells
+    ends = np.cumsum([part.cells for part in query.parts])[:-1]
+    return dict(zip(query.names, np.split(cells, ends), strict=True))
 
 
 def named_cells(query: Query) -> dict[str, npt.NDArray[Any]]:
-    """The columns that name a cell: the levels of a hierarchy and its category, the axes of a cube, or a number."""
+    """The columns that name a cell: the levels of a hierarchy and its category, the axes of a cube, or a number.
+
+    Cells of linked tables have a column `table` too, and nothing on the axes of the others.
+    """
+    if isinstance(query, LinkedCounts):
+        named = [named_cells(part) for part in query.parts]
+        sizes = [part.cells for part in query.parts]
+        columns = {"table": np.repeat(np.array(query.names, dtype=object), sizes)}
+        for name in dict.fromkeys(name for each in named for name in each):
+            listed = zip(named, sizes, strict=True)
+            none = (each.get(name, np.full(size, None)).astype(object) for each, size in listed)
+            columns[name] = np.concatenate(list(none))
+        return columns
     if isinstance(query, (TreeCounts, AreaMargins)):
         return _names_of_areas(query.hierarchy, query.table, query.cells // query.hierarchy.n_leaves)
     cube = query.cube

@@ -75,10 +75,10 @@ def asked_of(problem: Problem, query: AreaMargins) -> Asked | None:
     exact = np.arange(count + figures.shape[0]) >= count
     least.append(np.zeros(figures.shape[0], np.int64))
     most.append(np.full(figures.shape[0], NO_LIMIT))
-    rows, ends = sparse.csr_array(sparse.vstack(blocks, format="csr")), (np.concatenate(least), np.concatenate(most))
-    if rows.shape[0] and Rules.of_rows(query, rows, *ends) is None:
-        return None
-    return Asked(query, rows, *ends, exact)
+    found = Asked(
+        query, sparse.csr_array(sparse.vstack(blocks, format="csr")), np.concatenate(least), np.concatenate(most), exact
+    )
+    return None if exact.size and Rules.of_rows(query, found.rows, found.low, found.high) is None else found
 
 
 def exact_figures(problem: Problem, right: Array) -> Array:

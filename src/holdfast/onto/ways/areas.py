@@ -115,6 +115,8 @@ def image(problem: Problem, noisy: Array, right: Array, ties: Ties = None) -> Ar
     if _formula(problem):
         residuals = _residuals(problem)
         assert residuals is not None
+        if len(noisy) == 1:
+            return _estimated(residuals, noisy)
         rows = np.array_split(noisy, min(len(noisy), -(-noisy.size // MOST_TOGETHER)) or 1)
         return np.concatenate([_estimated(residuals, part) for part in rows])
     coins = np.zeros(len(noisy), np.uint64) if ties is None else ties
@@ -151,7 +153,7 @@ def moved_down(problem: Problem, noisy: Array, right: Array, coin: int, source: 
 
 
 def _estimated(residuals: Residuals, noisy: Array) -> Floats:
-    return residuals.outside(residuals.estimated(residuals.inside(noisy.astype(np.float64))))
+    return residuals.outside(residuals.estimated(residuals.inside(noisy.astype(np.float64, copy=False))))
 
 
 def _distance(values: Array, noisy: Array, spreads: Floats) -> float:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from holdfast.arguments import Refused, whole
 from holdfast.arrays import Bools, Ints
@@ -19,7 +20,7 @@ from holdfast.queries.moves.cube import cube_moves
 from holdfast.queries.moves.joint import joint_moves
 from holdfast.queries.moves.moves import Moves, no_moves
 from holdfast.queries.moves.signatures import Signatures, independent, opposite
-from holdfast.queries.moves.touched import signatures_of, touched_by_one, touched_by_pairs
+from holdfast.queries.moves.touched import are_many, signatures_of, touched_by_one, touched_by_pairs
 from holdfast.queries.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from holdfast.queries.rounding import sqrt_up
 from holdfast.queries.weights import Bound, Weights, greatest
@@ -127,13 +128,13 @@ class _Search:
                 return None
             bound = partial(_simple_bound, self.query, zero, classes, stage)
             return self._made(stage, one | two, bound, self._simple_kinds(zero, classes, stage))
-        listed, complete = joint_moves(*self._distinct_columns(), stage)
+        listed, complete = self._joint(stage)
         if complete:
             return self._listed(stage, listed) if listed.shape[1] else None
         changed = one | two
         changed[listed.indices] = True
         for records in range(2, stage.records):  # fewer records are easier to list, and their moves count
-            fewer, _ = joint_moves(*self._distinct_columns(), Neighbours(stage.kind, records))
+            fewer, _ = self._joint(Neighbours(stage.kind, records))
             changed[fewer.indices] = True
         if not changed.any():
             return None
@@ -175,12 +176,18 @@ class _Search:
             return lambda which: self.query.pair_kinds(which, classes)
 
         def kinds(which: Ints | None) -> list[Kind]:
-            listed, complete = joint_moves(*self._distinct_columns(), stage)
+            listed, complete = self._joint(stage)
             if not complete:
                 raise refuse_many()
             return maximal(kinds_of_columns(listed, which))
 
         return kinds
+
+    def _joint(self, stage: Neighbours) -> tuple[Columns, bool]:
+        """Return moves of so many records, and whether all are listed; none where columns are not written out."""
+        if are_many(self.query):
+            return csc_array((self.query.n, 0), dtype=np.int64), False
+        return joint_moves(*self._distinct_columns(), stage)
 
     def _distinct_columns(self) -> tuple[Columns, Columns]:
         classes = np.where(self.signature.classes >= 0, 0, -1)

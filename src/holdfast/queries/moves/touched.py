@@ -16,13 +16,13 @@ from holdfast.queries.moves.signatures import Signatures, signatures
 
 def signatures_of(query: Query, rows: Any, mask: Bools | None) -> Signatures:
     """Return what each allowed cell adds to rows on the outputs, and the cells that add the same."""
-    found = area_signatures(query, rows, mask) if _many(query) else None
+    found = area_signatures(query, rows, mask) if are_many(query) else None
     return signatures(rows, query.columns, mask) if found is None else found
 
 
 def touched_by_one(query: Query, chosen: Bools) -> Bools:
     """Return which outputs some chosen cell adds to."""
-    if isinstance(query, AreaMargins) and _many(query):
+    if isinstance(query, AreaMargins) and are_many(query):
         return np.asarray(query.totals(chosen.astype(np.int64)) > 0)
     touched = np.zeros(query.n, bool)
     touched[query.columns[:, np.flatnonzero(chosen)].indices] = True
@@ -31,7 +31,7 @@ def touched_by_one(query: Query, chosen: Bools) -> Bools:
 
 def touched_by_pairs(query: Query, classes: Ints) -> Bools:
     """Return which rows of W are not constant within some class ≥ 0."""
-    if _many(query):
+    if are_many(query):
         return Spans(query, classes).touched()
     touched = np.zeros(query.n, bool)
     cells = np.flatnonzero(classes >= 0)
@@ -45,5 +45,6 @@ def touched_by_pairs(query: Query, classes: Ints) -> Bools:
     return touched
 
 
-def _many(query: Query) -> bool:
+def are_many(query: Query) -> bool:
+    """Whether a query has margins in so many areas that its columns are not written out."""
     return isinstance(query, AreaMargins) and query.many_sums is not None

@@ -14,16 +14,8 @@ import numpy as np
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.naming import sums_of
 from holdfast.release.certificate.sums import TOLERANCE, Values
-from holdfast.release.storage.tables import (
-    MEASUREMENTS,
-    Columns,
-    label_column,
-    missing,
-    read_csv,
-    read_parquet,
-    rows_named,
-    texts,
-)
+from holdfast.release.storage.parts import read_table
+from holdfast.release.storage.tables import MEASUREMENTS, Columns, label_column, missing, rows_named, texts
 
 #: Each yields a sentence for everything that it finds wrong.
 Findings = Iterator[str]
@@ -73,23 +65,24 @@ def derived_findings(values: Values, columns: Columns, table: TableCertificate) 
         yield f"row {table.outputs + wrong[0]} is not the sum that its names say"
 
 
-def measurement_findings(path: Path, copy: Path, table_columns: Columns, table: TableCertificate) -> Findings:
+def measurement_findings(folder: Path, table_columns: Columns, table: TableCertificate) -> Findings:
     """Say what is wrong with the noisy answers beside a table: with their names, their numbers or their copy."""
-    columns, listed = read_parquet(path), read_csv(copy)
+    name, copy = str(table.measurements), str(table.measurements_csv)
+    columns, listed = (read_table(folder, each, table.parts) for each in (name, copy))
     if tuple(columns) != (*table.columns, *MEASUREMENTS):
-        yield f"{path.name} does not have the columns {', '.join(MEASUREMENTS)}"
+        yield f"{name} does not have the columns {', '.join(MEASUREMENTS)}"
         return
     rows = rows_named(columns, table_columns, table.columns)
-    if any(missing(columns[name]).any() for name in MEASUREMENTS):
-        yield f"{path.name} has empty entries"
+    if any(missing(columns[each]).any() for each in MEASUREMENTS):
+        yield f"{name} has empty entries"
     elif (rows < 0).any() or len(np.unique(rows)) != len(rows):
-        yield f"{path.name} speaks of rows that the table does not have"
+        yield f"{name} speaks of rows that the table does not have"
     elif not (np.asarray(columns["standard_deviation"]) >= 0).all():
-        yield f"{path.name} has standard deviations below 0"
+        yield f"{name} has standard deviations below 0"
     if tuple(listed) != (*table.columns, "standard_deviation", "count"):
-        yield f"{copy.name} does not have the certified columns"
+        yield f"{copy} does not have the certified columns"
     elif [float(text) for text in listed["count"].tolist()] != np.asarray(columns["value"], dtype=np.float64).tolist():
-        yield f"{copy.name} has other counts than {path.name}"
+        yield f"{copy} has other counts than {name}"
 
 
 def accepted_findings(tables: Sequence[TableCertificate], spec: Mapping[str, Any]) -> Findings:

@@ -23,6 +23,7 @@ from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
 from holdfast.release.certificate.statement import AcceptedError, Model, RecodedAxis, Statement
 from holdfast.release.storage.files import plain_json, read_plain
+from holdfast.release.storage.parts import part_names
 from holdfast.version import __version__
 
 #: Version of the JSON form, and the name of its file.
@@ -36,6 +37,8 @@ CONFIDENCE = 0.95
 PACKAGES = ("numpy", "scipy", "numba", "duckdb", "highspy", "clarabel", "cryptography")
 #: A file of a release: one plain name, nothing that leads out of its folder.
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+#: The same, or a part of a table in a folder of its own.
+PART_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[0-9]{5,}[.][a-z]+)?$"
 #: A whole number or fraction as text.
 NUMBER = r"^-?[0-9]+(/[1-9][0-9]*)?$"
 HASH = r"^sha256:[0-9a-f]{64}$"
@@ -214,10 +217,7 @@ class TableNeighbours(Model):
 
 
 class LinkedTable(Model):
-    """One of several linked tables: its axes with how many values each has, and its rows of one household at most.
-
-    `ties` are the weights of its cells in each rule: those of a household add up to 0 over all tables.
-    """
+    """One of several linked tables: axes, values of each, rows of one household at most, weights of cells in ties."""
 
     name: str
     axes: list[str]
@@ -230,6 +230,7 @@ class TableCertificate(Model):
     """One released table; `places` are the columns of the levels of a hierarchy with a cube, the top one first.
 
     `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
+    `parts`: its files are folders of so many, whose rows begin with their number in the table; 0: each is one file.
     """
 
     name: str
@@ -264,6 +265,7 @@ class TableCertificate(Model):
     measurements_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
     records: Annotated[str, Field(pattern=FILE_NAME)] | None
     records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
+    parts: Annotated[int, Field(ge=0)] = 0
     record_columns: list[str]
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
@@ -276,7 +278,8 @@ class TableCertificate(Model):
     def files(self) -> list[str]:
         """The names of its files."""
         noisy = (self.measurements, self.measurements_csv)
-        return [name for name in (self.parquet, self.csv, *noisy, self.records, self.records_csv) if name is not None]
+        listed = (self.parquet, self.csv, *noisy, self.records, self.records_csv)
+        return [each for name in listed if name is not None for each in part_names(name, self.parts)]
 
 
 class Software(Model):
@@ -298,7 +301,7 @@ class PublicFile(Model):
 class ReleasedFile(Model):
     """One file of the release."""
 
-    name: Annotated[str, Field(pattern=FILE_NAME)]
+    name: Annotated[str, Field(pattern=PART_NAME)]
     bytes: Annotated[int, Field(ge=0)]
     sha256: Annotated[str, Field(pattern=HASH)]
 

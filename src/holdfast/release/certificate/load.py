@@ -23,7 +23,8 @@ from holdfast.release.certificate.comparing import Summed, difference, ratio
 from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
-from holdfast.release.storage.tables import Columns, label_column, missing, read_parquet, rows_named, texts
+from holdfast.release.storage.parts import read_table
+from holdfast.release.storage.tables import Columns, label_column, missing, rows_named, texts
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
@@ -338,8 +339,9 @@ def load(folder: str | Path) -> LoadedRelease:
     certificate = read_certificate(place)
     tables = {}
     for table in certificate.tables:
-        noisy = None if table.measurements is None else read_parquet(place / table.measurements)
-        tables[table.name] = LoadedTable(table, read_parquet(place / table.parquet), certificate.release, noisy)
+        noisy = None if table.measurements is None else read_table(place, table.measurements, table.parts)
+        columns = read_table(place, table.parquet, table.parts, table.rows)
+        tables[table.name] = LoadedTable(table, columns, certificate.release, noisy)
     return LoadedRelease(place, certificate, tables)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -46,7 +46,8 @@ from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.signing.keys import Trusted, read_trusted
 from holdfast.release.signing.signatures import SUFFIX, judged, signer_of
 from holdfast.release.storage.files import read_plain, sha256_of
-from holdfast.release.storage.tables import FIGURES, Columns, label_column, missing, read_csv, read_parquet, texts
+from holdfast.release.storage.parts import read_table
+from holdfast.release.storage.tables import FIGURES, Columns, label_column, missing, other_entries, texts
 
 if TYPE_CHECKING:
     from holdfast.release.ledger.ledger import Ledger
@@ -86,11 +87,14 @@ class Verdict:
         return "\n".join(f"{words[check.ok]}  {check.name}: {check.sentence}" for check in self.checks)
 
 
-def verify(folder: str | Path, ledger: Ledger | None = None, key: str | Path | None = None) -> Verdict:
+def verify(
+    folder: str | Path, ledger: Ledger | None = None, key: str | Path | None = None, apart: Collection[str] = ()
+) -> Verdict:
     """Check a release against its certificate; a folder that holds no release is refused.
 
     With a ledger, also whether the release was charged there as certified, and whether its certificate is the one that
-    was sealed. With a file of public keys, also whether one of them signed it.
+    was sealed. With a file of public keys, also whether one of them signed it. Of the tables named in `apart`, whose
+    parts were checked where they were written, only the files are.
     """
     trusted, place = None if key is None else read_trusted(key), Path(folder)
     if not place.is_dir():
@@ -113,7 +117,7 @@ def verify(folder: str | Path, ledger: Ledger | None = None, key: str | Path | N
         findings = _charge(ledger, certificate, sha256_of(place / FILE))
         checks.append(_check("ledger", "the release was charged and sealed as certified", findings))
     for table in certificate.tables:
-        checks += _table(place, table)
+        checks += [] if table.name in apart else _table(place, table)
     return Verdict(tuple(checks))
 
 
@@ -138,10 +142,18 @@ def _files(folder: Path, certificate: Certificate) -> Findings:
         for name in table.files:
             if name not in listed:
                 yield f"{name} belongs to the table {table.name} but is not among the certified files"
-    for path in sorted(folder.iterdir()):
-        if path.name not in listed:
-            hidden = "the hidden file " if path.name.startswith(".") else ""
-            yield f"{hidden}{path.name} does not belong to the release"
+    for name in sorted(_entries(folder, {name.partition("/")[0] for name in listed if "/" in name}) - listed):
+        hidden = "the hidden file " if name.startswith(".") else ""
+        yield f"{hidden}{name} does not belong to the release"
+
+
+def _entries(folder: Path, folders: Collection[str]) -> set[str]:
+    """What lies in a release: files, and what lies in its folders of parts; links are not followed."""
+    found = set()
+    for path in folder.iterdir():
+        parts = path.name in folders and path.is_dir() and not path.is_symlink()
+        found.update({f"{path.name}/{each.name}" for each in path.iterdir()} if parts else {path.name})
+    return found
 
 
 def budget_findings(certificate: Certificate) -> Findings:
@@ -209,7 +221,7 @@ def _covers(claim: Guarantee, total: Guarantee) -> bool:
 def _table(folder: Path, table: TableCertificate) -> list[Check]:
     said = of_table(table)
     try:
-        columns = read_parquet(folder / table.parquet)
+        columns = read_table(folder, table.parquet, table.parts, table.rows)
         wrong = next(_shape(columns, table), None)
     except (duckdb.Error, OSError) as error:
         wrong = f"{table.parquet} cannot be read ({type(error).__name__})"
@@ -219,7 +231,7 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     holds = table.holds
     findings: dict[str, Callable[[], Findings]] = {
         "rows": lambda: iter(()),
-        "copies": lambda: _copies(columns, read_csv, folder / table.csv),
+        "copies": lambda: _copy(folder, columns, table),
         "labels": lambda: label_findings(columns, table),
         "sums": lambda: _sums(values, columns, table),
         "signs": lambda: _bound(values, np.arange(table.rows), Fraction(0), None),
@@ -231,12 +243,8 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
         "exact figures": lambda: _exact(values, columns, table),
         "further rows": lambda: derived_findings(values, columns, table),
         "intervals": lambda: interval_findings(values, columns, table),
-        "measurements": lambda: measurement_findings(
-            folder / str(table.measurements), folder / str(table.measurements_csv), columns, table
-        ),
-        "records": lambda: record_findings(
-            values, columns, table, folder / str(table.records), folder / str(table.records_csv)
-        ),
+        "measurements": lambda: measurement_findings(folder, columns, table),
+        "records": lambda: record_findings(folder, values, columns, table),
     }
     return [_check(f"{table.name}: {name}", words, findings[name]()) for name, words in said.items()]
 
@@ -273,23 +281,8 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
         yield "the certificate speaks of rows that the table does not have"
 
 
-def _copies(columns: Columns, read: Callable[[Path], Columns], path: Path) -> Findings:
-    copy = read(path)
-    if list(copy) != list(columns) or any(len(copy[name]) != len(columns[name]) for name in columns):
-        yield f"{path.name} has other columns or another number of rows"
-        return
-    for name, column in columns.items():
-        empty = missing(column)
-        if (missing(copy[name]) != empty).any():
-            yield f"{path.name} has other entries in the column {name}"
-            continue
-        there, here = np.asarray(copy[name])[~empty], np.asarray(column)[~empty]
-        try:
-            same = (there.astype(here.dtype) == here).all()
-        except ValueError:
-            same = False
-        if not same:
-            yield f"{path.name} has other entries in the column {name}"
+def _copy(folder: Path, columns: Columns, table: TableCertificate) -> Findings:
+    yield from other_entries(columns, read_table(folder, table.csv, table.parts, table.rows), table.csv)
 
 
 def _sums(values: Values, columns: Columns, table: TableCertificate) -> Findings:

@@ -49,6 +49,12 @@ class Table(LaidTable, Owner):
         """The method that was chosen among those compared."""
         return next(each for each in self.comparison if each.chosen)
 
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """The columns of synthetic records: those of the data, without the level and a root of the spec's own."""
+        left_out = ("level", self.layout.asked.root, *self.layout.asked.recode)
+        return tuple(column for column in self.layout.columns if column not in left_out)
+
     @cached_property
     def errors(self) -> Errors:
         """Expected errors per level, measured on simulated tables when first asked for."""

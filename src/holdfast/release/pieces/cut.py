@@ -98,6 +98,11 @@ class Cut:
         place[order] = np.arange(order.size) - np.concatenate([[0], start])[self._owner[order] + 1]
         return order, start, place
 
+    def piece_of(self, outputs: Ints) -> Ints:
+        """The numbers of the pieces to which outputs belong, or TOP."""
+        owner, parts = self._owner[outputs // self.by], self.by // self.width
+        return np.where(owner < 0, TOP, owner * parts + outputs % self.by // self.width)
+
     def piece(self, number: int) -> Piece:
         """Return one of the pieces below the cut."""
         order, start, place = self._sorted

@@ -2,40 +2,35 @@
 
 A task gets what is public about its piece, the piece's counts and the secret from which all substreams are derived, and
 nothing else; what it makes is a function of these alone. So a task that dies, runs twice or runs elsewhere changes
-nothing. Between the two passes only a few numbers of each piece come to the driver, and nothing is shuffled.
+nothing. What pieces draw stays in the cluster, encrypted; a few numbers of each come to the driver, and nothing is
+shuffled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from holdfast.arguments import Refused
-from holdfast.arrays import Bools, Floats, Ints
-from holdfast.randomness import Keys
-from holdfast.release.pieces import conditioned, tasks
-from holdfast.release.pieces.conditioned import Told, Undivided
-from holdfast.release.pieces.passes import Head, coins_of, decide
-from holdfast.release.pieces.tasks import each, packed, unpacked
-from holdfast.release.pieces.whole import Drawn, Pieces, at_once
-from holdfast.release.records.spark import told
-from holdfast.trees.joined.part import Graft
+from holdfast.release.pieces.tasks import Asked, Held, Noted, packed, unpacked
+from holdfast.release.records.spark import told as telling
 
-#: The columns of what a task gets first, of what stays in the cluster between the passes, and of what comes out.
-GIVEN = "piece bigint, work binary, cells binary"
-BETWEEN = "piece bigint, work binary, exact binary, noisy binary, head binary"
-MADE = "piece bigint, values binary, noisy binary"
-#: What conditional noise makes: what a piece tells, or its messages; and its values with the roots that are rejected.
+#: The columns of a piece in the cluster, and of what it is told or tells.
+KEPT = "piece bigint, work binary, cells binary, noisy binary, sheet binary"
 TOLD = "piece bigint, told binary"
-DRAWN = "piece bigint, values binary, rejected binary"
 #: The setting that says how many rows a task holds at once: a row is a whole piece.
 AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 #: How far apart pieces lie that follow each other on the way to the cluster.
 STRIDE = 64
+#: Tasks that look whether they can write where the table is to be.
+LOOKS = 8
+UNSHARED = (
+    "engine: spark lets tasks write the table, and some of them cannot write to the output folder: name one on a disk "
+    "that all workers share, under the same path and for the same user, or write engine: local"
+)
 READABLE = (
     "engine: spark hands counts and the secret of the noise to the cluster, and this session would write them readably "
     "to disks: start it with spark.io.encryption.enabled=true"
@@ -46,16 +41,83 @@ OVERHEARD = (
 )
 
 
-def draw(session: Any, pieces: Pieces, cells: Ints, secret: bytes) -> Drawn:
-    """Make a table in the cluster of a session, from the counts of all cells and the secret of its substreams."""
+class Packed(Held):
+    """A piece as it lies in the cluster, opened where it is looked at."""
+
+    def __init__(self, work: bytes, cells: bytes, noisy: bytes | None, sheet: bytes | None) -> None:
+        self.__dict__["raw"] = {"work": work, "cells": cells, "noisy": noisy, "sheet": sheet}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.__dict__.get("raw", ()):
+            raise AttributeError(name)
+        content = self.__dict__["raw"][name]
+        self.__dict__[name] = None if content is None else unpacked(content)
+        return self.__dict__[name]
+
+
+@dataclass(frozen=True, eq=False)
+class There:
+    """The tasks of a cluster; what pieces draw stays in it, each last draw in the place of the one before."""
+
+    session: Any
+    frames: list[Any]
+    where: dict[int, int]
+    kept: ExitStack = field(default_factory=ExitStack)
+
+    def asked(self, what: Asked, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
+        """Do something with pieces, and return what each tells."""
+        return _collected(self._with(told).mapInArrow(each(what, keeping=False), TOLD))
+
+    def noted(self, what: Noted, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
+        """Draw noisy values, which stay with their pieces, and return what each tells besides."""
+        frame = self._with(told).mapInArrow(each(what, keeping=True), f"{KEPT}, told binary")
+        made = self._keep(frame)
+        found = _collected(made.select("piece", "told"))
+        self.frames.append(made.drop("told"))
+        self.where.update(dict.fromkeys(found, len(self.frames) - 1))
+        return found
+
+    def _keep(self, frame: Any) -> Any:
+        """Keep what a frame holds in the cluster, until all is done."""
+        frame = frame.persist()
+        self.kept.callback(frame.unpersist)
+        return frame
+
+    def _with(self, told: Mapping[int, Any] | None) -> Any:
+        """Pieces with what they are told; nothing is shuffled."""
+        some = self.where if told is None else told
+        rows: dict[str, list[Any]] = {
+            "piece": list(some),
+            "told": [packed(None if told is None else told[i]) for i in some],
+        }
+        asked = self.session.createDataFrame(_table(rows), TOLD).hint("broadcast")
+        whole: Any = None
+        for number, frame in enumerate(self.frames):
+            own = [piece for piece in some if self.where[piece] == number]
+            if own:
+                part = frame if len(own) == len(self.where) else frame.filter(frame["piece"].isin(own))
+                whole = part if whole is None else whole.unionByName(part)
+        return whole.join(asked, "piece")
+
+
+@contextmanager
+def cluster(session: Any, pieces: Iterable[Held], count: int) -> Iterator[There]:
+    """Hand pieces to the cluster of a session, and forget what it kept of them in the end."""
     refuse_open(session)
-    with told("draw the table"), _one_at_a_time(session), ExitStack() as kept:
-        given = session.createDataFrame(_given(pieces, cells), GIVEN)
-        if pieces.conditions:
-            return _conditioned(
-                pieces, cells, secret, There(session, _keep(given, kept), secret, pieces.cut.width, kept)
-            )
-        return _finished(session, pieces, cells, secret, _keep(ascending(given, secret), kept))
+    with telling("draw the table"), _one_at_a_time(session), ExitStack() as kept:
+        there = There(session, [], dict.fromkeys(range(count), 0), kept)
+        there.frames.append(there._keep(session.createDataFrame(_given(pieces, count), KEPT)))
+        yield there
+
+
+def _given(pieces: Iterable[Held], count: int) -> Any:
+    """What the cluster gets; pieces that lie far apart follow each other, so that all shares of them are alike."""
+    names = ("work", "cells", "sheet")
+    rows = [tuple(packed(getattr(held, name)) for name in names) for held in pieces]
+    mixed = [number for first in range(STRIDE) for number in range(first, count, STRIDE)]
+    columns = {name: [rows[number][i] for number in mixed] for i, name in enumerate(names)}
+    nothing: list[bytes | None] = [None] * count
+    return _table({"piece": mixed, **columns, "noisy": nothing}).select(["piece", "work", "cells", "noisy", "sheet"])
 
 
 @contextmanager
@@ -69,117 +131,54 @@ def _one_at_a_time(session: Any) -> Iterator[None]:
         session.conf.set(AT_ONCE, before)
 
 
-def _keep(frame: Any, kept: ExitStack) -> Any:
-    """Keep what a frame holds in the cluster, until all is done."""
-    frame = frame.persist()
-    kept.callback(frame.unpersist)
-    return frame
+def each(what: Callable[[Held, Any], Any], *, keeping: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A task that does the same with every piece; `keeping`: what comes back first are its noisy values."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa  # only where Spark is
+
+        for batch in batches:
+            for row in batch.to_pylist():
+                found = what(Packed(row["work"], row["cells"], row["noisy"], row["sheet"]), unpacked(row["told"]))
+                if keeping:
+                    row["noisy"], found = packed(found[0]), found[1]
+                row["told"] = packed(found)
+                names = list(row) if keeping else ["piece", "told"]
+                kinds = [pa.int64() if name == "piece" else pa.binary() for name in names]
+                columns = [pa.array([row[name]], kind) for name, kind in zip(names, kinds, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, names)
+
+    return task
 
 
-@dataclass(frozen=True, eq=False)
-class There:
-    """The tasks of conditional noise, done by a cluster; what pieces draw stays in it until all are accepted."""
-
-    session: Any
-    given: Any
-    secret: bytes
-    by: int
-    kept: ExitStack
-    made: list[Any] = field(default_factory=list)
-
-    def told(self) -> list[Told]:
-        """What every piece tells before messages are made."""
-        found = _collected(self.given.mapInArrow(each(tasks.telling, TOLD), TOLD), "told")
-        return [found[number] for number in sorted(found)]
-
-    def grafts(self, some: Ints, pull: Floats) -> dict[int, tuple[Graft | None, ...] | None]:
-        """The messages of the roots of some pieces."""
-        return _collected(self._with(some, pull).mapInArrow(each(tasks.grafting, TOLD), TOLD), "told")
-
-    def drawn(self, some: Ints, pull: Floats, totals: Ints, attempts: Ints) -> dict[int, Bools | None]:
-        """Draw some pieces; return which roots' trees are rejected."""
-        asked = self._with(some, pull, totals, attempts)
-        self.made.append(_keep(asked.mapInArrow(each(tasks.drawing(self.secret), DRAWN), DRAWN), self.kept))
-        return _collected(self.made[-1].select("piece", "rejected"), "rejected")
-
-    def _with(self, some: Ints, *arrays: Any) -> Any:
-        """Some pieces, each with its part of arrays over all roots."""
-        parts = [each.reshape(-1, self.by) for each in arrays]
-        rows = {"piece": some.tolist(), "told": (packed(tuple(each[i] for each in parts)) for i in some.tolist())}
-        asked = self.session.createDataFrame(_table(rows), TOLD)
-        return self.given.join(asked.hint("broadcast"), "piece")
-
-
-def _conditioned(pieces: Pieces, cells: Ints, secret: bytes, there: There) -> Drawn:
-    values = np.empty(pieces.mechanism.query.n, dtype=np.int64)
-    top, (above, _) = pieces.work(pieces.cut.top()), pieces.cut.split(cells)
-    try:
-        values[top.piece.outputs[: top.piece.own]] = conditioned.conditioned(top, above, there, Keys.of(secret))
-    except Undivided:
-        values = at_once(pieces, cells, Keys.of(secret))
-        return Drawn(values, values, None)
-    for made in there.made:  # what was drawn again takes the place of what was rejected
-        for number, found in _collected(made.select("piece", "values"), "values").items():
-            values[pieces.cut.piece(number).outputs] = found
-    return Drawn(values, values, None)
-
-
-def _collected(frame: Any, name: str) -> dict[int, Any]:
-    """A column of values by piece."""
+def _collected(frame: Any) -> dict[int, Any]:
+    """What pieces tell, by their numbers."""
     found = frame.toArrow().to_pydict()
-    return {piece: unpacked(content) for piece, content in zip(found["piece"], found[name], strict=True)}
+    return {piece: unpacked(content) for piece, content in zip(found["piece"], found["told"], strict=True)}
 
 
-def ascending(given: Any, secret: bytes) -> Any:
-    """The first pass, as a frame: every piece counted and measured."""
-    return given.mapInArrow(each(tasks.ascending(secret), BETWEEN), BETWEEN)
-
-
-def descending(between: Any, totals: Any, secret: bytes) -> Any:
-    """The second pass, as a frame: every piece moved to the final values of its roots."""
-    return between.join(totals.hint("broadcast"), "piece").mapInArrow(each(tasks.descending(secret), MADE), MADE)
-
-
-def heads_of(between: Any) -> dict[int, Head]:
-    """What every piece tells about its roots."""
-    return _collected(between.select("piece", "head"), "head")
-
-
-def totals_frame(session: Any, totals: Ints, by: int) -> Any:
-    """The final values of the roots of every piece, as a frame."""
-    rows = _table({"piece": range(totals.size // by), "totals": map(packed, totals.reshape(-1, by))})
-    return session.createDataFrame(rows, "piece bigint, totals binary")
-
-
-def _finished(session: Any, pieces: Pieces, cells: Ints, secret: bytes, between: Any) -> Drawn:
-    heads = heads_of(between)
-    keys, top = Keys.of(secret), pieces.work(pieces.cut.top())
-    values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
-    at = top.piece.outputs[: top.piece.own]
-    above, _ = pieces.cut.split(cells)
-    values[at], noisy[at], totals = decide(top, above, (heads[number] for number in pieces.numbers), keys)
-    made = descending(between, totals_frame(session, totals, pieces.cut.width), secret).toArrow().to_pydict()
-    for number, value, measured in zip(made["piece"], made["values"], made["noisy"], strict=True):
-        outputs = pieces.cut.piece(number).outputs
-        values[outputs], noisy[outputs] = unpacked(value), unpacked(measured)
-    return Drawn(values, noisy, int(coins_of(keys)[0]))
-
-
-def _given(pieces: Pieces, cells: Ints) -> Any:
-    """What every task gets; pieces that lie far apart follow each other, so that all shares of them are alike."""
-    _, below = pieces.cut.split(cells)
-    mixed = [number for first in range(STRIDE) for number in pieces.numbers[first::STRIDE]]
-    works = (packed(pieces.work(pieces.cut.piece(number))) for number in mixed)
-    counts = (packed(below[number]) for number in mixed)
-    return _table({"piece": mixed, "work": works, "cells": counts})
-
-
-def _table(columns: dict[str, Iterable[Any]]) -> Any:
+def _table(columns: dict[str, list[Any]]) -> Any:
     """Whole numbers and bytes as an Arrow table."""
     import pyarrow as pa  # only where Spark is
 
     types = {name: pa.int64() if name == "piece" else pa.binary() for name in columns}
-    return pa.table({name: pa.array(list(column), types[name]) for name, column in columns.items()})
+    return pa.table({name: pa.array(column, types[name]) for name, column in columns.items()})
+
+
+def refuse_unshared(session: Any, folder: str) -> None:
+    """Refuse a folder that tasks do not see, or cannot write to."""
+
+    def look(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            seen = os.access(folder, os.W_OK | os.X_OK)
+            yield pa.RecordBatch.from_pydict({"seen": [seen] * batch.num_rows})
+
+    with telling("look at the output folder"):
+        found = session.range(LOOKS, numPartitions=LOOKS).mapInArrow(look, "seen boolean").toArrow()["seen"].to_pylist()
+    if not all(found):
+        raise Refused(UNSHARED)
 
 
 def refuse_open(session: Any) -> None:

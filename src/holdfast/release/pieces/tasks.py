@@ -1,78 +1,80 @@
-"""What a task of a cluster does with a piece. It imports little, since every worker imports it anew."""
+"""Who does the work of the pieces below the cut: this process, or the tasks of a cluster.
+
+Whoever does it is asked twice over: to do something with pieces and to tell what was found (`asked`), and to draw noisy
+values that stay where they are (`noted`). What is done is a function of the piece, its counts and what it is told.
+"""
 
 from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
-from holdfast.randomness import Keys
-from holdfast.release.pieces import conditioned
-from holdfast.release.pieces.passes import ascend, descend
+from holdfast.arrays import Ints
+from holdfast.domains import Hierarchy
+from holdfast.release.pieces.work import Work
 
 
-def ascending(secret: bytes) -> Callable[..., tuple[Any, ...]]:
-    """What the first pass does with a piece: its exact values, its noisy ones and its head beside what it was given."""
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A piece in the hands of whoever works on it; `noisy` are its noisy values, once they were drawn.
 
-    def one(piece: int, work: bytes, cells: bytes) -> tuple[Any, ...]:
-        opened = unpacked(work)
-        truth, noisy, head = ascend(opened, unpacked(cells), Keys.of(secret))
-        return piece, work, packed(np.where(opened.exact, truth, 0)), packed(noisy), packed(head)
+    `sheet`: what its rows are called and how they are written, where they are.
+    """
 
-    return one
+    work: Work
+    cells: Ints
+    noisy: Ints | None = field(default_factory=lambda: None)  # no attributes of the class: `spark.Packed` opens its own
+    sheet: Any = field(default_factory=lambda: None)
 
-
-def descending(secret: bytes) -> Callable[..., tuple[Any, ...]]:
-    """What the second pass does with a piece."""
-
-    def one(piece: int, work: bytes, exact: bytes, noisy: bytes, head: bytes, totals: bytes) -> tuple[Any, ...]:
-        del head
-        values = descend(unpacked(work), unpacked(exact), unpacked(noisy), unpacked(totals), Keys.of(secret))
-        return piece, packed(values), noisy
-
-    return one
+    @cached_property
+    def truth(self) -> Ints:
+        """The true values of all outputs."""
+        return np.asarray(Hierarchy.from_parents(self.work.piece.parents).sum_up(self.cells))
 
 
-def telling(piece: int, work: bytes, cells: bytes) -> tuple[Any, ...]:
-    """What conditional noise is told of a piece before messages are made."""
-    return piece, packed(conditioned.told(unpacked(work), unpacked(cells)))
+#: What is done with a piece and what it is told, and what comes back.
+Asked = Callable[[Held, Any], Any]
+#: The same where the first thing that comes back are noisy values, which stay with the piece.
+Noted = Callable[[Held, Any], tuple[Ints, Any]]
 
 
-def grafting(piece: int, work: bytes, cells: bytes, told: bytes) -> tuple[Any, ...]:
-    """The messages of the roots of a piece, for the slopes that it is told."""
-    pull, *_ = unpacked(told)
-    return piece, packed(conditioned.grafts(unpacked(work), unpacked(cells), pull))
+class Tasks(Protocol):
+    """Who does the work; `told` says what each piece is told, and so which pieces work. None: all, and nothing."""
+
+    def asked(self, what: Asked, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
+        """Do something with pieces, and return what each tells."""
+
+    def noted(self, what: Noted, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
+        """Draw noisy values, which stay with their pieces, and return what each tells besides."""
 
 
-def drawing(secret: bytes) -> Callable[..., tuple[Any, ...]]:
-    """What draws a piece of conditional noise: its values, and which roots are rejected."""
+@dataclass(frozen=True, eq=False)
+class Here:
+    """This process, which takes the pieces one after the other."""
 
-    def one(piece: int, work: bytes, cells: bytes, told: bytes) -> tuple[Any, ...]:
-        pull, totals, attempts = unpacked(told)
-        given = unpacked(work), unpacked(cells), pull, totals, attempts
-        values, rejected = conditioned.drawn(*given, Keys.of(secret))
-        return piece, packed(values), packed(rejected)
+    pieces: list[Held] = field(default_factory=list)
 
-    return one
+    def asked(self, what: Asked, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
+        """Do something with pieces, and return what each tells."""
+        return {number: what(self.pieces[number], each) for number, each in self._each(told).items()}
 
+    def noted(self, what: Noted, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
+        """Draw noisy values, which stay with their pieces, and return what each tells besides."""
+        found = {}
+        for number, each in self._each(told).items():
+            held = self.pieces[number]
+            noisy, found[number] = what(held, each)
+            self.pieces[number] = Held(held.work, held.cells, noisy, held.sheet)
+        return found
 
-def each(one: Callable[..., tuple[Any, ...]], schema: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A task that does the same with every row."""
-    names = [column.split()[0] for column in schema.split(", ")]
-
-    def task(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa  # only where Spark is
-
-        types = [pa.int64() if name == "piece" else pa.binary() for name in names]
-        for batch in batches:
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                made = one(*row)
-                yield pa.RecordBatch.from_arrays([pa.array([x], t) for x, t in zip(made, types, strict=True)], names)
-
-    return task
+    def _each(self, told: Mapping[int, Any] | None) -> Mapping[int, Any]:
+        return dict.fromkeys(range(len(self.pieces))) if told is None else told
 
 
 def packed(content: Any) -> bytes:

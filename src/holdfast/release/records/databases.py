@@ -6,6 +6,7 @@ which the engine keeps on a private disk where memory is short. Everything is re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from sqlalchemy import exc
 
 from holdfast.domains.names import text_of
 from holdfast.release.records.rows import Rows, unused
-from holdfast.release.records.source import Asked, Place, Source
-from holdfast.release.storage.reading import quoted_name
+from holdfast.release.records.source import MOST_RECORDS, Asked, Place, Source
+from holdfast.release.storage.reading import WHOLE_TEXT, quoted_name
 
 #: Rows that are fetched at a time.
 PIECE = 20_000
@@ -115,8 +116,19 @@ class Database:
         columns = list(dict.fromkeys([*asked.columns, *([] if asked.count is None else [asked.count])]))
         return self._fetched(columns, unused(TIMES, columns)).counted(asked)
 
-    def uncounted(self, count: str) -> None:
-        """A database has no order."""
+    def uncounted(self, count: str) -> int | None:
+        """Read the counts again, in the order in which the database tells its rows."""
+        chosen: sql.ColumnElement[Any] = sql.column(count)
+        statement, number = sql.select(chosen).select_from(self.rows), 0
+        with _told(self.place):
+            found = self.connection.execution_options(stream_results=True, yield_per=PIECE).execute(statement)
+            for piece in found.partitions():
+                for (value,) in piece:
+                    number += 1
+                    text = str(text_of(value)).strip()
+                    if not re.fullmatch(WHOLE_TEXT, text) or int(text.partition(".")[0]) > MOST_RECORDS:
+                        return number
+        return None
 
     def _fetched(self, names: Sequence[str], times: str | None) -> Rows:
         """Fetch distinct values and how often they occur, or whole records, in pieces."""

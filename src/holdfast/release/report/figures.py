@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.release.certificate.certificate import TableCertificate
+from holdfast.release.storage.parts import ROW
 from holdfast.release.storage.tables import label_column
 
 #: Rows of each table that the page shows, upper levels first; the files hold all.
@@ -87,7 +88,8 @@ def _cells(
     exact.update(table.holds.impossible)
     bars = table.interval.basis is not None
     rows = (np.ma.filled(columns[name][order], np.nan).tolist() for name in ("value", "low", "high"))
-    for row, value, low, high in zip(order.tolist(), *rows, strict=True):
+    numbers = columns[ROW] if ROW in columns else np.arange(len(columns["value"]))
+    for row, value, low, high in zip(numbers[order].tolist(), *rows, strict=True):
         yield written(value), None if not bars else "exact" if row in exact else _interval(low, high)
 
 

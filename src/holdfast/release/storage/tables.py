@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +75,42 @@ def write_repeated(columns: Mapping[str, npt.NDArray[Any]], times: npt.NDArray[n
             sync_file(path)
 
 
-def read_parquet(path: Path) -> Columns:
-    """Read a table's columns; what is empty is masked."""
+def read_parquet(path: Path | Sequence[Path]) -> Columns:
+    """Read the columns of a table, or of its parts one after the other; what is empty is masked."""
     return _read(path, "")
 
 
-def read_csv(path: Path) -> Columns:
-    """Read a table's columns as the texts they are written as; what is empty is masked."""
+def first_rows(paths: Sequence[Path], count: int) -> Columns:
+    """Read the first rows of a table's parts."""
+    with session() as connection:
+        return dict(connection.execute(f"SELECT * FROM {rows_of(paths)} LIMIT {count}").fetchnumpy())
+
+
+def read_csv(path: Path | Sequence[Path]) -> Columns:
+    """Read the same as the texts they are written as; what is empty is masked."""
     return _read(path, ", nullstr = '', allow_quoted_nulls = false")
 
 
-def _read(path: Path, options: str) -> Columns:
+def other_entries(columns: Columns, copy: Columns, name: str) -> Iterator[str]:
+    """Say where a copy of columns, whose entries may be texts, has other entries."""
+    if list(copy) != list(columns) or any(len(copy[each]) != len(columns[each]) for each in columns):
+        yield f"{name} has other columns or another number of rows"
+        return
+    for each, column in columns.items():
+        empty = missing(column)
+        if (missing(copy[each]) != empty).any():
+            yield f"{name} has other entries in the column {each}"
+            continue
+        there, here = np.asarray(copy[each])[~empty], np.asarray(column)[~empty]
+        try:
+            same = (there.astype(here.dtype) == here).all()
+        except ValueError:
+            same = False
+        if not same:
+            yield f"{name} has other entries in the column {each}"
+
+
+def _read(path: Path | Sequence[Path], options: str) -> Columns:
     with session() as connection:
         return dict(connection.execute(f"SELECT * FROM {rows_of(path, ',', options)}").fetchnumpy())
 

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import stat
 from typing import Any
 
@@ -55,8 +56,8 @@ def seal_of(certificate: Json) -> str:
     return hash_of(text.encode())
 
 
-def rows_of(folder: str, name: str) -> Rows:
-    """Read a CSV file: texts, and None where nothing stands."""
+def lines_of(folder: str, name: str) -> list[list[str]]:
+    """Read the lines of a CSV file, the header first."""
     text = content_of(os.path.join(folder, name)).decode("utf-8")
     lines = list(csv.reader(text.splitlines(keepends=True), strict=True))
     if not lines:
@@ -64,4 +65,30 @@ def rows_of(folder: str, name: str) -> Rows:
     head, body = lines[0], [line for line in lines[1:] if line]
     if len(set(head)) < len(head) or any(len(line) != len(head) for line in body):
         raise Broken(f"{name} has rows of unequal length")
+    return [head, *body]
+
+
+def names_of(name: str, parts: int) -> list[str]:
+    """The files of a table: one of its own name, or as many parts in a folder."""
+    return [f"{name}/{number:05d}{os.path.splitext(name)[1]}" for number in range(parts)] or [name]
+
+
+def rows_of(folder: str, name: str, parts: int = 0, count: int | None = None) -> Rows:
+    """Read a CSV file: texts, and None where nothing stands.
+
+    The rows of parts begin with their number in the table, and are put in its order; `count`: each must be there once.
+    """
+    files = [lines_of(folder, each) for each in names_of(name, parts)]
+    head = files[0][0]
+    if any(lines[0] != head for lines in files):
+        raise Broken(f"the parts of {name} do not have the same columns")
+    body = [line for lines in files for line in lines[1:]]
+    if parts and (count is not None or head[0] == "row"):
+        if head[0] != "row" or not all(re.fullmatch("0|[1-9][0-9]{0,17}", line[0]) for line in body):
+            raise Broken(f"the rows of {name} have no numbers")
+        body.sort(key=lambda line: int(line[0]))
+        numbers = [int(line[0]) for line in body]
+        if len(set(numbers)) < len(numbers) or (count is not None and numbers != list(range(count))):
+            raise Broken(f"the parts of {name} do not have every row once")
+        head, body = head[1:], [line[1:] for line in body]
     return {key: [line[place] or None for line in body] for place, key in enumerate(head)}

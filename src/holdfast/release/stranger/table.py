@@ -23,8 +23,9 @@ class Table:
 
     def __init__(self, folder: str, told: Json) -> None:
         self.told, self.holds, self.folder = told, told["holds"], folder
-        self.rows = rows_of(folder, told["csv"])
         self.count, self.outputs, self.whole = told["rows"], told["outputs"], self.holds["whole"]
+        self.parts = told.get("parts", 0)
+        self.rows = rows_of(folder, told["csv"], self.parts, self.count)
         labels = [f"{name}_label" for name in told.get("labels", [])]
         if list(self.rows) != [*told["columns"], "value", "low", "high", *labels]:
             raise Broken(f"{told['csv']} does not have the certified columns")
@@ -233,7 +234,7 @@ class Table:
         """Check noisy answers and synthetic records beside the table."""
         columns = self.told["columns"]
         if self.told["measurements_csv"] is not None:
-            noisy = rows_of(self.folder, self.told["measurements_csv"])
+            noisy = rows_of(self.folder, self.told["measurements_csv"], self.parts)
             if list(noisy) != [*columns, "standard_deviation", "count"]:
                 yield "the noisy answers do not have the certified columns"
                 return
@@ -247,8 +248,16 @@ class Table:
                 yield "the noisy answers have standard deviations below 0"
         if self.told["records_csv"] is not None:
             names = self.told["record_columns"]
-            records = rows_of(self.folder, self.told["records_csv"])
+            records = rows_of(self.folder, self.told["records_csv"], self.parts)
             cells = zip(*(self.rows[name] for name in names), self.values, strict=True)
-            wanted = {tuple(cell[:-1]): cell[-1] for cell in cells if None not in cell[:-1] and cell[-1]}
+            wanted = {tuple(cell[:-1]): cell[-1] for cell in cells if self._full(names, cell) and cell[-1]}
             if list(records) != names or Counter(zip(*(records[name] for name in names), strict=True)) != wanted:
                 yield "the synthetic records do not count to the table"
+
+    def _full(self, names: Any, cell: Any) -> bool:
+        """Whether a row has every name of a cell: of linked tables, every place and the axes of its own table."""
+        of_table = {each["name"]: each["axes"] for each in self.told.get("linked", [])}
+        row = dict(zip(names, cell, strict=False))
+        others = {name for table, axes in of_table.items() if table != row.get("table") for name in axes}
+        others -= set(of_table.get(row.get("table"), ()))
+        return all(row[name] is not None for name in names if name not in others)

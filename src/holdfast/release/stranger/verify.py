@@ -22,11 +22,11 @@ from functools import partial
 from typing import Any
 
 from holdfast.release.stranger.ed25519 import is_signature
-from holdfast.release.stranger.reading import Broken, Json, content_of, hash_of, json_of, seal_of
+from holdfast.release.stranger.reading import Broken, Json, content_of, hash_of, json_of, names_of, seal_of
 from holdfast.release.stranger.table import Findings, Table
 
 FORM, FILE, SIGNATURE = "holdfast-certificate-1", "certificate.json", "certificate.json.sig"
-PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[0-9]{5,}[.][a-z]+)?")
 
 
 def trusted_of(path: str) -> tuple[set[str], set[str]]:
@@ -95,10 +95,20 @@ def files(folder: str, certificate: Json) -> Findings:
             yield f"{name} is not the file that was certified"
     for table in certificate["tables"]:
         for key in ("parquet", "csv", "measurements", "measurements_csv", "records", "records_csv"):
-            if table[key] is not None and table[key] not in listed:
-                yield f"{table[key]} is not among the certified files"
-    for name in sorted(set(os.listdir(folder)) - listed):
+            for name in [] if table[key] is None else names_of(table[key], table.get("parts", 0)):
+                if name not in listed:
+                    yield f"{name} is not among the certified files"
+    for name in sorted(entries(folder, {name.partition("/")[0] for name in listed if "/" in name}) - listed):
         yield f"{name} does not belong to the release"
+
+
+def entries(folder: str, folders: set[str]) -> set[str]:
+    """List what lies in a release: files, and what lies in its folders of parts; links are not followed."""
+    found = set()
+    for entry in os.scandir(folder):
+        parts = entry.name in folders and entry.is_dir(follow_symlinks=False)
+        found.update({f"{entry.name}/{each}" for each in os.listdir(entry.path)} if parts else {entry.name})
+    return found
 
 
 #: The name of a check, what holds, and what is wrong where something is.

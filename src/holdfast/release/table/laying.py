@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from holdfast.release.spec.table import AREAS, LINKED, TableSpec
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
 from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, Texts, labels_of
-from holdfast.release.table.recoding import coded, group_names, own_names
 
 #: Memory of one figure with its names at the peak of a release, as measured (docs/reference/command.md).
 FIGURE_BYTES = 2000
@@ -94,7 +93,7 @@ def _hierarchy(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layo
 def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     """Lay out margins of a cube in every area of a hierarchy."""
     tree, keys = _places(spec, asked, at, files)
-    cube = coded(asked, at, keys[1:])
+    cube = _coded(asked, at, keys[1:])
     kept: dict[str, list[tuple[int, ...]]] = {}
     for level, listed in (asked.measure or {}).items():
         here = at["measure"][level]
@@ -122,7 +121,7 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
             "level, or use hf.counts from Python"
         )
         raise at["measure"].refuse(sentence)
-    columns = _columns_of_areas(query, [key.values[0] for key in keys[1:]] + group_names(asked, cube))
+    columns = _columns_of_areas(query, [key.values[0] for key in keys[1:]] + _group_names(asked, cube))
     names = asked.hierarchy or ()
     laid = _named_in_areas(query, columns, tree.levels)
     return Layout(spec, asked, at, laid, tuple(keys), names, columns, tuple(query.levels), query.level_of)
@@ -154,6 +153,42 @@ def _linked(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     return joined(spec, asked, at, tuple(parts))
 
 
+def _coded(asked: TableSpec, at: At, keys: Sequence[Key]) -> Cube:
+    """The cube of some keys, with its recoded axes."""
+    names, found = asked.cube or (str(asked.histogram),), {}
+    for name, each in asked.recode.items():
+        here = at["recode"][name]["groups"]
+        own = keys[names.index(each.of)].values[-1].tolist()
+        group_of = {value: group for group, values in enumerate(each.groups.values()) for value in values}
+        for value in group_of:
+            if value not in own:
+                raise here.refuse(f"{each.of!r} has no value {value!r}", value, own)
+        for value in own:
+            if value not in group_of:
+                raise here.refuse(f"the value {value!r} of {each.of!r} is in no group: put it into one", found=value)
+        found[name] = (each.of, [group_of[value] for value in own])
+    try:
+        return Cube([key.size for key in keys], names, recoded=found)
+    except Refused as refusal:
+        raise at["recode" if found else "cube" if asked.cube else "histogram"].refuse(str(refusal)) from None
+
+
+def _group_names(asked: TableSpec, cube: Cube) -> list[Texts]:
+    """The names of the groups of every recoded axis."""
+    return [np.array(list(asked.recode[each.name].groups), dtype=object) for each in cube.recoded]
+
+
+def _own_names(cube: Cube, columns: Mapping[str, Texts]) -> dict[str, Texts]:
+    """The values by which figures are called: a group where the value itself, or a finer one, is not told."""
+    found = {name: columns[name] for name in cube.all_names}
+    for each in cube.recoded:
+        finer = [cube.all_names[a] for a in cube.chain(each.axis) if cube.sizes[a] > each.size]
+        told = np.logical_or.reduce([columns[name] != None for name in finer])  # noqa: E711
+        found[each.name] = columns[each.name].copy()
+        found[each.name][told] = None
+    return found
+
+
 def _columns_of_areas(query: AreaMargins, values: Sequence[Texts]) -> dict[str, Texts]:
     """The names of every output: its level and margin, its place and the places above, and its values.
 
@@ -180,7 +215,7 @@ def _named_in_areas(query: AreaMargins, columns: dict[str, Texts], levels: tuple
         return query
     paths = zip(*(columns[level].tolist() for level in levels), strict=True)
     labels = [" / ".join(text for text in path if text is not None) for path in paths]
-    inside = zip(*(texts.tolist() for texts in own_names(query.table, columns).values()), strict=True)
+    inside = zip(*(texts.tolist() for texts in _own_names(query.table, columns).values()), strict=True)
     named = (
         ", ".join(f"{axis} {text}" for axis, text in zip(query.table.all_names, texts, strict=True) if text is not None)
         for texts in inside
@@ -238,14 +273,14 @@ def _cube(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     here = at[asked.kind]
     names = asked.cube or (str(asked.histogram),)
     keys = tuple(_key(spec, (column,), (files.values(column, here),)) for column in names)
-    cube = coded(asked, at, keys)
+    cube = _coded(asked, at, keys)
     kept = None if asked.margins is None else _margins(asked.margins, at["margins"], cube)
     try:
         query = margins(cube, kept)
     except Refused as refusal:
         raise here.refuse(str(refusal)) from None
     listed = kept or [tuple(range(len(names)))]
-    values = [key.values[0] for key in keys] + group_names(asked, cube)
+    values = [key.values[0] for key in keys] + _group_names(asked, cube)
     columns: dict[str, list[Any]] = {name: [] for name in ("level", *cube.all_names)}
     for axes in listed:
         size = int(np.prod(cube.margin_shape(axes), dtype=np.int64))
@@ -257,7 +292,7 @@ def _cube(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     sizes = [texts.size for texts in columns["level"]]
     joined = {name: np.concatenate(parts).astype(object) for name, parts in columns.items()}
     level_of = np.repeat(np.arange(len(levels)), sizes)
-    return Layout(spec, asked, at, _named(query, own_names(cube, joined)), keys, names, joined, levels, level_of)
+    return Layout(spec, asked, at, _named(query, _own_names(cube, joined)), keys, names, joined, levels, level_of)
 
 
 def _margins(asked: tuple[tuple[str, ...], ...], at: At, cube: Cube) -> list[tuple[int, ...]]:

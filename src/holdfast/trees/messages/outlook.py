@@ -228,15 +228,13 @@ def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any) -> Any:
         return own_rest, own_hold
     own = rate[law]
     if laplace:
-        centre = followed.centre[p]
         width2 = 1 / (1 / followed.before[p] + own * own / 2)
-        far2 = centre * centre + width2
+        far2 = followed.centre[p] * followed.centre[p] + width2
         bend_by = own * width2 / (far2 * np.sqrt(far2))
         for side in range(2):
             soft = _softened(own, 1.0 if side == 0 else -1.0, followed.below[p], followed.slope[p])
             own_hold[side, 2] = soft + own_hold[side, 0]
-            own_hold[side, 1] = own_rest
-            own_hold[side, 0] = soft
+            own_hold[side, 0], own_hold[side, 1] = soft, own_rest
     else:
         bend_by = 2 * own
         own_hold[:] = RIGID

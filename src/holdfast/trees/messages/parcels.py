@@ -284,7 +284,7 @@ def prefixes(inside: Any, kinds: Any, slopes: Any, rest: Any, bend: Any, final_l
     They stand in the scratch room from 0 on, the last with the asked window. Return how many, how many leaves the first
     has, and whether all went well, which needs enough room.
     """
-    kit, blocks, slots, to, need = inside
+    kit, blocks, slots, _, need = inside
     count = kinds.size
     lows, highs = np.empty(MOST_LEAVES), np.empty(MOST_LEAVES)
     base = parcel_outlook(kit, kinds, slopes, rest, bend, need, lows, highs)

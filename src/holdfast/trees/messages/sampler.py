@@ -33,8 +33,8 @@ from holdfast.trees.tickets.many import Many
 
 #: Most totals and leaves drawn in one go.
 CHUNK = 1 << 24
-#: How often trees of a table are drawn again, outputs in all, before they are drawn in plain numpy: then far bounds, which
-#: compiled messages leave out, are broken too often.
+#: How often trees of a table are drawn again, and outputs in all, before they are drawn in plain numpy: far bounds,
+#: which compiled messages leave out, are then broken too often.
 PATIENCE, MOST_AGAIN = 40, 4_000_000
 
 

@@ -20,10 +20,8 @@ from holdfast.compiler import put
 ROUNDING = 2.3e-16
 #: Terms are left out of a sum where they are provably below this share of it; places that lose more are cut off.
 NEGLIGIBLE, LEFT_OUT = 1e-13, 1e-11
-#: Values below this, relative to the largest, are cut off a message.
-FAINT = 1e-140
-#: Most places that are given up so that a tail ratio can be chosen freely.
-GIVE_UP = 24
+#: Values below this, relative to the largest, are cut off a message; most places given up for a free tail ratio.
+FAINT, GIVE_UP = 1e-140, 24
 #: How often some places are cut off an end of a message that would lean on a tail without room.
 TRIMS = 12
 #: Sums are kept where the mean distance beyond an end without room is at most this.

@@ -8,7 +8,7 @@ of absolute values are solved by curves throughout. Proofs: docs/theory/update-o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,8 @@ class Nearest:
 
     Weights are relative to the largest one; they are squared distances' (1/v) or, if `absolute`, distances' (1/√v).
     `variance` is the inverse of a leaf's weight, 0 at exact leaves; `same[k]` is the common variance of the leaves of
-    inner output k, or 0. `open_leaves` says whether a leaf is neither measured nor exact.
+    inner output k, or 0. `open_leaves` says whether a leaf is neither measured nor exact. `names`: what hashes of
+    outputs decide ties of squares by; None: their own numbers.
     """
 
     layout: Layout
@@ -47,6 +48,7 @@ class Nearest:
     same: Floats
     weight: Floats
     open_leaves: bool
+    names: Ints | None = None
 
     @classmethod
     def of(cls, parents: Ints, exact: npt.NDArray[np.bool_], spreads: Floats, *, absolute: bool) -> Nearest:
@@ -54,6 +56,17 @@ class Nearest:
         layout = Layout.of(parents)
         weights = _weigh(layout.leaf_start, layout.leaves, layout.inner, exact, spreads, absolute)
         return cls(layout, absolute, exact, *weights)
+
+    def inside(self, spreads: Floats, unit: float, names: Ints) -> Nearest:
+        """The same forest as part of a larger one, whose least spread is `unit`, with the names that it has there."""
+        leaves, inner, start = self.layout.leaves, self.layout.inner, self.layout.leaf_start
+        with np.errstate(divide="ignore"):
+            leaf_weight = np.where(self.exact[leaves], 1.0, unit / spreads[leaves])
+            variance = np.where(self.exact[leaves], 0.0, 1.0 / leaf_weight)
+        first = np.minimum(start[:-1], max(leaves.size - 1, 0))
+        same = np.where(self.same > 0.0, variance[first], 0.0) if leaves.size else self.same
+        weight = np.where(self.exact[inner], 0.0, unit / spreads[inner])
+        return replace(self, leaf_weight=leaf_weight, variance=variance, same=same, weight=weight, names=names)
 
     @cached_property
     def determined(self) -> bool:
@@ -83,14 +96,9 @@ class Nearest:
         """
         layout = self.layout
         whole = low.dtype.kind == "i"
-        outputs = (layout.leaves, layout.inner)
-        leaf_low, inner_low = (low[chosen] for chosen in outputs)
-        leaf_high, inner_high = (high[chosen] for chosen in outputs)
-        ends = (inner_low.copy(), inner_high.copy())
         forest = (layout.leaf_start, layout.inner_start, layout.leaves, layout.inner)
-        bad = _tighten(forest, leaf_low, leaf_high, inner_low, inner_high, 0.0 if whole else SLACK)
-        if bad >= 0:
-            raise Refused(f"what must hold cannot be reached below output {bad}: widen its bounds")
+        bounds, ends = self.bounds(low, high)
+        leaf_low, leaf_high, inner_low, inner_high = bounds
         limits = (inner_low < inner_high) & ((inner_low > -LARGEST) | (inner_high < LARGEST))
         bounded = bool(limits.any()) or bool(_bounded(leaf_low, leaf_high, self.variance))
         if leaf_high.min(initial=LARGEST) >= LARGEST:
@@ -110,6 +118,25 @@ class Nearest:
                 done += self._by_policies(*rounds, noisy[done:], coins[done:], result[done:])
         return result
 
+    def bounds(self, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Bounds of leaves and of inner outputs, lower and upper, tightened; and the inner ones as asked for."""
+        layout = self.layout
+        leaf_low, leaf_high = low[layout.leaves], high[layout.leaves]
+        inner_low, inner_high = low[layout.inner], high[layout.inner]
+        ends = (inner_low.copy(), inner_high.copy())
+        forest = (layout.leaf_start, layout.inner_start, layout.leaves, layout.inner)
+        whole = low.dtype.kind == "i"
+        bad = _tighten(forest, leaf_low, leaf_high, inner_low, inner_high, 0.0 if whole else SLACK)
+        if bad >= 0:
+            raise Refused(f"what must hold cannot be reached below output {bad}: widen its bounds")
+        return (leaf_low, leaf_high, inner_low, inner_high), ends
+
+    @property
+    def _named(self) -> tuple[Ints, Ints]:
+        """The names of leaves and of inner outputs."""
+        leaves, inner = self.layout.leaves, self.layout.inner
+        return (leaves, inner) if self.names is None else (self.names[leaves], self.names[inner])
+
     def _by_policies(
         self, forest: Any, bounds: Any, ends: Any, bounded: bool, noisy: Any, coins: Any, result: Any
     ) -> int:
@@ -120,10 +147,11 @@ class Nearest:
         if serves(self.layout, len(noisy)):
             ends_too = (bounds[0], bounds[1] if bounds[1].size else np.full_like(bounds[0], LARGEST), *bounds[2:])
             squares = Weights(self.leaf_weight, self.variance, self.weight)
-            return move_whole(self.layout, squares, ends_too, noisy, coins, result)
+            names = np.arange(len(self.exact)) if self.names is None else self.names
+            return move_whole(self.layout, names, squares, ends_too, noisy, coins, result)
         inner = self.layout.inner.size
         room = (np.zeros(self.layout.leaves.size), np.zeros(inner), np.zeros(inner))
-        return int(whole_rows(forest, weights, bounds, bounded, noisy, coins, result, room, False))
+        return int(whole_rows(forest, self._named, weights, bounds, bounded, noisy, coins, result, room, False))
 
     def _by_curves(self, forest: Any, bounds: Any, ends: Any, noisy: Any, coins: Any, result: Any) -> bool:
         """Move rows by curves; whole least squares starts from the prices found so, one row at a time."""
@@ -139,7 +167,7 @@ class Nearest:
         if self.absolute:
             return bool(write_whole_rows(forest, bounds, noisy, moves, result))
         start = (moves[0], inner, price)
-        return bool(whole_rows(forest, weights, bounds, True, noisy, coins, result, start, True) == 1)
+        return bool(whole_rows(forest, self._named, weights, bounds, True, noisy, coins, result, start, True) == 1)
 
 
 @compiled(beyond=20_000)

@@ -10,7 +10,9 @@ best. Proof that units in this order are the global optimum's: docs/theory/updat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -90,35 +92,38 @@ class Merged(NamedTuple):
 
 
 def move_whole(
-    layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints
+    layout: Layout, names: Ints, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints
 ) -> int:
     """Write the nearest whole tables; return how many rows were moved before one could not be.
 
-    `bounds` are those of leaves and of inner outputs, lower and upper, tightened; `coins` decide ties.
+    `bounds` are those of leaves and of inner outputs, lower and upper, tightened; `coins` decide ties by the `names` of
+    outputs.
     """
     step = max(1, TURN // (layout.leaves.size + layout.inner.size))
     for begin in range(0, len(noisy), step):
         rows = slice(begin, begin + step)
-        good = _turn(layout, weights, bounds, noisy[rows], coins[rows], result[rows])
+        good = _turn(layout, names, weights, bounds, noisy[rows], coins[rows], result[rows])
         if not good.all():
             return begin + int(good.argmin())
     return len(noisy)
 
 
-def _turn(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints) -> Bools:
+def _turn(
+    layout: Layout, names: Ints, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints, coins: Ints, result: Ints
+) -> Bools:
     """Write some tables, and tell which ones are right."""
-    rows = _read(layout, weights, bounds, noisy)
-    price = _prices(layout, weights, rows)
+    rows = read(layout, weights, bounds, noisy)[0]
+    price = prices(layout, weights, rows)[0]
     moves = np.zeros((len(noisy), layout.leaves.size), dtype=np.int64)
     roots = layout.leaf_start[0]  # leaves without a parent stay as near as they may
     moves[:, :roots] = np.clip(0.0, rows.lo[:, :roots], rows.hi[:, :roots])
     waiting, units = np.ones(len(noisy), dtype=bool), UNITS
     while waiting.any() and units <= MOST_UNITS:
-        found, sure = _best(layout, weights, rows.chosen(waiting), price[waiting], coins[waiting], units)
+        found, sure = best(layout, names, weights, rows.chosen(waiting), price[waiting], coins[waiting], units)
         done = np.flatnonzero(waiting)[sure]
         moves[done, roots:], waiting[done], units = found[sure, roots:], False, 2 * units
     result[:, layout.leaves] = noisy[:, layout.leaves] + moves
-    _sum_up(layout, result)
+    sum_up(layout, result)
     ends = (result[:, layout.leaves], result[:, layout.inner])
     within = [
         ((low <= each) & (each <= high)).all(1) for each, low, high in zip(ends, bounds[::2], bounds[1::2], strict=True)
@@ -132,15 +137,19 @@ def _children(layout: Layout, k: int) -> tuple[slice, slice]:
     return slice(leaf[k], leaf[k + 1]), slice(inner[k], inner[k + 1])
 
 
-def _sum_up(layout: Layout, values: Array) -> None:
+def sum_up(layout: Layout, values: Array) -> None:
+    """Make all inner values the sums of their children's."""
     for k in range(layout.inner.size - 1, -1, -1):
         leaves, inner = _children(layout, k)
         below = np.concatenate([layout.leaves[leaves], layout.inner[inner]])
         values[:, layout.inner[k]] = values[:, below].sum(axis=1)
 
 
-def _read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints) -> Rows:
-    """Turn values into moves; inner outputs that are neither measured nor exact start from their children's sum."""
+def read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Ints) -> tuple[Rows, Ints]:
+    """Turn values into moves, and return the values of inner outputs from which they move.
+
+    Inner outputs that are neither measured nor exact start from their children's sum.
+    """
     leaf_low, leaf_high, low, high = bounds
     leaf_y, inner_y = noisy[:, layout.leaves], noisy[:, layout.inner]
     gap = np.zeros_like(inner_y)
@@ -151,7 +160,7 @@ def _read(layout: Layout, weights: Weights, bounds: tuple[Ints, ...], noisy: Int
             inner_y[:, k] = total
         gap[:, k] = total - inner_y[:, k]
     of_leaves = (_limits(leaf_low, leaf_y), _limits(leaf_high, leaf_y))
-    return Rows(*of_leaves, _limits(low, inner_y), _limits(high, inner_y), gap)
+    return Rows(*of_leaves, _limits(low, inner_y), _limits(high, inner_y), gap), inner_y
 
 
 def _limits(bound: Ints, values: Ints) -> Floats:
@@ -159,10 +168,16 @@ def _limits(bound: Ints, values: Ints) -> Floats:
     return np.where(np.abs(bound) < LARGEST, bound - values, none)
 
 
-def _prices(layout: Layout, weights: Weights, rows: Rows) -> Floats:
-    """Prices of the real optimum, (rows, inner), nearly: policy iteration as in real.py, a few rounds of it."""
+def prices(layout: Layout, weights: Weights, rows: Rows, pull: Floats | float = 0.0) -> tuple[Floats, Floats, Floats]:
+    """Prices of the real optimum, (rows, inner), nearly: policy iteration as in real.py, a few rounds of it.
+
+    `pull` is the price from above at inner outputs that are roots. Beside the prices, the constants and the slopes of
+    all moves as answers to the price from above.
+    """
     size, count = rows.gap.shape
     price, above, at_bound = np.zeros((size, count)), np.zeros((size, count)), rows.low == rows.high
+    above[:, : layout.inner_start[0]] = pull
+    answer, response = np.empty((size, count)), np.empty((size, count))
     parent = np.repeat(np.arange(count), np.diff(layout.leaf_start))
     lo, hi, variance = (each[..., layout.leaf_start[0] :] for each in (rows.lo, rows.hi, weights.variance))
     starts = np.minimum(layout.leaf_start[:-1] - layout.leaf_start[0], max(parent.size - 1, 0))
@@ -174,7 +189,6 @@ def _prices(layout: Layout, weights: Weights, rows: Rows) -> Floats:
         shares = np.where(free, 0.0, np.clip(x, lo, hi)), np.where(free, variance, 0.0)
         constant, slope = (_added(each, starts, childless) for each in shares)
         constant = constant + rows.gap
-        answer, response = np.empty((size, count)), np.empty((size, count))
         for k in range(count - 1, -1, -1):
             inner = _children(layout, k)[1]
             constant[:, k] += answer[:, inner].sum(axis=1)
@@ -194,7 +208,7 @@ def _prices(layout: Layout, weights: Weights, rows: Rows) -> Floats:
             break
         if turn >= FIRM:
             price = (price + before) / 2.0
-    return price
+    return price, answer, response
 
 
 def _added(values: Floats, starts: Ints, childless: Bools) -> Floats:
@@ -204,28 +218,24 @@ def _added(values: Floats, starts: Ints, childless: Bools) -> Floats:
     return np.where(childless, 0.0, np.add.reduceat(values, starts, axis=1))
 
 
-def _best(layout: Layout, weights: Weights, rows: Rows, price: Floats, coins: Ints, units: int) -> tuple[Ints, Bools]:
+def best(
+    layout: Layout,
+    names: Ints,
+    weights: Weights,
+    rows: Rows,
+    price: Floats,
+    coins: Ints,
+    units: int,
+    grafts: Mapping[int, Units] = MappingProxyType({}),
+) -> tuple[Ints, Bools]:
     """The best moves of leaves as far as so many units of each leaf tell, and the rows in which they do."""
-    size, count = price.shape
-    made: dict[int, Units] = {}
-    merged: dict[int, Merged] = {}
-    sure = np.ones(size, dtype=bool)
-    for k in range(count - 1, -1, -1):
-        leaves, inner = _children(layout, k)
-        parts = [_leaf_units(weights.leaf[leaves], rows.lo[:, leaves], rows.hi[:, leaves], price[:, k], units)]
-        parts += [made.pop(c) for c in range(inner.start, inner.stop)]
-        below = np.concatenate([layout.leaves[leaves], layout.inner[inner]])
-        widths = [2 * units] * (leaves.stop - leaves.start) + [part.costs.shape[1] for part in parts[1:]]
-        together = Units(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
-        merged[k] = _merge(together, np.array(widths), _hashed(below ^ coins[:, None]), rows.gap[:, k])
-        made[k], sound = _own(together, merged[k], weights.inner[k], rows.low[:, k], rows.high[:, k])
-        sure &= sound
-    move = np.zeros((size, count), dtype=np.int64)
+    made, merged, sure = upward(layout, names, weights, rows, price, coins, units, grafts)
+    move = np.zeros(price.shape, dtype=np.int64)
     for k in range(layout.inner_start[0]):
-        move[:, k], sound = _root(made[k], _hashed(layout.inner[k] ^ coins))
+        move[:, k], sound = _root(made[k], _hashed(names[layout.inner[k]] ^ coins))
         sure &= sound
-    leaf_moves = np.zeros((size, layout.leaves.size), dtype=np.int64)
-    for k in range(count):
+    leaf_moves = np.zeros((len(price), layout.leaves.size), dtype=np.int64)
+    for k in range(price.shape[1]):
         leaves, inner = _children(layout, k)
         place, starts, before, base = merged[k]
         below = before + np.add.reduceat(place < (move[:, k] - base)[:, None], starts, axis=1, dtype=np.int64)
@@ -233,12 +243,51 @@ def _best(layout: Layout, weights: Weights, rows: Rows, price: Floats, coins: In
     return leaf_moves, sure
 
 
+def upward(
+    layout: Layout,
+    names: Ints,
+    weights: Weights,
+    rows: Rows,
+    price: Floats,
+    coins: Ints,
+    units: int,
+    grafts: Mapping[int, Units] = MappingProxyType({}),
+) -> tuple[dict[int, Units], dict[int, Merged], Bools]:
+    """The units of roots, how those of all children are merged, and the rows in which enough is known of each.
+
+    `grafts`: the units of some leaves, by their numbers, which were found elsewhere.
+    """
+    made: dict[int, Units] = {}
+    merged: dict[int, Merged] = {}
+    sure = np.ones(len(price), dtype=bool)
+    for k in range(price.shape[1] - 1, -1, -1):
+        leaves, inner = _children(layout, k)
+        runs = [slice(j, j + 1) for j in range(leaves.start, leaves.stop)] if grafts else [leaves]
+        parts = [
+            grafts.get(run.start) or leaf_units(weights.leaf[run], rows.lo[:, run], rows.hi[:, run], price[:, k], units)
+            for run in runs
+        ]
+        parts += [made.pop(c) for c in range(inner.start, inner.stop)]
+        below = names[np.concatenate([layout.leaves[leaves], layout.inner[inner]])]
+        widths = np.concatenate([np.full(part.before.shape[1], _width(part)) for part in parts])
+        together = Units(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+        merged[k] = _merge(together, widths, _hashed(below ^ coins[:, None]), rows.gap[:, k])
+        made[k], sound = _own(together, merged[k], weights.inner[k], rows.low[:, k], rows.high[:, k])
+        sure &= sound
+    return made, merged, sure
+
+
+def _width(units: Units) -> int:
+    """How many units there are of each output."""
+    return units.costs.shape[1] // max(1, units.before.shape[1])
+
+
 def _hashed(numbers: Ints) -> Words:
     hashed: Words = tie_hash.py_func(numbers)
     return hashed
 
 
-def _leaf_units(weight: Floats, lo: Floats, hi: Floats, price: Floats, units: int) -> Units:
+def leaf_units(weight: Floats, lo: Floats, hi: Floats, price: Floats, units: int) -> Units:
     """Units of the leaves of one parent around their real moves; those outside the limits are forced or forbidden."""
     middle = np.clip(np.ceil((2.0 * price[:, None] / weight - 1.0) / 2.0), lo, hi)
     x = middle[:, :, None] + np.arange(-units, units)

@@ -51,7 +51,8 @@ class Frame:
 
     @cached_property
     def _margins(self) -> dict[Axes, tuple[Ints, Floats, Ints, Ints]]:
-        """For every margin the sizes and lengths of its steps, its entries in their order, and the columns of these."""
+        """For every margin the sizes and lengths of its steps, its entries in their order (none: as they stand), and
+        the columns of these."""
         table, found = self.query.table, {}
         for kept in dict.fromkeys(kept for _, kept in self.query.groups):
             steps = grains.steps(table, kept)
@@ -61,7 +62,7 @@ class Frame:
                     where = grains.block(table, kept, axes)
                     columns[where] = np.arange(cut.start, cut.stop).reshape(columns[where].shape)
             order = grains.order(table, kept)
-            order = np.arange(columns.size) if order is None else order
+            order = np.zeros(0, np.int64) if order is None else order
             scales = np.ones((max(len(steps), 1), max(steps, default=1)))
             for row, size in enumerate(steps):
                 scales[row, :size] = lengths(size)
@@ -125,13 +126,18 @@ def _add(
     columns: Any,
     weight: Any,
 ) -> None:  # pragma: no cover (compiled)
-    table, total = np.empty(order.size), np.empty(order.size)
+    table, total = np.empty(columns.size), np.empty(columns.size)
     for at in range(rows.shape[0] * nodes.size):
         i = at % nodes.size
         given, row = values[at // nodes.size], rows[at // nodes.size, nodes[i]]
-        for j in range(order.size):
-            table[j] = given[starts[i] + order[j]]
-        outer, inner = 1, order.size
+        start = starts[i]
+        if order.size:
+            for j in range(order.size):
+                table[j] = given[start + order[j]]
+        else:
+            for j in range(columns.size):
+                table[j] = given[start + j]
+        outer, inner = 1, columns.size
         for t in range(steps.size):
             size = steps[t]
             inner //= size
@@ -140,7 +146,7 @@ def _add(
                 for b in range(outer):
                     turn_one(blocks[b], scales[t], total)
             outer *= size
-        for j in range(order.size):
+        for j in range(columns.size):
             row[columns[j]] += weight[j] * table[j]
 
 
@@ -156,13 +162,13 @@ def _fill(
     columns: Any,
     factor: Any,
 ) -> None:  # pragma: no cover (compiled)
-    table, total = np.empty(order.size), np.empty(order.size)
+    table, total = np.empty(columns.size), np.empty(columns.size)
     for at in range(rows.shape[0] * nodes.size):
         i = at % nodes.size
         result, row = values[at // nodes.size], rows[at // nodes.size, nodes[i]]
-        for j in range(order.size):
+        for j in range(columns.size):
             table[j] = row[columns[j]]
-        outer, inner = 1, order.size
+        outer, inner = 1, columns.size
         for t in range(steps.size):
             size = steps[t]
             inner //= size
@@ -171,8 +177,13 @@ def _fill(
                 for b in range(outer):
                     turn_one_back(blocks[b], scales[t], total)
             outer *= size
-        for j in range(order.size):
-            result[starts[i] + order[j]] = table[j] * factor
+        start = starts[i]
+        if order.size:
+            for j in range(order.size):
+                result[start + order[j]] = table[j] * factor
+        else:
+            for j in range(columns.size):
+                result[start + j] = table[j] * factor
 
 
 @compiled(beyond=20_000)

@@ -33,10 +33,9 @@ GENTLER = 0.99
 #: Sums of more products come from transforms; the relative error of one in the mean square is at most this many units
 #: for each doubling of its length.
 WIDE, TRANSFORM = 1_000_000_000, 32.0
-#: Sums that a transform makes too large by more than this share are made by others too, under so many tilts at most.
-CLEAR, TILTS = 1e-6, 24
-#: Windows end where sums may be too large by this share.
-MOST_BLUR = 0.1
+#: Sums that a transform makes too large by more than the first share are made by others too, under so many tilts at
+#: most, and windows end where they are too large by the second.
+CLEAR, MOST_BLUR, TILTS = 1e-6, 0.1, 24
 #: Series fall no faster than e^−STEEPEST and no slower than e^−LEAST_FALL.
 STEEPEST, LEAST_FALL = 600.0, 1e-11
 #: Windows end at e^−DEEPEST of the largest value.
@@ -184,9 +183,8 @@ def leaf(weight: Weight, lo: int, hi: int) -> Message:
     kept = np.flatnonzero(logs > logs.max() - DEEPEST)
     lo, hi = lo + int(kept[0]), lo + int(kept[-1])
     places, logs = places[kept], logs[kept]
-    error = weight.error(places)
     scale = math.ceil(float(logs.max()) / LN2)
-    error = error + 4 * UNIT * (1 + abs(scale))
+    error = weight.error(places) + 4 * UNIT * (1 + abs(scale))
     values = np.exp(logs - scale * LN2) * (1 + 2 * error)
     ends = []
     for end, side, bound in ((lo, -1, weight.low), (hi, 1, weight.high)):
@@ -208,11 +206,11 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool
     inside = sums[lo - base : hi - base + 1]
     logs = np.log(np.maximum(inside, 1e-300)) + weight.log(places)
     top = int(np.argmax(logs))
-    poor = (inside < LEAST_SUM) | (logs < logs[top] - DEEPEST)
+    is_poor = (inside < LEAST_SUM) | (logs < logs[top] - DEEPEST)
     if blur is not None:
         blur = blur[lo - base : hi - base + 1]
-        poor |= blur > MOST_BLUR
-    poor = np.flatnonzero(poor)
+        is_poor |= blur > MOST_BLUR
+    poor = np.flatnonzero(is_poor)
     i = int(np.searchsorted(poor, top))
     first, last = (int(poor[i - 1]) + 1 if i else 0), (int(poor[i]) if i < poor.size else inside.size)
     if first >= last:
@@ -221,10 +219,10 @@ def merged(a: Message, b: Message, weight: Weight, lo: int, hi: int, blurs: bool
     scale = math.ceil(float(logs[top]) / LN2)
     rounding = weight.error(places) + error + 4 * UNIT * (2 + abs(scale))
     values = inside * np.exp(weight.log(places) - scale * LN2) * (1 + 2 * rounding)
-    first, last = int(places[0]), int(places[-1])
-    down, up = (_end(a, b, weight, first if side < 0 else last, sums, scale, side) for side in (-1, 1))
-    blur = None if blur is None else blur[first - lo : last - lo + 1]
-    return Message(first, values, down, up, float((4 * rounding).max()), weight, scale, (a, b), inside, blur)
+    blur = None if blur is None else blur[first:last]
+    ends = int(places[0]), int(places[-1])
+    down, up = (_end(a, b, weight, ends[side > 0], sums, scale, side) for side in (-1, 1))
+    return Message(ends[0], values, down, up, float((4 * rounding).max()), weight, scale, (a, b), inside, blur)
 
 
 def _sums(a: Message, b: Message, blurs: bool, wanted: tuple[int, int]) -> tuple[Floats, float, Floats | None]:
@@ -232,14 +230,13 @@ def _sums(a: Message, b: Message, blurs: bool, wanted: tuple[int, int]) -> tuple
 
     Sums of two wide messages may come from transforms, which make each too large by another share, the last result.
     """
-    few, many = a.values.size, b.values.size
+    few, many, size = a.values.size, b.values.size, a.values.size + b.values.size - 1
     error, blur = UNIT * (2 * min(few, many) + 4 * (few + many) + 32), None
     if blurs and min(few, many) > 1 and few * many > WIDE:
         sums, blur, rounding = _transformed(a, b, *wanted)
         error += rounding
     else:
         sums = np.convolve(a.values, b.values)
-    size = sums.size
     for flip, end, opposite, own in ((1, a.above, b.below, b.above), (-1, a.below, b.above, b.below)):
         if end.height > 0:  # a beyond its window, b anywhere
             met = opposite.height * opposite.ratio ** np.arange(few, 0.0, -1.0)
@@ -255,17 +252,17 @@ def _sums(a: Message, b: Message, blurs: bool, wanted: tuple[int, int]) -> tuple
 def _transformed(a: Message, b: Message, first: int, last: int) -> tuple[Floats, Floats, float]:
     """Sums of products by fast Fourier transforms, the share by which each may be too large, and a relative error.
 
-    Σ a(x)·b(t − x) = e^{−slope·t}·Σ a(x)e^{slope·x}·b(t − x)e^{slope·(t − x)} for every slope. Each transform is lifted by a
-    bound on its error, which is small where it is large, and the least is taken at every place. The next slope is the
-    one at the last place that is clear, until all that are wanted are.
+    Σ a(x)·b(y) = e^{−slope·t}·Σ a(x)e^{slope·x}·b(y)e^{slope·y} over x + y = t, for every slope. Each transform is
+    lifted by a bound on its error, which is small where it is large, and the least is taken at every place. The next
+    slope is the one at the last place that is clear, until all that are wanted are.
     """
     sums, blur, rounding = _tilted(a, b, 0.0)
     for side, end in ((1, last), (-1, first)):
         edge = -sums.size
         for _ in range(TILTS):
             clear = np.flatnonzero(blur <= CLEAR)[::side]
-            near = (last - first) // 100  # where sums fall so fast that a tilt gains little, few are missed
-            if not clear.size or abs(clear[-1] - edge) <= near or side * (end - clear[-1]) <= 0:
+            little = (last - first) // 100  # sums that fall so fast hardly count
+            if not clear.size or abs(clear[-1] - edge) <= little or side * (end - clear[-1]) <= 0:
                 break
             edge = int(clear[-1])
             before = edge - side if clear.size < 2 else int(clear[-min(clear.size, 8 + sums.size // 1000)])
@@ -302,9 +299,9 @@ def _followed(end: End, values: Floats) -> Floats:
 
 
 def _slope(values: Floats) -> float:
-    """How fast the logarithm falls at the last places, as far as it does."""
-    some = values[-9:]
-    some = np.log(np.maximum(some[int(np.argmax(some)) :], 1e-300))
+    """How fast the logarithm falls at the last places, as far as it does; below 0 where it rises up to the last."""
+    some = np.log(np.maximum(values[-9:], 1e-300))
+    some = some[int(np.argmax(some)) % max(some.size - 1, 1) :]
     return float(some[0] - some[-1]) / max(some.size - 1, 1)
 
 
@@ -324,7 +321,8 @@ def _end(a: Message, b: Message, weight: Weight, end: int, sums: Floats, scale: 
     own = float(weight.log(np.array(float(end)))) - scale * LN2
     best: tuple[float, End] | None = None
     gentler = [steepest / slower for slower in (1, 2, 4, 8, 16, 32)]
-    near = {min(local * share, steepest) for share in (0.8, 0.9, 1.0, 1.2, 2.0)} if local > 0 else set()
+    shares = (0.8, 0.9, 1.0, 1.2, 2.0) if local > 0 else (1.0, 1.2, 2.0) if local < 0 else ()  # sums may rise
+    near = {min(local * share, steepest) for share in shares}
     for rate in [*near, *gentler]:
         if best is not None and rate not in near:
             break

@@ -62,7 +62,8 @@ def outlook(parents: Ints, exact: Bools, weights: Weights, rounds: int = ROUNDS)
     place = np.full(parents.size + 1, -1)
     place[kept] = np.arange(kept.size)
     fewer = Weights(weights.rate[kept], weights.square, weights.low[kept], weights.high[kept])
-    mean, variance, tilt = _outlook(place[parents[kept]], exact[kept], fewer, count, rounds)
+    with np.errstate(all="ignore"):  # a guess that runs away is seen, and a warning would tell about counts
+        mean, variance, tilt = _outlook(place[parents[kept]], exact[kept], fewer, count, rounds)
     return Outlook(mean[alike], variance[alike], tilt[alike], alike)
 
 
@@ -110,6 +111,9 @@ def _outlook(
         fresh = np.maximum(1 / variance - 1 / cavity, 1 / flat)
         precision = np.where(told, (1 - step) * precision + step * fresh, 1 / flat)
         shift = np.where(told, (1 - step) * shift + step * (mean / variance - centre / cavity), 0.0)
+    farthest, widest = _limits(parents, inner, order, weights.square, usual, count)
+    if (~(abs(mean) <= farthest))[~exact].any():  # or no number: the normal densities ran away from each other
+        mean, below, variance = np.zeros(parents.size), np.zeros(parents.size), widest
     mean, variance = np.where(exact, 0.0, mean), np.where(exact, 0.0, variance)
     down, up = (_steepest(parents, inner, order, weights, bound, variance) for bound in (weights.low, weights.high))
     # A guess that has closed in on one value may ask for any tilt: twice what some noise resists is enough.
@@ -121,6 +125,27 @@ def _outlook(
     most = 2 * float(slope.max(initial=0.0))
     tilt = np.clip((mean - below) / below_variance, -np.minimum(down, most), np.minimum(up, most))
     return mean, variance, np.where(inner, tilt, 0.0)
+
+
+def _limits(
+    parents: Ints, inner: Bools, order: list[Ints], square: bool, usual: Floats, count: Floats
+) -> tuple[Floats, Floats]:
+    """How far from 0 the mean noise of an output can lie, and the variance that it has at least without bounds.
+
+    The weights of n noises are largest where all are 0, which keeps all bounds, and are log-concave: the mean of the
+    exponent is at most n there, and so is that of each of its terms.
+    """
+    n, known = max(float(count.sum()), 1.0), np.isfinite(usual) & (usual > 0)
+    own = np.where(known, np.sqrt(2 * n * usual) if square else n * np.sqrt(usual), np.inf)
+    farthest, widest = np.where(inner, 0.0, own), np.where(inner, 0.0, np.where(known, usual, LEAST))
+    for some in reversed(order):
+        within = some[inner[some]]
+        farthest[within] = np.minimum(farthest[within], own[within])
+        widest[within] = np.where(known[within], np.minimum(widest[within], usual[within]), widest[within])
+        inside = some[parents[some] >= 0]
+        np.add.at(farthest, parents[inside], count[inside] * farthest[inside])
+        np.add.at(widest, parents[inside], count[inside] * widest[inside])
+    return farthest + 1, np.maximum(widest, LEAST)
 
 
 def _steepest(

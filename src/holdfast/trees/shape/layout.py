@@ -41,7 +41,9 @@ def sorted_outputs(parents: Ints) -> tuple[Ints, Ints]:
 @compiled(beyond=20_000)
 def _split(order: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Tell inner outputs and leaves apart; siblings stand together in `order`, in the order of their parents."""
-    size = np.count_nonzero(counts[1:])
+    size = 0
+    for k in range(1, counts.size):
+        size += counts[k] > 0
     inner, leaves = np.empty(size, np.int64), np.empty(order.size - size, np.int64)
     inner_start, leaf_start = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     i, j, last = 0, 0, counts[0]

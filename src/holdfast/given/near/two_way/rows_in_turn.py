@@ -136,7 +136,9 @@ def _fill(weights: Floats, below: Floats) -> None:  # pragma: no cover (compiled
                     first, last = max(0, lowest + u), min(2 * depth, highest + u)
                     for c in range(first, last + 1):
                         below[r, k, c] += weight * below[r + 1, k, c - u]
-            below[r, k] /= below[r, k].max()
+            largest = below[r, k].max()
+            for c in range(below.shape[2]):
+                below[r, k, c] /= largest
 
 
 @compiled(fastmath={"contract"})

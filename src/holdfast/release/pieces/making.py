@@ -1,0 +1,125 @@
+"""A table made piece by piece: noisy values, what is decided above the cut, and what each piece then makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.arrays import Array, Ints, Words
+from holdfast.domains import Hierarchy
+from holdfast.randomness import Keys
+from holdfast.release.pieces import linear, nearest, passes
+from holdfast.release.pieces.conditioned import Undivided, conditioned
+from holdfast.release.pieces.tasks import Held, Here, Tasks
+from holdfast.release.pieces.whole import Pieces
+from holdfast.release.pieces.work import Work, coins_of, measured
+
+
+class Finished(NamedTuple):
+    """The values of a piece, the noisy ones from which they were moved, and what intervals stand around."""
+
+    values: Ints
+    noisy: Ints
+    centre: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """The top as it is, what each piece below is told to be finished, and the coins that decide ties."""
+
+    top: Held
+    made: Finished
+    told: dict[int, tuple[Any, Any]]
+    coins: Words
+
+
+def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, None]:
+    """Independent noise of a piece."""
+    return measured(held.work, held.truth, Keys.of(secret)), None
+
+
+def at_once(pieces: Pieces, cells: Ints, secret: bytes) -> Ints:
+    """Conditional noise drawn undivided, from words of its own, where counts leave a piece without messages.
+
+    The law is the same; that it is drawn here says something of the counts only to those who measure time or memory.
+    """
+    mechanism = replace(pieces.mechanism, moves=())
+    return np.asarray(mechanism.simulate(mechanism.query.answer(cells), 1, Keys.of(secret).at("at once"))[0])
+
+
+def placed(_: Held, values: Ints) -> tuple[Ints, None]:
+    """Noisy values of a piece that were drawn elsewhere."""
+    return values, None
+
+
+def finished(held: Held, told: tuple[Any, Any], coins: Words) -> Finished:
+    """Make the values of a piece from its noisy ones, and the totals and estimates of its roots."""
+    totals, estimates = told
+    work, noisy = held.work, held.noisy
+    assert noisy is not None
+    values = noisy
+    if work.way != "given":
+        values = (nearest if work.way == "nearest" else passes).descend(held, totals, coins)
+    centre: Array = noisy if estimates is None else linear.descend(held, estimates)
+    return Finished(values, noisy, centre)
+
+
+def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes) -> Decided:
+    """Let all pieces be measured or conditioned, and decide everything above the cut."""
+    by, own, coins = pieces.cut.width, work.piece.own, coins_of(Keys.of(secret))
+    above, below = pieces.cut.split(cells)
+    roots = [each.reshape(-1, by).sum(axis=0) for each in below]
+    counted = np.concatenate([above, *roots])
+    truth = np.asarray(Hierarchy.from_parents(work.piece.parents).sum_up(counted))
+    if work.drawn is not None:
+        try:
+            noisy = conditioned(work, truth, by, tasks, secret)
+        except Undivided:
+            whole = at_once(pieces, cells, secret)
+            noisy = whole[work.piece.outputs[:own]]
+            tasks.noted(placed, {i: whole[pieces.cut.piece(i).outputs] for i in pieces.numbers})
+    else:
+        tasks.noted(partial(measure, secret=secret))
+        noisy = measured(work, truth[:own], Keys.of(secret))
+    values: Ints = noisy
+    totals: Any = [None] * len(roots)
+    if work.way in ("topdown", "bluedown"):
+        heads = tasks.asked(passes.ascend)
+        values = passes.decide(work, truth, noisy, [heads[number] for number in sorted(heads)], coins)
+        totals = values[own:].reshape(-1, by)
+    elif work.way == "nearest":
+        values = nearest.decide(work, truth, noisy, by, tasks, coins)
+        totals = values[own:].reshape(-1, by)
+    centre: Array = noisy
+    estimates: Any = [None] * len(roots)
+    if work.linear is not None:
+        told = tasks.asked(linear.ascend)
+        centre = linear.decide(work, truth, noisy, [told[number] for number in sorted(told)])
+        estimates = centre[own:].reshape(-1, by)
+    made = Finished(values[:own], noisy, centre[:own])
+    top = Held(work, counted, noisy)
+    return Decided(top, made, dict(enumerate(zip(totals, estimates, strict=True))), coins)
+
+
+def in_one_process(pieces: Pieces, cells: Ints, secret: bytes) -> tuple[Ints, Ints]:
+    """Make the table piece by piece here: its values and the noisy ones (the same where noise is conditioned)."""
+    _, below = pieces.cut.split(cells)
+    works = (pieces.work(pieces.cut.piece(number)) for number in pieces.numbers)
+    tasks = Here([Held(work, own) for work, own in zip(works, below, strict=True)])
+    return gathered(pieces, cells, tasks, secret)
+
+
+def gathered(pieces: Pieces, cells: Ints, tasks: Tasks, secret: bytes) -> tuple[Ints, Ints]:
+    """Make the table and bring all of it here: its values and the noisy ones."""
+    work = pieces.work(pieces.cut.top())
+    done = decided(pieces, work, cells, tasks, secret)
+    values, noisy = (np.empty(pieces.mechanism.query.n, dtype=np.int64) for _ in range(2))
+    at = work.piece.outputs[: work.piece.own]
+    values[at], noisy[at] = done.made.values, done.made.noisy
+    for number, found in tasks.asked(partial(finished, coins=done.coins), done.told).items():
+        at = pieces.cut.piece(number).outputs
+        values[at], noisy[at] = found.values, found.noisy
+    return values, noisy
