@@ -400,6 +400,7 @@ def test_the_published_schema_names_every_key_of_a_certificate(originals):
         "accepted",
         "labels",
         "linked",
+        "parts",
         "places",
         "protects",
         "recoded",

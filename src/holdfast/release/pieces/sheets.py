@@ -19,7 +19,7 @@ from holdfast.release.pieces.cut import Piece
 from holdfast.release.pieces.parts import Sheet
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.storage.parts import ROW
-from holdfast.release.table.labels import written as label_columns
+from holdfast.release.table.public import label_columns
 
 NO_TOTALS = (
     "engine: spark shares the categories of this table out among several tasks, none of which could write totals over "
