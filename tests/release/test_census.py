@@ -121,7 +121,7 @@ def test_every_changed_figure_is_seen(released):
     for row in range(0, len(table.values), 7):
         changed = table.values.copy()
         changed[row] += 1
-        assert list(named_sums(changed, columns, own.kind, own.levels)), row
+        assert list(named_sums(changed, names, own.kind, own.levels)), row
 
 
 def test_plan_and_explain_speak_of_levels_and_margins(town):

@@ -74,7 +74,7 @@ def test_a_release_with_a_recoded_axis(town, text):
     for row in np.flatnonzero(np.char.find(level, "kind") >= 0)[:2]:  # every changed figure is seen
         wrong = table.values.copy()
         wrong[row] += 1
-        assert list(named_sums(wrong, columns, table.certificate.kind, table.certificate.levels))
+        assert list(named_sums(wrong, names, table.certificate.kind, table.certificate.levels))
     rebuilt, law = table.mechanism.query, made.made.tables[0].mechanism.query
     assert (rebuilt.columns != law.columns).nnz == 0
     found = table.estimate(where={"sex": "F", "kind": "family"})
