@@ -131,7 +131,7 @@ def _opposite(rows: Rows, equality: Truth, *, whole: bool) -> Truth:
     least: dict[tuple[Any, ...], Fraction] = {}
     keys: dict[int, tuple[Any, ...]] = {}
     for i in np.flatnonzero(~equality & (rows.sizes > 0)).tolist():
-        span = slice(rows.A.indptr[i], rows.A.indptr[i + 1])
+        span = slice(int(rows.A.indptr[i]), int(rows.A.indptr[i + 1]))
         columns, data = rows.A.indices[span].tolist(), rows.A.data[span].tolist()
         common = math.gcd(*data)
         key = keys[i] = tuple(sorted((j, a // common) for j, a in zip(columns, data, strict=True)))

@@ -57,7 +57,8 @@ def _polished(task: Task, found: Proposal, pressed: Floats) -> Proposal | None:
         return None
     slack = shape.inequalities.A @ found.moves - task.least
     tight = np.flatnonzero(found.prices[1] > np.maximum(slack, 0.0))
-    rows = sparse.csr_array(sparse.vstack([shape.rows, shape.inequalities.A[tight]], format="csr")).astype(np.float64)
+    held: Any = shape.inequalities.A[tight]  # the types of stacked matrices take mypy seconds
+    rows = sparse.csr_array(sparse.vstack([shape.rows, held], format="csr")).astype(np.float64)
     if rows.shape[0] > MOST_POLISHED:
         return None
     low, high = task.real_bounds

@@ -129,7 +129,8 @@ class LinkedCounts(UnlistedQuery):
 
     def consistency(self) -> csr_array[Any]:
         """Return the rows of every table, and the ties wherever margins tell them."""
-        own = csr_array(block_diag([part.consistency() for part in self.parts], format="csr", dtype=np.int64))
+        blocks: list[Any] = [part.consistency() for part in self.parts]
+        own: Any = block_diag(blocks, format="csr", dtype=np.int64)  # whose types take mypy seconds
         return csr_array(vstack([own, self.tied_rows()], format="csr", dtype=np.int64))
 
     def tied_rows(self) -> csr_array[Any]:

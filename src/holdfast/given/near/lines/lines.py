@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -134,7 +135,8 @@ class _Face:
         free = eliminate(rows).free()
         directions = _enriched(sparse.csr_array(basis.T))
         coefficients = sparse.csr_array(directions[:, free])
-        wide = sparse.csr_array(sparse.hstack([directions, directions @ polytope.more.T], format="csr"))
+        slacks: Any = directions @ polytope.more.T  # the types of stacked matrices take mypy seconds
+        wide = sparse.csr_array(sparse.hstack([directions, slacks], format="csr"))
         wide.eliminate_zeros()
         square = problem.law.kind == "gaussian"
         variances = problem.law.variances

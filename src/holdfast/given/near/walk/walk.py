@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -298,7 +299,8 @@ class LineChain:
         low, high = system.integer_bounds(problem.unit)
         low, high = np.where(low > -LARGEST, low - table, -FAR), np.where(high < LARGEST, high - table, FAR)
         A, least = system.integer_inequalities(problem.unit)
-        extended = sparse.csr_array(sparse.hstack([found, sparse.csr_array(found @ A.T)], format="csr"))
+        slacks: Any = found @ A.T  # the types of stacked matrices take mypy 20 seconds
+        extended = sparse.csr_array(sparse.hstack([found, slacks], format="csr"))
         extended.eliminate_zeros()
         origin = np.concatenate([np.zeros(n, dtype=np.int64), A @ table - least])
         moves = Moves(
