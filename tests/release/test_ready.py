@@ -196,6 +196,10 @@ def test_no_name_is_near_where_several_are_as_near():
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
+#: What a terminal takes as the end of all that is typed (control and D).
+END = b"\x04"
+
+
 def command(*words: str, terminal: bool, answers: str = "") -> tuple[int, str, str]:
     """Run the command; on a terminal, where answers are typed, all that it says is returned as one text."""
     words = (sys.executable, "-m", "holdfast.cli", *words)
@@ -205,7 +209,7 @@ def command(*words: str, terminal: bool, answers: str = "") -> tuple[int, str, s
     ours, theirs = pty.openpty()
     running = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    os.write(ours, answers.encode())
+    os.write(ours, answers.encode() + END)
     told = b""
     while True:
         try:
@@ -264,7 +268,11 @@ def test_init_asks_for_levels_and_persons(here):
     assert (spec.privacy.unit.column, spec.privacy.unit.max_records) == ("rider", 3)
     assert spec.tables[0].hierarchy == ("zone",)
     for wrong, words in (("town\n", "has no column 'town'"), ("zone, borough\n", "the last level must be 'zone'")):
-        code, told, _ = command("init", "zones.csv", "--spec", "x.yaml", terminal=True, answers=wrong)
-        assert code == 3
+        spec = f"{len(wrong)}.yaml"
+        code, told, _ = command("init", "zones.csv", "--spec", spec, terminal=True, answers=wrong + answers)
+        assert code == 0, told  # it says what is wrong, and asks again
         assert words in told
+        code, told, _ = command("init", "zones.csv", "--spec", "x.yaml", terminal=True, answers=wrong)
+        assert code != 0
+        assert not (here / "x.yaml").exists()
     assert command("init", terminal=False)[0] == 3
