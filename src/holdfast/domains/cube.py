@@ -72,19 +72,31 @@ class Cube:
         """How many values each axis has, and each recoded one."""
         return (*self.shape, *(each.size for each in self.recoded))
 
+    def _number(self, axis: Any) -> int:
+        """Refuse what is no number of an axis or of a recoded one."""
+        if type(axis) is int and 0 <= axis < len(self.sizes):
+            return axis
+        return whole("axis", axis, at_least=0, at_most=len(self.sizes) - 1)
+
+    def _numbers(self, keep: Any) -> tuple[int, ...]:
+        if not isinstance(keep, tuple | list):
+            raise Refused(f"a margin must be a tuple of numbers of axes, found {shown(keep)}")
+        return tuple(self._number(axis) for axis in keep)
+
     def own(self, axis: int) -> int:
         """Return the axis that a number means: itself, or the one that was recoded."""
+        axis = self._number(axis)
         return axis if axis < len(self.shape) else self.recoded[axis - len(self.shape)].axis
 
     def chain(self, axis: int) -> tuple[int, ...]:
         """Return the recodings of an axis from coarse to fine, and the axis."""
-        first = len(self.shape)
+        first, axis = len(self.shape), self.own(axis)
         return (*(first + r for r, each in enumerate(self.recoded) if each.axis == axis), axis)
 
     def below(self, axis: int) -> int | None:
         """Return the next coarser recoding of what a number means; None: only its total is coarser."""
-        chain = self.chain(self.own(axis))
-        at = chain.index(axis)
+        chain = self.chain(axis)
+        at = chain.index(self._number(axis))
         return chain[at - 1] if at else None
 
     def rank(self, axis: int) -> int:
@@ -94,16 +106,23 @@ class Cube:
 
     def groups(self, axis: int) -> Ints:
         """Return for each value of the axis that a number means its value, or its group."""
+        axis = self._number(axis)
         if axis < len(self.shape):
             return np.arange(self.shape[axis])
         return np.array(self.recoded[axis - len(self.shape)].of)
 
     def tells(self, kept: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
         """Whether a margin can be summed to another one: it keeps each of its axes, or a finer one."""
-        return all(any(k in self.chain(self.own(w))[self.chain(self.own(w)).index(w) :] for k in kept) for w in wanted)
+        chains = {w: self.chain(w) for w in self._numbers(wanted)}
+        finer = (chain[chain.index(w) :] for w, chain in chains.items())
+        kept = self._numbers(kept)
+        return all(any(k in those for k in kept) for those in finer)
 
     def within(self, kept: tuple[int, ...], wanted: tuple[int, ...]) -> Ints:
         """Return for each entry of a margin the entry of a coarser margin to which it adds."""
+        kept, wanted = self._numbers(kept), self._numbers(wanted)
+        if not self.tells(kept, wanted):
+            raise Refused(f"a margin of the axes {kept} does not tell one of the axes {wanted}")
         position = np.zeros([self.sizes[k] for k in kept], np.int64)
         for w in wanted:
             k = next(k for k in kept if self.own(k) == self.own(w))
@@ -115,7 +134,10 @@ class Cube:
 
     def summed(self, cells: Array, keep: tuple[int, ...]) -> Array:
         """Return a margin of tables, (…, *shape): (…, entries)."""
+        if not isinstance(cells, np.ndarray) or cells.shape[-len(self.shape) :] != self.shape:
+            raise Refused(f"cells must be an array whose last axes have the shape {self.shape}")
         first, before = cells.ndim - len(self.shape), cells.shape[: cells.ndim - len(self.shape)]
+        keep = self._numbers(keep)
         kept = [self.own(a) for a in keep]
         block = cells.sum(axis=tuple(first + a for a in range(len(self.shape)) if a not in kept))
         for place, a in enumerate(keep):
