@@ -108,7 +108,7 @@ def test_many_whole_rows_in_plain_numpy_are_the_same(monkeypatch: pytest.MonkeyP
     def counted(*arguments: Any) -> int:
         nonlocal rows, given_up
         found = one(*arguments)
-        rows, given_up = rows + len(arguments[3]), given_up + (found < len(arguments[3]))
+        rows, given_up = rows + len(arguments[4]), given_up + (found < len(arguments[4]))
         return found
 
     monkeypatch.setattr(nearest, "move_whole", counted)

@@ -121,9 +121,9 @@ class Database:
         chosen: sql.ColumnElement[Any] = sql.column(count)
         statement, number = sql.select(chosen).select_from(self.rows), 0
         with _told(self.place):
-            found = self.connection.execution_options(stream_results=True, yield_per=PIECE).execute(statement)
-            for piece in found.partitions():
-                for (value,) in piece:
+            streamed = self.connection.execution_options(stream_results=True, yield_per=PIECE)
+            with streamed.execute(statement) as found:
+                for (value,) in found:
                     number += 1
                     text = str(text_of(value)).strip()
                     if not re.fullmatch(WHOLE_TEXT, text) or int(text.partition(".")[0]) > MOST_RECORDS:
