@@ -96,10 +96,10 @@ def _sums(table: Table, drawn: Release, values: npt.NDArray[Any]) -> tuple[npt.N
     sums = found.sums @ values
     sums[found.exact] = np.rint(sums[found.exact])
     ends = np.full((len(sums), 2), np.nan)
-    if bars is not None:
-        ends = sum_intervals(bars, found.sums, CONFIDENCE)
-        ends[np.isinf(ends)] = np.nan
     known = table.standing.as_in_the_data[table.layout.query.n :]
+    if bars is not None and not known.all():
+        ends[~known] = sum_intervals(bars, found.sums[np.flatnonzero(~known)], CONFIDENCE)
+        ends[np.isinf(ends)] = np.nan
     ends[known] = sums[known, None]
     return sums, ends
 
