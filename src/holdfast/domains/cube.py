@@ -132,7 +132,7 @@ class Cube:
             position = position * self.sizes[w] + along
         return position.ravel()
 
-    def summed(self, cells: Array, keep: tuple[int, ...]) -> Array:
+    def summed(self, cells: Any, keep: tuple[int, ...]) -> Array:
         """Return a margin of tables, (…, *shape): (…, entries)."""
         if not isinstance(cells, np.ndarray) or cells.shape[-len(self.shape) :] != self.shape:
             raise Refused(f"cells must be an array whose last axes have the shape {self.shape}")
