@@ -11,6 +11,7 @@ from holdfast.queries.linear_query import Query
 from holdfast.trees.normal import grains
 from holdfast.trees.normal.padded import Padded
 from holdfast.trees.normal.residuals import Residuals
+from least_squares import check_residuals
 
 
 def random_recoded(rng, shape, alike):
@@ -84,25 +85,7 @@ def test_the_law_and_the_best_estimate_are_those_of_least_squares(seed):
     rng = np.random.default_rng(seed)
     query = random_query(rng, alike=True)
     precision = rng.uniform(0.2, 3, len(query.groups)) * (rng.random(len(query.groups)) < 0.8)
-    W, P = query.columns.toarray().astype(float), np.diag(precision[query.level_of])
-    G = W.T @ P @ W
-    _, sizes, rows = np.linalg.svd(G)
-    unknown = rows[sizes < 1e-9]
-    told = not unknown.size or np.abs(W @ unknown.T).max() < 1e-6
-    residuals = Residuals(query, tuple(precision))
-    assert (residuals.untold is None) == told
-    if not told:
-        return
-    inverse = np.linalg.pinv(G, rcond=1e-10)
-    covariance = W @ inverse @ W.T
-    assert np.allclose(residuals.variances(), np.diag(covariance), atol=1e-9)
-    noisy = rng.normal(size=query.n)
-    assert np.allclose(residuals.estimated(noisy), W @ inverse @ W.T @ P @ noisy, atol=1e-8)
-    weights = rng.normal(size=query.n)
-    assert np.isclose(residuals.variance_of(weights), weights @ covariance @ weights)
-    units = np.eye(residuals.normals_needed)
-    loadings = np.array([residuals.noise(unit.copy()) for unit in units]).T
-    assert np.allclose(loadings @ loadings.T, covariance, atol=1e-9)
+    check_residuals(query, precision, rng)
 
 
 @pytest.mark.parametrize("seed", range(15))

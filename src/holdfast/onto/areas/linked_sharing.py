@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from holdfast.arrays import Array, Floats, Ints
+from holdfast.arrays import Floats, Ints
 from holdfast.exact.solver import linear_program, solved
 from holdfast.onto.areas.rounded import NEAR
-from holdfast.onto.areas.shared_out import OVER, ROUNDS, SETTLED, Sharing, on_simplices
+from holdfast.onto.areas.shared_out import OVER, ROUNDS, SETTLED, Sharing, allowed
 
 #: Places of a search for whole numbers, and the part of the least cost that it may miss.
 PLACES, MISSED = 400, 0.01
@@ -72,7 +72,7 @@ class LinkedSharing:
         for _ in range(ROUNDS):
             free = self._free(pulls, fitting - price, steps)
             reached = OVER * free + (1 - OVER) * fitting
-            before, fitting = fitting, _allowed(reached + price, above)
+            before, fitting = fitting, allowed(reached + price, above)
             price = price + reached - fitting
             apart, moved = (float(np.sqrt((each**2).mean())) for each in (free - fitting, fitting - before))
             if max(apart, moved) <= SETTLED:
@@ -149,13 +149,3 @@ class LinkedSharing:
 
 def _with(one: tuple[Floats, Floats], above: None) -> tuple[Floats, None, Floats]:
     return one[0], above, one[1]
-
-
-def _allowed(values: Floats, above: Array | None) -> Floats:
-    """Return the nearest cells ≥ 0 that add up to those above."""
-    if above is None:
-        return np.maximum(values, 0)
-    result = np.zeros_like(values)
-    active = np.flatnonzero(above)
-    result[:, active] = on_simplices(values[:, active], above[active])
-    return result

@@ -99,7 +99,7 @@ class Sharing:
         for _ in range(ROUNDS):
             free = self.turned_back((pull + step * self.turned(fitting - price)) / (strength + step))
             reached = OVER * free + (1 - OVER) * fitting
-            before, fitting = fitting, _allowed(reached + price, above, empty)
+            before, fitting = fitting, allowed(reached + price, above, empty)
             price = price + reached - fitting
             apart, moved = _size(free - fitting), _size(fitting - before)
             if max(apart, moved) <= SETTLED:
@@ -121,7 +121,7 @@ def _size(values: Floats) -> float:
     return float(np.sqrt((values**2).mean()))
 
 
-def _allowed(values: Floats, above: Ints | None, empty: Bools | None) -> Floats:
+def allowed(values: Floats, above: Array | None, empty: Bools | None = None) -> Floats:
     """Return the nearest cells ≥ 0 that add up to those above, 0 where they are empty."""
     if empty is not None:
         values = np.where(empty, -np.inf, values)

@@ -114,6 +114,23 @@ def settle(
     _settle(first, places, by_children, by_own, share, ends, rows, below)
 
 
+@compiled
+def _turn(table: Any, steps: Any, scales: Any, total: Any, back: Any) -> None:  # pragma: no cover (compiled)
+    """Turn a table along all its axes, or back, in place."""
+    outer, inner = 1, table.size
+    for t in range(steps.size):
+        size = steps[t]
+        inner //= size
+        if size > 1:
+            blocks = table.reshape(outer, size, inner)
+            for b in range(outer):
+                if back:
+                    turn_one_back(blocks[b], scales[t], total)
+                else:
+                    turn_one(blocks[b], scales[t], total)
+        outer *= size
+
+
 @compiled(beyond=20_000)
 def _add(
     rows: Any,
@@ -137,15 +154,7 @@ def _add(
         else:
             for j in range(columns.size):
                 table[j] = given[start + j]
-        outer, inner = 1, columns.size
-        for t in range(steps.size):
-            size = steps[t]
-            inner //= size
-            if size > 1:
-                blocks = table.reshape(outer, size, inner)
-                for b in range(outer):
-                    turn_one(blocks[b], scales[t], total)
-            outer *= size
+        _turn(table, steps, scales, total, False)
         for j in range(columns.size):
             row[columns[j]] += weight[j] * table[j]
 
@@ -168,15 +177,7 @@ def _fill(
         result, row = values[at // nodes.size], rows[at // nodes.size, nodes[i]]
         for j in range(columns.size):
             table[j] = row[columns[j]]
-        outer, inner = 1, columns.size
-        for t in range(steps.size):
-            size = steps[t]
-            inner //= size
-            if size > 1:
-                blocks = table.reshape(outer, size, inner)
-                for b in range(outer):
-                    turn_one_back(blocks[b], scales[t], total)
-            outer *= size
+        _turn(table, steps, scales, total, True)
         start = starts[i]
         if order.size:
             for j in range(order.size):
