@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast.arrays import Bools, Floats, Ints
+from holdfast.arrays import Array, Bools, Floats, Ints
 from holdfast.domains import Cube
 from holdfast.queries.areas.area_equalities import Axes
 from holdfast.trees.normal import grains
