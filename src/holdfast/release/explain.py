@@ -25,7 +25,8 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     Of the data only figures are read that earlier releases have published exactly, as the ledger keeps them.
     """
     book = Ledger(job.spec.ledger_file, job.spec.witness) if ledger is None else ledger
-    told = so_far(job, book.figures(job.dataset))
+    past = book.past(job.dataset, job.unit)
+    told = so_far(job, past.figures)
     outside = outside_words(job.tables, job.guarantee)
     found = {
         "What is asked for": [_asked(job), protected(job.spec, job.neighbours)],
@@ -33,7 +34,7 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
         **_protects(job, outside),
         "What holds in every table": [_held(table) for table in job.tables],
         "What is given away": [*_given_away(job, told), *told],
-        "What was spent": foreseen(job, book),
+        "What was spent": foreseen(job, book, past),
         "How the records are treated": [
             as_sentence(words, job.tables) for words in job.caveats if words not in outside
         ],

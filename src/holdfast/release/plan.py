@@ -189,9 +189,10 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
 def plan(job: Job) -> Plan:
     """Plan a job from its spec and public guesses."""
     ledger = Ledger(job.spec.ledger_file, job.spec.witness)
-    told = tuple(so_far(job, ledger.figures(job.dataset)))
+    past = ledger.past(job.dataset, job.unit)
+    told = tuple(so_far(job, past.figures))
     tables = tuple(_planned(table) for table in job.tables)
-    return Plan(job, tables, told, accepted(job), tuple(foreseen(job, ledger)))
+    return Plan(job, tables, told, accepted(job), tuple(foreseen(job, ledger, past)))
 
 
 def _planned(table: Table) -> TablePlan:
