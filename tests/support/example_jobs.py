@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.release.agents.distributed import agent, gather
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.release.agents import distributed
 from holdfast.release.agents.secret import read_secret, write_secret
 from holdfast.release.job import errors, sizes
 from holdfast.release.job.job import Job
@@ -49,11 +50,25 @@ def job_of(spec):
     return Job.from_spec(read_spec(spec))
 
 
+def before_drawing(work):
+    """Have some work done before anything is drawn, by a release or by an agent."""
+    for place, name in ((Mechanism, "release"), (distributed, "shared_noise")):
+        setattr(place, name, _behind(work, getattr(place, name)))
+
+
+def _behind(work, draw):
+    def found(*given, **words):
+        work()
+        return draw(*given, **words)
+
+    return found
+
+
 def make(job):
     """Release a job. Where it has agents each publishes its slice, which costs nothing where it has done so before."""
     if job.spec.distributed is None:
         return release(job)
     folder = job.spec.output.parent
     for name in job.tables[0].division.names:
-        agent(job, name, read_secret(folder / "secret"), source=folder / f"visits-{name}.csv")
-    return gather(job)
+        distributed.agent(job, name, read_secret(folder / "secret"), source=folder / f"visits-{name}.csv")
+    return distributed.gather(job)

@@ -19,10 +19,8 @@ import numpy as np
 
 import holdfast.release
 import released
-from example_jobs import make
-from holdfast.mechanism.mechanism import Mechanism
+from example_jobs import before_drawing, make
 from holdfast.release import run as running
-from holdfast.release.agents import distributed
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.report.page import _page
@@ -69,13 +67,7 @@ def ended_at(line, how):
 
 def run(job, folder, line=0, how=signal.SIGKILL):
     """Make a job; leave a mark before the first draw, the lines that were met after the last, and what went wrong."""
-    for place, name in ((Mechanism, "release"), (distributed, "shared_noise")):
-
-        def marked(*given, draw=getattr(place, name)):
-            (folder / MARK).touch()
-            return draw(*given)
-
-        setattr(place, name, marked)
+    before_drawing((folder / MARK).touch)
     met = ended_at(line, how)
     try:
         make(job)

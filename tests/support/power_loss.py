@@ -302,18 +302,10 @@ def digest(place):
 
 
 def main():
-    from example_jobs import job_of, make
-    from holdfast.mechanism.mechanism import Mechanism
-    from holdfast.release.agents import distributed
+    from example_jobs import before_drawing, job_of, make
 
     path = Path(sys.argv[1])
-    for place, name in ((Mechanism, "release"), (distributed, "shared_noise")):
-
-        def marked(*given, draw=getattr(place, name), **words):
-            (path.parent / MARK).touch()
-            return draw(*given, **words)
-
-        setattr(place, name, marked)
+    before_drawing((path.parent / MARK).touch)
     if sys.argv[2:]:
         os.fsync = lambda _: None
     make(job_of(path))

@@ -86,7 +86,8 @@ def other(value, source):
 def at_random(folder, source: random.Random):
     """Change one thing of a release, some of them cleverly; return what in words."""
     names = sorted(path.name for path in folder.iterdir())
-    what = source.choice(("leaf", "leaf", "value", "value", "low", "byte", "remove", "add", "link", "twice", "words"))
+    certified = ("leaf", "leaf", "value", "value", "low", "twice", "words")
+    what = source.choice((*certified, "byte", "remove", "add", "link", "pipe", "grow"))
     if what == "leaf":
         certificate = certificate_of(folder)
         path, value = source.choice([each for each in leaves(certificate) if each[0][0] != "seal"])
@@ -113,6 +114,11 @@ def at_random(folder, source: random.Random):
         moved.write_bytes(path.read_bytes())
         path.unlink()
         path.symlink_to(moved)
+    elif what == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+    elif what == "grow":
+        os.truncate(path, 1 << 40)
     elif what == "twice":
         name, text = "certificate.json", (folder / "certificate.json").read_text()
         (folder / name).write_text(text.replace("{", '{"title": "Other",', 1))
@@ -130,19 +136,20 @@ def unnoticed(whole, path, source: random.Random):
     last = len(whole.rows())
     one, two = source.sample(range(1, last + 1), 2)
     column = source.choice(("at", "kind", "dataset", "unit", "key", "content", "hash"))
+    turned = f"UPDATE {TABLE} SET number = -number WHERE number > {one}"
     what = source.choice(
         (
             [f"DELETE FROM {TABLE} WHERE number = {one}"],
             [f"DELETE FROM {TABLE} WHERE number >= {max(2, one)}"],
-            [f"DELETE FROM {TABLE} WHERE number = {one}", f"UPDATE {TABLE} SET number = -number WHERE number > {one}"]
-            + [f"UPDATE {TABLE} SET number = -1 - number WHERE number < 0"],
-            [f"UPDATE {TABLE} SET number = -1 WHERE number = {one}"]
-            + [f"UPDATE {TABLE} SET number = {n} WHERE number = {m}" for n, m in ((one, two), (two, -1))],
-            [f"UPDATE {TABLE} SET {column} = {column} || 'x' WHERE number = {one}"],
-            [f"UPDATE {TABLE} SET content = replace(content, '0.001', '0.0001') || '' WHERE kind = 'charge'"],
             [
-                f"INSERT INTO {TABLE} SELECT {last + 1}, at, kind, dataset, unit, 'x', content, hash FROM {TABLE} LIMIT 1"
+                f"DELETE FROM {TABLE} WHERE number = {one}",
+                turned,
+                f"UPDATE {TABLE} SET number = -1 - number WHERE number < 0",
             ],
+            [f"UPDATE {TABLE} SET number = {n} WHERE number = {m}" for n, m in ((-1, one), (one, two), (two, -1))],
+            [f"UPDATE {TABLE} SET {column} = {column} || 'x' WHERE number = {one}"],
+            [f"UPDATE {TABLE} SET content = replace(content, '0.001', '0.0001') WHERE kind = 'charge'"],
+            [f"INSERT INTO {TABLE} SELECT {last + 1}, at, kind, '', '', 'x', content, hash FROM {TABLE} LIMIT 1"],
             [f"UPDATE {TABLE} SET hash = (SELECT hash FROM {TABLE} WHERE number = {one}) WHERE number = {two}"],
         )
     )

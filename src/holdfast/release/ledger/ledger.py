@@ -3,8 +3,8 @@
 One transaction reads what was spent, checks the budget and adds the charge, under a lock that admits one writer at a
 time, so two releases at once cannot overspend. A charge is never taken back: a release that dies after it may have
 been seen. Every row carries the hash of the one before it (`chain`), and nothing is read or written where that chain is
-broken: a charge reads it from the last sums but one on (`sums`), a release besides from the first row on (`past`). A second copy
-(`witness`) follows row by row, and must never know more than the ledger does.
+broken: a charge reads it from the last sums but one on (`sums`), a release before its charge from the first row on
+(`past`). A second copy (`witness`) follows row by row, and must never know more than the ledger does.
 """
 
 from __future__ import annotations

@@ -18,9 +18,11 @@ class Broken(Exception):
     """Something is not as certified."""
 
 
-def content_of(path: str) -> bytes:
-    """Read a plain file; links are not followed."""
+def content_of(path: str, most: int | None = None) -> bytes:
+    """Read a plain file, of so many bytes at most; links are not followed."""
     found = os.lstat(path)
+    if most is not None and found.st_size > most:
+        raise Broken(f"{os.path.basename(path)} is larger than certified")
     if not stat.S_ISREG(found.st_mode):
         raise Broken(f"{os.path.basename(path)} is a link, or no plain file")
     with open(path, "rb") as file:
