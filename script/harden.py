@@ -5,6 +5,7 @@ A campaign is named with how many cases to run and from which seed on; a case is
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,10 @@ def campaign(name: str, count: int | None, seed: int) -> bool:
 
     run, usual = CAMPAIGNS[name]
     cases, wrong, begin = Counter(), [], time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.suppress(KeyboardInterrupt),
+    ):  # tells what it saw
         for what, found in run(Path(folder), usual if count is None else count, seed):
             cases[what] += 1
             if found is not None:

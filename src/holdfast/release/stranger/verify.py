@@ -27,8 +27,6 @@ from holdfast.release.stranger.reading import Broken, Json, content_of, hash_of,
 from holdfast.release.stranger.table import Findings, Table
 
 FORM, FILE, SIGNATURE = "holdfast-certificate-1", "certificate.json", "certificate.json.sig"
-#: Bytes of the largest certificate that is read.
-LARGEST = 1 << 30
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[0-9]{5,}[.][a-z]+)?")
 
 
@@ -72,7 +70,7 @@ def signature_words(folder: str, certificate: Json, key: str | None) -> str:
 
 def certificate_of(folder: str) -> Json:
     """Read the certificate; broken where it is not as it was sealed."""
-    found = json_of(content_of(os.path.join(folder, FILE), LARGEST))
+    found = json_of(content_of(os.path.join(folder, FILE)))
     if not isinstance(found, dict) or found.get("schema") != FORM:
         raise Broken(f"it is not a certificate of the form {FORM}")
     if found.get("seal") != seal_of(found):
