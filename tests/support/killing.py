@@ -150,7 +150,7 @@ def warm(job, folder, kept):
     """
     running.errors_by_size = functools.cache(running.errors_by_size)
     for table in job.tables:
-        running.errors_by_size(table)
+        running.errors_by_size(table)  # loads compiled code, which takes longer than a release
         table.mechanism.release(np.zeros(table.layout.query.n, dtype=np.int64)).interval()
     _page()
     Ledger(folder / "warm.sqlite").set_budget("warm", "record", epsilon=1)
