@@ -154,6 +154,8 @@ def warm(job, folder, kept):
         table.mechanism.release(np.zeros(table.layout.query.n, dtype=np.int64)).interval()
     _page()
     Ledger(folder / "warm.sqlite").set_budget("warm", "record", epsilon=1)
+    os.waitpid(forked(lambda: make(job)), 0)  # compiles what it needs, which must not be traced
+    fresh(folder, kept)
     os.waitpid(forked(lambda: run(job, folder)), 0)
     lines, met = json.loads((folder / LINES).read_text())
     fresh(folder, kept)
