@@ -95,19 +95,6 @@ def test_tables_of_two_rows_with_exact_margins():
     says("theory/orders-and-lines.md", *found)
 
 
-def test_one_count_by_four_ways():
-    """The two ways that need no more than the law of the noise, λ = 3."""
-    noise = np.arange(-400, 401)
-    mass = np.exp(hf.laplace(hf.histogram(1), scale=3).base.law.laws[0].log_density(noise))
-    for words, least in (("as it is", -math.inf), ("cut at zero", 0)):
-        cells = []
-        for count in (0, 1, 2, 5, 10, 30):
-            errors = np.maximum(count + noise, least) - count
-            bias = f"{mass @ errors:+.2f}"
-            cells.append(f"{mass @ np.abs(errors):.2f} ({bias if float(bias) else '0.00'})")
-        says("how-to/which-method.md", f"| {words} | {' | '.join(cells)} |")
-
-
 def test_a_city_given_that_it_adds_up():
     """Mean absolute errors of the row `given`, which has a law of its own."""
     sizes = (43, 61, 1, 69, 69, 20)
