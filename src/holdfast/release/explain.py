@@ -16,7 +16,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.spending import foreseen
-from holdfast.release.table.wording import HOLDS, HOW, counted, ways_in_words
+from holdfast.release.table.wording import HOLDS, HOW, about, counted, ways_in_words
 
 
 def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
@@ -80,8 +80,8 @@ def _held(table: Table) -> str:
     if account["impossible"]:
         zeros = "figure is 0 by definition", "figures are 0 by definition"
         words.append(counted(len(account["impossible"]), *zeros))
-    what = f"{table.layout.asked.kind}, {table.layout.query.n} figures"
-    return f"{table.name} ({what}): {', '.join(words) or 'nothing is required'}."
+    what = f"{table.layout.asked.kind}, {table.layout.query.n:,} figures"
+    return f"{about(table.name, what)}: {', '.join(words) or 'nothing is required'}."
 
 
 def _given_away(job: Job, told: Sequence[str]) -> list[str]:
@@ -106,4 +106,4 @@ def _given_away(job: Job, told: Sequence[str]) -> list[str]:
 def _drawn(table: Table) -> str:
     known = "".join(f"; {words}" for words in evidence(table.mechanism))
     ways = ways_in_words(table.mechanism.method)
-    return f"{table.name}: {table.chosen.noise} noise, method {table.chosen.method} ({ways}){known}."
+    return about(table.name, f"{table.chosen.noise} noise, method {table.chosen.method} ({ways}){known}.")

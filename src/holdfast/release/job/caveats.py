@@ -10,6 +10,7 @@ from holdfast.release.job.methods import lists_tables
 from holdfast.release.job.protecting import outside_words
 from holdfast.release.job.table import Table
 from holdfast.release.spec.spec import Spec
+from holdfast.release.table.wording import about
 
 SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
 ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
@@ -23,7 +24,7 @@ def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]
     sentences += [words for table in tables for words in _not_measured(table)]
     for table in tables:
         if table.chosen.last_resort:
-            sentences.append(f"{table.name}: {ESTIMATED}")
+            sentences.append(about(table.name, ESTIMATED))
     if any(lists_tables(table.mechanism) for table in tables):
         sentences.append(LISTS)
     if any(" more (" in item for statement in statements for item in statement.unprotected):
@@ -63,7 +64,7 @@ def _not_measured(table: Table) -> list[str]:
     which = [repr(level) for level in table.layout.levels if shares is not None and not shares.get(level)]
     what = "level" if table.layout.tree is not None else "margin"
     told = f"no noisy answer is taken at the {what} {', '.join(which)}, to which shares give nothing"
-    return [f"{table.name}: {told}; its figures follow from the others"] if which else []
+    return [about(table.name, f"{told}; its figures follow from the others")] if which else []
 
 
 def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:

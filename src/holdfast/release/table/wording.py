@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from holdfast.release.spec.table import UNNAMED
+
 if TYPE_CHECKING:
     from holdfast.release.table.domain import Layout
 
@@ -86,6 +88,11 @@ def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
     sentence = _WHOLE.sub("consistent", _LISTED.sub(listed, sentence))
     sentence = _EVERYWHERE.sub(lambda found: limits(found[1], found[2]), sentence)
     return _ONE.sub(one, _TWO.sub(lambda found: f"{name(found[1])} and {name(found[2])}", sentence))
+
+
+def about(table: str, words: str) -> str:
+    """Words about a table: behind the name that it was given, and otherwise as a sentence begins."""
+    return f"{words[:1].upper()}{words[1:]}" if table == UNNAMED else f"{table}: {words}"
 
 
 def counted(number: int, one: str, many: str) -> str:
