@@ -133,13 +133,13 @@ def sections(found: dict[str, list[str]]) -> None:
 
 def plan(found: Any) -> None:
     """Print a plan."""
-    from holdfast.release.table.wording import about, ways_in_words
+    from holdfast.release.table.wording import as_sentence, sentence_about, ways_in_words
 
     console, job = _console(), found.job
     console.print(f"[bold]{escape(job.title)}[/bold]")
     for table in found.tables:
         made = f"method {table.method}, computed by {ways_in_words(table.ways)}"
-        console.print(f"\n{escape(about(table.name, f'{table.kind}, {made}'))}")
+        console.print(f"\n{escape(sentence_about(table.name, f'{table.kind}, {made}'))}")
         console.print(_levels(table))
         measured = f"; measured on {table.simulated:,} simulated tables" if table.simulated else ""
         _told(console, f"Errors {table.basis}{measured}.")
@@ -161,7 +161,7 @@ def plan(found: Any) -> None:
             console.print(_protects(table, several=len(found.tables) > 1))
     if found.unprotected or found.disclosed:
         console.print("\n[bold]What stays unprotected[/bold]")
-        for words in (*(f"{each}." for each in found.unprotected), *found.disclosed):
+        for words in (*(as_sentence(each, job.tables) for each in found.unprotected), *found.disclosed):
             _told(console, words)
     console.print("\n[bold]What was spent[/bold]")
     for words in found.spending:

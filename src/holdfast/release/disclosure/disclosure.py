@@ -38,7 +38,7 @@ from holdfast.release.disclosure.public_words import (
     treatment,
 )
 from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, Unprotected, in_words, listed
-from holdfast.release.table.wording import FOLLOWS, about
+from holdfast.release.table.wording import FOLLOWS, as_sentence, sentence_about
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -353,23 +353,26 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 
 def in_sentences(found: GivenAway) -> list[str]:
     """Say what published figures give away about a table."""
-    sentences = [about(found.table.name, f"{note}.") for note in found.notes]
-    sentences += [f"{words}." for words in in_words(found.table.name, replace(found, ranges=None).entries)]
+    sentences = [sentence_about(found.table.name, f"{note}.") for note in found.notes]
+    sentences += [
+        as_sentence(words, [found.table]) for words in in_words(found.table.name, replace(found, ranges=None).entries)
+    ]
     if found.ranges is None:
         return sentences
     ranges, labels, name = found.ranges, found.table.layout.query.labels, found.table.name
     if found.rows.size:
         shown = ", ".join(f"{labels[i]} = {ranges.low[i]}" for i in found.rows[:NAMED].tolist())
         more = f" and {found.rows.size - NAMED:,} more" if found.rows.size > NAMED else ""
-        sentences.append(about(name, f"figures that were published exactly already determine {shown}{more}."))
+        sentences.append(sentence_about(name, f"figures that were published exactly already determine {shown}{more}."))
     narrow = [i for i in ranges.narrow(NARROW).tolist() if ranges.width[i] > 0]
     if narrow:
         shown = ", ".join(f"{labels[i]} between {ranges.low[i]} and {ranges.high[i]}" for i in narrow[:NAMED])
         more = f" and {len(narrow) - NAMED:,} more" if len(narrow) > NAMED else ""
-        sentences.append(about(name, f"they leave little open for {shown}{more}."))
+        sentences.append(sentence_about(name, f"they leave little open for {shown}{more}."))
     if not found.rows.size and not narrow:
         limited = int(((ranges.high < LARGEST) & ~ranges.published).sum())
-        sentences.append(about(name, f"figures published exactly already limit {limited:,} others, none closely."))
+        told = f"figures published exactly already limit {limited:,} others, none closely."
+        sentences.append(sentence_about(name, told))
     return sentences
 
 
@@ -387,8 +390,10 @@ def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
     sentences = [words for found in known for words in in_sentences(found)]
     sure = [found for found in foretold(job, []) if found.sums.size]
     sentences += [
-        about(found.table.name, f"whatever the data are, exact figures determine {_named(found.table, found.sums)}.")
-        for found in sure
+        sentence_about(
+            each.table.name, f"whatever the data are, exact figures determine {_named(each.table, each.sums)}."
+        )
+        for each in sure
     ]
     if not job.spec.accept_disclosure and (sure or any(found.rows.size for found in known)):
         sentences.append(f"{FORETOLD}: {REMEDY}.")
