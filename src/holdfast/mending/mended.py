@@ -236,7 +236,7 @@ class Mended:
         return ends[0], ends[1]
 
     def frame(self, backend: str | None = None, confidence: Any = 0.95) -> Any:
-        """The table as a frame of `backend` (polars, pandas, pyarrow), a row for each figure, with ends of `confidence`."""
+        """The table as a frame of `backend` (polars, pandas, pyarrow), a row for each figure; ends of `confidence`."""
         return frame_of(self.columns(confidence), backend)
 
     def picture(self) -> Picture:
