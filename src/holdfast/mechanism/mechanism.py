@@ -73,10 +73,9 @@ class Mechanism(Promising):
     def given(self, constraint: Constraint, method: str | None = None, tau: Any = None) -> Mechanism:
         """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b).
 
-        `method`: None is the best way that is known; or the name of one, such as "walk" or "metropolis".
-        `tau`: how near draws must come to the law, in total variation, where no way is known to draw from it exactly;
-        that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and less where this would cost more than half of
-        the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
+        `method`: None is the best way that is known. `tau`: how near draws must come to the law, in total variation,
+        where no way is known to draw from it exactly; that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and
+        less where this would cost more than half of the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
         """
         joint = self._asked_besides(constraint)
         if self.moves:
@@ -100,10 +99,9 @@ class Mechanism(Promising):
     ) -> Mechanism:
         """Belief update: every noisy answer is moved to the nearest point that satisfies the constraint.
 
-        What was asked before goes on to hold: given(a).onto(b) moves onto a & b.
-        `weights`: "noise" weighs each output by its noise variance, None weighs all the same, an array weighs as it
-        says. `norm`: "l2" or "l1". `integer`: None is as the base, and real for an invariant. `method`: None is the
-        nearest point; "topdown" and "bluedown" go level by level.
+        What was asked before goes on to hold: given(a).onto(b) moves onto a & b. `norm`: "l2" or "l1". `weights`:
+        "noise" weighs each output by its variance, None all alike, an array as it says. `integer`: None is as the base,
+        and real for an invariant. `method`: None is the nearest point; "topdown" and "bluedown" go level by level.
         """
         joint = self._asked_besides(constraint)
         move = moving.move_onto(

@@ -38,7 +38,7 @@ from holdfast.release.disclosure.public_words import (
     treatment,
 )
 from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, Unprotected, in_words, listed
-from holdfast.release.table.wording import FOLLOWS, as_sentence, sentence_about
+from holdfast.release.table.wording import FOLLOWS, as_sentence, sentence_about, words_about
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -353,27 +353,28 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 
 def in_sentences(found: GivenAway) -> list[str]:
     """Say what published figures give away about a table."""
-    sentences = [sentence_about(found.table.name, f"{note}.") for note in found.notes]
-    sentences += [
-        as_sentence(words, [found.table]) for words in in_words(found.table.name, replace(found, ranges=None).entries)
-    ]
-    if found.ranges is None:
-        return sentences
-    ranges, labels, name = found.ranges, found.table.layout.query.labels, found.table.name
+    told = [words_about(found.table.name, words) for words in (*found.notes, *_ranges_in_words(found))]
+    told = [*in_words(found.table.name, replace(found, ranges=None).entries), *told]
+    return [as_sentence(words, [found.table]) for words in told]
+
+
+def _ranges_in_words(found: GivenAway) -> list[str]:
+    told, ranges, labels = [], found.ranges, found.table.layout.query.labels
+    if ranges is None:
+        return []
     if found.rows.size:
         shown = ", ".join(f"{labels[i]} = {ranges.low[i]}" for i in found.rows[:NAMED].tolist())
         more = f" and {found.rows.size - NAMED:,} more" if found.rows.size > NAMED else ""
-        sentences.append(sentence_about(name, f"figures that were published exactly already determine {shown}{more}."))
+        told.append(f"figures that were published exactly already determine {shown}{more}")
     narrow = [i for i in ranges.narrow(NARROW).tolist() if ranges.width[i] > 0]
     if narrow:
         shown = ", ".join(f"{labels[i]} between {ranges.low[i]} and {ranges.high[i]}" for i in narrow[:NAMED])
         more = f" and {len(narrow) - NAMED:,} more" if len(narrow) > NAMED else ""
-        sentences.append(sentence_about(name, f"they leave little open for {shown}{more}."))
+        told.append(f"they leave little open for {shown}{more}")
     if not found.rows.size and not narrow:
-        limited = int(((ranges.high < LARGEST) & ~ranges.published).sum())
-        told = f"figures published exactly already limit {limited:,} others, none closely."
-        sentences.append(sentence_about(name, told))
-    return sentences
+        limited = ((ranges.high < LARGEST) & ~ranges.published).sum()
+        told.append(f"figures published exactly already limit {limited:,} others, none closely")
+    return told
 
 
 def _beside_its_own(found: GivenAway) -> GivenAway:
@@ -389,12 +390,8 @@ def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
     known = [_beside_its_own(found) for found in given_away(job, earlier)]
     sentences = [words for found in known for words in in_sentences(found)]
     sure = [found for found in foretold(job, []) if found.sums.size]
-    sentences += [
-        sentence_about(
-            each.table.name, f"whatever the data are, exact figures determine {_named(each.table, each.sums)}."
-        )
-        for each in sure
-    ]
+    sure_words = "whatever the data are, exact figures determine {}."
+    sentences += [sentence_about(each.table.name, sure_words.format(_named(each.table, each.sums))) for each in sure]
     if not job.spec.accept_disclosure and (sure or any(found.rows.size for found in known)):
         sentences.append(f"{FORETOLD}: {REMEDY}.")
     if any(table.holding.exact for table in job.tables):
