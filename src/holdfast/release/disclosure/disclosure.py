@@ -359,7 +359,8 @@ def in_sentences(found: GivenAway) -> list[str]:
 
 
 def _ranges_in_words(found: GivenAway) -> list[str]:
-    told, ranges, labels = [], found.ranges, found.table.layout.query.labels
+    told: list[str] = []
+    ranges, labels = found.ranges, found.table.layout.query.labels
     if ranges is None:
         return []
     if found.rows.size:
