@@ -38,7 +38,7 @@ from holdfast.release.disclosure.public_words import (
     treatment,
 )
 from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, Unprotected, in_words, listed
-from holdfast.release.table.wording import FOLLOWS, as_sentence, sentence_about, words_about
+from holdfast.release.table.wording import FOLLOWS, as_sentence, counted, sentence_about, words_about
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -60,6 +60,7 @@ SUMMED = "figures that other tables or earlier releases publish exactly, or sums
 CONTRADICT = "earlier exact figures that contradict newer ones, as when records were corrected, are left aside"
 #: What plan and explain say where release would refuse for reasons that are known before.
 FORETOLD = "Release will refuse that"
+SURE = "whatever the data are, exact figures determine {}."
 REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the spec to disclose these too"
 
 
@@ -337,12 +338,11 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
         return
     for each in found:
         if each.rows.size:
-            count = f"{each.rows.size} other figure{'s' if each.rows.size > 1 else ''}"
             sums = listed(each.table.layout, np.intersect1d(each.rows, each.sums), SUMMED)
             named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
             raise Refused(
-                f"the exact figures determine {count} of the table {each.table.name!r}{named}, whatever epsilon says: "
-                f"{REMEDY}"
+                f"the exact figures determine {counted(each.rows.size, 'other figure', 'other figures')} of the table "
+                f"{each.table.name!r}{named}, whatever epsilon says: {REMEDY}"
             )
         if each.open.size:
             raise Refused(
@@ -353,8 +353,8 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 
 def in_sentences(found: GivenAway) -> list[str]:
     """Say what published figures give away about a table."""
-    told = [words_about(found.table.name, words) for words in (*found.notes, *_ranges_in_words(found))]
-    told = [*in_words(found.table.name, replace(found, ranges=None).entries), *told]
+    told = in_words(found.table.name, replace(found, ranges=None).entries)
+    told += [words_about(found.table.name, words) for words in (*found.notes, *_ranges_in_words(found))]
     return [as_sentence(words, [found.table]) for words in told]
 
 
@@ -362,7 +362,7 @@ def _ranges_in_words(found: GivenAway) -> list[str]:
     told: list[str] = []
     ranges, labels = found.ranges, found.table.layout.query.labels
     if ranges is None:
-        return []
+        return told
     if found.rows.size:
         shown = ", ".join(f"{labels[i]} = {ranges.low[i]}" for i in found.rows[:NAMED].tolist())
         more = f" and {found.rows.size - NAMED:,} more" if found.rows.size > NAMED else ""
@@ -391,8 +391,7 @@ def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
     known = [_beside_its_own(found) for found in given_away(job, earlier)]
     sentences = [words for found in known for words in in_sentences(found)]
     sure = [found for found in foretold(job, []) if found.sums.size]
-    sure_words = "whatever the data are, exact figures determine {}."
-    sentences += [sentence_about(each.table.name, sure_words.format(_named(each.table, each.sums))) for each in sure]
+    sentences += [sentence_about(each.table.name, SURE.format(_named(each.table, each.sums))) for each in sure]
     if not job.spec.accept_disclosure and (sure or any(found.rows.size for found in known)):
         sentences.append(f"{FORETOLD}: {REMEDY}.")
     if any(table.holding.exact for table in job.tables):
