@@ -30,6 +30,7 @@ from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
 from holdfast.release.spending import foreseen
 from holdfast.release.table.laying import FIGURE_BYTES
+from holdfast.release.table.wording import sentence_about
 from holdfast.release.wanted.accepting import Accepted, accepted
 
 #: Memory of the loaded library, as measured on releases of the examples and of nations of 81,000 and 270,000 blocks
@@ -114,7 +115,8 @@ class Plan:
     def __repr__(self) -> str:
         lines = [f"Plan of {self.job.title!r}: {heading(self.job.guarantee)}"]
         for table in self.tables:
-            lines.append(f"  {table.name} ({table.kind}, method {table.method}), expected absolute error by level:")
+            what = sentence_about(table.name, f"{table.kind}, method {table.method}")
+            lines.append(f"  {what}, expected absolute error by level:")
             lines += [f"    {level.name}: {_error(level)}" for level in table.levels]
         lines += [f"  not protected: {words}" for words in self.unprotected]
         return "\n".join(lines)
