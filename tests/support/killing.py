@@ -118,6 +118,7 @@ def warm(job, folder):
     """Load once what every child would load for itself. The engine is left alone: its threads do not survive a fork."""
     for table in job.tables:
         table.mechanism.release(table.layout.query.answer([1] * table.layout.query.cells)).interval()
+        assert table.errors  # they load compiled code, which takes longer than a release
     _page()
     Ledger(folder / "warm.sqlite").set_budget("warm", "record", epsilon=1)
     fresh(folder)
