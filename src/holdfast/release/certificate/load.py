@@ -265,10 +265,19 @@ class LoadedRelease:
 
     folder: Path
     certificate: Certificate = field(repr=False)
-    tables: Mapping[str, LoadedTable]
+
+    @cached_property
+    def tables(self) -> Mapping[str, LoadedTable]:
+        """The tables by name, read from the folder when first asked for."""
+        return {table.name: self._read(table) for table in self.certificate.tables}
+
+    def _read(self, table: TableCertificate) -> LoadedTable:
+        noisy = None if table.measurements is None else read_table(self.folder, table.measurements, table.parts)
+        columns = read_table(self.folder, table.parquet, table.parts, table.rows)
+        return LoadedTable(table, columns, self.certificate.release, noisy)
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{name} ({table.certificate.rows:,} figures)" for name, table in self.tables.items())
+        names = ", ".join(f"{table.name} ({table.rows:,} figures)" for table in self.certificate.tables)
         return f"<Release {self.certificate.title!r}: {names}; print .guarantee for what it promises>"
 
     def _repr_html_(self) -> str:
@@ -336,13 +345,9 @@ def load(folder: str | Path) -> LoadedRelease:
     wrong = verify(place).differences
     if wrong:
         raise Refused(f"{place} is not as it was released: {wrong[0].sentence}")
-    certificate = read_certificate(place)
-    tables = {}
-    for table in certificate.tables:
-        noisy = None if table.measurements is None else read_table(place, table.measurements, table.parts)
-        columns = read_table(place, table.parquet, table.parts, table.rows)
-        tables[table.name] = LoadedTable(table, columns, certificate.release, noisy)
-    return LoadedRelease(place, certificate, tables)
+    found = LoadedRelease(place, read_certificate(place))
+    assert found.tables  # read now, while it is as it was verified
+    return found
 
 
 def _tail(confidence: float) -> float:
