@@ -24,7 +24,7 @@ from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.linear import error_bars, input_is_free, linear_part
 from holdfast.mechanism.release import Release
-from holdfast.mechanism.source import UNMEASURED, Conditioned, Source, of_neighbours
+from holdfast.mechanism.source import UNMEASURED, Conditioned, Source, of_neighbours, refuse_second_law
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import assumptions
@@ -35,10 +35,6 @@ from holdfast.queries.together.together import Column
 from holdfast.randomness import Stream
 
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
-NO_VERBS = (
-    "noise made for its constraint cannot be conditioned or moved again: give extend() all equalities at once, or use "
-    "laplace() or gaussian() with given() and onto()"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +73,7 @@ class Mechanism(Promising):
         where no way is known to draw from it exactly; that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and
         less where this would cost more than half of the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
         """
-        joint = self._asked_besides(constraint)
+        joint = self._asked_besides(constraint, moved=False)
         if self.moves:
             raise Refused("given() after onto() has no known law: condition first, then move")
         if method is not None:
@@ -109,11 +105,10 @@ class Mechanism(Promising):
         )
         return replace(self, moves=(*self.moves, move))
 
-    def _asked_besides(self, constraint: Constraint) -> Constraint:
+    def _asked_besides(self, constraint: Constraint, *, moved: bool = True) -> Constraint:
         """Everything that was asked of the output, and this."""
-        if self.source.law is not None:
-            raise Refused(NO_VERBS)
         checking.a_constraint(constraint)
+        refuse_second_law(self.source, constraint, moved=moved)
         return constraint if self.asked is None else self.asked & constraint
 
     def calibrated(
@@ -259,7 +254,8 @@ class Mechanism(Promising):
     @cached_property
     def _spread(self) -> Spread | None:
         """Errors in units of the grid, where they are known before data is seen."""
-        if self.depends_on_data or len(self.moves) > 1 or (self.moves and self.source.system is not None):
+        known = self.source.system is None and self.source.law is None  # what a way knows of independent noise
+        if self.depends_on_data or len(self.moves) > 1 or (self.moves and not known):
             return None
         if not self.moves:
             return self.source.spread()

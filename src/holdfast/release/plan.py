@@ -29,7 +29,7 @@ from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
 from holdfast.release.spending import foreseen
-from holdfast.release.table.laying import FIGURE_BYTES
+from holdfast.release.table.laying import figure_bytes
 from holdfast.release.table.wording import sentence_about
 from holdfast.release.wanted.accepting import Accepted, accepted
 
@@ -66,7 +66,7 @@ def _bytes(table: Table) -> int:
     """The memory of a table's figures with their names, and of the cells of all areas that are shared out."""
     listed = [each.areas for each in (table.layout, *table.layout.parts)]
     cells = sum(each.hierarchy.n * each.table.cells for each in listed if each is not None)
-    return FIGURE_BYTES * table.layout.query.n + CELL_BYTES * cells
+    return figure_bytes(len(table.layout.columns)) * table.layout.query.n + CELL_BYTES * cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -161,7 +161,7 @@ class TableSpec(Part):
         tables = self.linked or {}
         if self.hierarchy is None or len(tables) != 2:
             raise wrong("linked needs a hierarchy and two tables, such as persons and households", at=("linked",))
-        for key in ("measure", "recode", "shares", "weights", "minimise", "guess", "accept", "categories"):
+        for key in ("measure", "recode", "shares", "weights", "minimise", "guess", "categories"):
             if key in self.model_fields_set:
                 raise wrong(f"{key} goes inside each linked table, or not with them at all", at=(key,))
         if self.numbers != "whole":
