@@ -137,6 +137,26 @@ def test_moved_tables_keep_the_statement_of_the_residuals_and_add_up():
     assert np.isclose(made(query, shares, "replace-one").calibrated(rho=0.1).guarantee.rho, 0.1)
 
 
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("share", [1e-20, 1e-36, 1e-60])
+def test_noise_that_would_swallow_other_noise_is_refused(share, integer):
+    """Doubles of 10**17 have no place for noise of 1, and whole numbers of 64 bits none for noise of 10**20."""
+    query = QUERIES["one-way"]
+    with pytest.raises(hf.Refused, match="doubles lose the noise"):
+        made(query, {(): 1, (0,): share, (1,): 1}, "add-remove", integer=integer)
+    drawn = made(query, {(): 1, (0,): 1e-9, (1,): 1}, "add-remove").noise(20, hf.seeded(1))
+    assert abs(drawn).max() > 100
+    assert np.unique(drawn[:, :2].sum(axis=1)).size > 2  # the total keeps its own noise
+
+
+def test_whole_noise_that_would_leave_64_bits_is_refused_also_when_rescaled():
+    query = QUERIES["one-way"]
+    mechanism = made(query, None, "add-remove")
+    with pytest.raises(hf.Refused, match="doubles lose the noise"):
+        mechanism.calibrated(rho=1e-20).noise(1, hf.seeded(1))
+    assert made(query, None, "add-remove", integer=False).calibrated(rho=1e-20).noise(1, hf.seeded(1)).any()
+
+
 def test_what_residuals_cannot_do_is_refused():
     query = QUERIES["one-way"]
     mechanism = made(query, None, "add-remove", integer=False)

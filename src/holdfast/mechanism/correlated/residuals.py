@@ -44,6 +44,9 @@ ROUNDED = (
 )
 #: The least part of what is measured that a margin counts for where tables are moved.
 LEAST = 1e-3
+#: The largest error of a figure, against the noise that hides a neighbour and, where it is whole, against 1. A larger
+#: one would swallow the small noise of other residuals, since doubles have 53 bits.
+LARGEST = 2.0**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,7 @@ class OnResiduals:
 
     @cached_property
     def _residuals(self) -> Direct:
-        return Direct.of(in_areas(self.base.query), {key: float(value) for key, value in self.precisions.items()})
+        return drawable(self.base.query, self.precisions, self.base.neighbours, whole=self.whole)
 
     def over(self, base: Additive) -> OnResiduals:
         """The same for rescaled noise."""
@@ -142,6 +145,19 @@ def largest(query: Query, precisions: Mapping[Residual, Fraction], neighbours: N
     )
 
 
+def drawable(query: Query, precisions: Mapping[Residual, Fraction], neighbours: Neighbours, *, whole: bool) -> Direct:
+    """Return what draws the noise; refused where some figure is untold, or so noisy that doubles lose other noise."""
+    found = Direct.of(in_areas(query), {key: float(value) for key, value in precisions.items()})
+    error = math.sqrt(float(found.variances().max()))
+    finest = math.sqrt(largest(query, precisions, neighbours))
+    if not error * max(finest, float(whole)) <= LARGEST:  # also where it is not a number
+        raise Refused(
+            f"the noise of some figure would have the standard error {error:.2g}, beside which doubles lose the noise "
+            "of others: give its residuals larger shares, or spend more"
+        )
+    return found
+
+
 def on_residuals(
     query: Query, relation: Neighbours, integer: bool, budget: Mapping[str, Any], shares: Mapping[Any, Any] | None
 ) -> OnResiduals:
@@ -164,7 +180,7 @@ def on_residuals(
         target = Target(positive("epsilon", budget["epsilon"]), probability("delta", delta))
         wanted = Fraction(gaussian_mu(target.epsilon, target.delta)) ** 2
     precisions = {key: value * wanted / square for key, value in relative.items()}
-    Direct.of(in_areas(query), {key: float(value) for key, value in precisions.items()})  # refused where untold
+    drawable(query, precisions, relation, whole=integer)
     return OnResiduals(Additive(query, _weighing(query, precisions, integer), relation, target), precisions)
 
 
