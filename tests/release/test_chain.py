@@ -234,6 +234,14 @@ def test_a_ledger_of_the_first_version_is_read_and_renewed_by_the_next_charge(tm
     assert names == set(SCHEMA)
 
 
+def test_an_old_ledger_is_the_same_whenever_a_release_reads_it(tmp_path):
+    ledger = old_ledger(tmp_path / "ledger.sqlite")
+    past = ledger.past(*DATA)
+    assert ledger.past(*DATA, since=past) is past
+    charge(ledger, "c")  # which renews it
+    assert ledger.past(*DATA, since=past).account == ledger.account(*DATA)
+
+
 def test_a_new_ledger_is_not_taken_for_an_old_empty_one(ledger):
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA user_version = 1")  # of the first version, which had no number of rows

@@ -24,9 +24,9 @@ TINY = hf.laplace(hf.histogram(4), epsilon=0.03125).guarantees
 OF_THREE = hf.laplace(hf.histogram(4), epsilon=0.5, neighbours=hf.Neighbours("add-remove", records=3)).guarantees
 
 
-def charge(ledger, release, statements=STATEMENTS, unit=DATA):
+def charge(ledger, release, statements=STATEMENTS, unit=DATA, since=None):
     about = {"title": "Trips", "spec_hash": "sha256:0", "when": "2026-01-01T00:00:00+00:00"}
-    ledger.charge(*unit, [statements], release=release, **about)
+    ledger.charge(*unit, [statements], release=release, since=since, **about)
 
 
 @pytest.fixture
@@ -177,6 +177,18 @@ def test_an_old_copy_that_is_put_back_while_records_are_counted_is_found(ledger,
     ledger.path.unlink() if gone else ledger.path.write_bytes(old)
     with pytest.raises(hf.Refused, match="is not the one that was read when this began"):
         ledger.past(*DATA, since=past)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_an_old_copy_that_is_put_back_before_the_charge_is_found(ledger, gone):
+    old = ledger.path.read_bytes()
+    charge(ledger, "later")
+    past = ledger.past(*DATA)
+    charge(ledger, "of another release", since=past)
+    ledger.path.unlink() if gone else ledger.path.write_bytes(old)
+    with pytest.raises(hf.Refused, match="is not the one that was read when this began"):
+        charge(ledger, "more", since=past)
+    assert ledger.path.exists() is not gone
 
 
 def test_rows_cut_off_at_the_end_are_missed(ledger):

@@ -44,6 +44,7 @@ from holdfast.release.job.unprotected import DETERMINED, listed
 from holdfast.release.ledger.accounts import Budget
 from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger, now
+from holdfast.release.ledger.past import Past
 from holdfast.release.pieces.drawing import Parts, drawing
 from holdfast.release.pieces.parts import Folder
 from holdfast.release.records.tabulate import tabulate
@@ -120,8 +121,8 @@ class Run:
             _rehearse(self, place)
             yield place
 
-    def charge(self) -> None:
-        """Charge the ledger; durable when this returns."""
+    def charge(self, since: Past | None = None) -> None:
+        """Charge the ledger, which must go on from what was read of it; durable when this returns."""
         self.ledger.charge(
             self.job.dataset,
             self.job.unit,
@@ -131,6 +132,7 @@ class Run:
             spec_hash=self.job.spec.hash,
             when=self.when,
             budget=self.budget,
+            since=since,
         )
 
     def draws(self) -> None:
@@ -220,7 +222,7 @@ def release(
             who.refuse_unshared(place)
             with saying(run.ledger, run.identity):
                 step("charging the ledger")
-                run.charge()
+                run.charge(past)
                 step("drawing")
                 run.draws()
                 folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]

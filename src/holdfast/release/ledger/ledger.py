@@ -42,10 +42,14 @@ class Overspent(Refused):
 
 @dataclass(frozen=True)
 class Seen:
-    """What a writer sees of the rows before its own: what they add up to, and the row of a kind with a key."""
+    """What a writer sees of the rows before its own: what they add up to, and the row of a kind with a key.
+
+    `follow` refuses where they do not follow from what was read before.
+    """
 
     sums: Sums
     find: Callable[[str, str], Row | None]
+    follow: Callable[[Past], Past]
 
 
 #: Adds a row behind all others: its kind, its content, and what `Entered` says besides.
@@ -181,16 +185,21 @@ class Ledger:
         spec_hash: str,
         when: str,
         budget: Budget | None = None,
+        since: Past | None = None,
     ) -> None:
         """Record what a release costs, if every budget admits it; durable when this returns.
 
         `budget` is the spec's own: it is kept where the ledger has none yet, and otherwise must admit the release
-        besides the ledger's.
+        besides the ledger's. `since` is what was read before: refused where the ledger does not go on from there.
         """
         _named(dataset)
         _charged(unit)
         content = charge_content(parts, title, spec_hash)
+        if since is not None:
+            self.past(dataset, unit, since)  # before a ledger that is gone is made anew
         with self.writing() as (seen, add):
+            if since is not None:
+                seen.follow(since)
             account = seen.sums.account(dataset, unit)
             _refuse_overspending(account, unit, parts, budget)
             if account.budget is None and budget is not None:
@@ -251,7 +260,7 @@ class Ledger:
             if self._witness is not None:
                 begin_witness(mine, self._witness, self.path, add)
             before = len(recent)
-            yield Seen(Sums(recent), mine.find), add
+            yield Seen(Sums(recent), mine.find, lambda past: past.read(mine)), add
             sums = due(recent) if len(recent) > before else None
             if sums is not None:
                 enter(Entered(now(), SUMS, sums))

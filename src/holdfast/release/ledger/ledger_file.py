@@ -59,6 +59,8 @@ class LedgerFile:
         # No pool: a connection is open only while it is used, and none is shared with a forked process.
         address = sa.URL.create("sqlite", database=str(self.path))
         self._engine = _engine(address)
+        # How the chain of a ledger of the first version begins: the same whenever it is read, and when it is renewed.
+        self._old_first = first_row("", from_version=1)
 
     def __str__(self) -> str:
         return str(self.path)
@@ -81,7 +83,7 @@ class LedgerFile:
             if _version(connection) == VERSION:
                 yield Table(connection, str(self))
                 return
-            rows = _old_rows(connection, str(self))
+            rows = _old_rows(connection, str(self), self._old_first)
             with _engine(sa.URL.create("sqlite")).connect() as copy, copy.begin():
                 _fill(copy, rows)
                 yield Table(copy, str(self))
@@ -99,7 +101,7 @@ class LedgerFile:
                 self._recognise(connection)
                 if _version(connection) < VERSION:
                     self._refuse_damage(connection, "quick_check")
-                    _renew(connection, _old_rows(connection, str(self)))
+                    _renew(connection, _old_rows(connection, str(self), self._old_first))
                 # A new page comes behind all others, unless the file says that some in between are free.
                 pages, size, free = (
                     _pragma(connection, name) for name in ("page_count", "page_size", "freelist_count")
@@ -239,9 +241,9 @@ def _remove(draft: Path) -> None:
 # --- the first version, whose rows had no chain -----------------------------------------------------------------------
 
 
-def _old_rows(connection: sa.Connection, where: str) -> tuple[Row, ...]:
-    """Return what a ledger of the first version holds as a chain, table by table."""
-    found: list[Row] = [first_row("", from_version=1)]
+def _old_rows(connection: sa.Connection, where: str, first: Row) -> tuple[Row, ...]:
+    """Return what a ledger of the first version holds as a chain behind a first row, table by table."""
+    found: list[Row] = [first]
     there = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
     for table, (kind, key, content) in _OLD.items():
         if table not in there:
