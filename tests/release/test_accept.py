@@ -1,11 +1,13 @@
 """Errors that a spec accepts at most: judged by the plan, refused before the charge, solved for a budget."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
+from holdfast.arguments import Refused
 from holdfast.release.certificate.certificate import FILE, read_certificate
 from holdfast.release.certificate.verify import verify
 from holdfast.release.plan import plan
@@ -82,6 +84,15 @@ def test_a_release_is_refused_before_the_charge(tmp_path):
         assert caught.value.key == "accept"
     assert not (tmp_path / "holdfast-ledger.sqlite").exists()
     assert not (tmp_path / "out").exists()
+
+
+def test_an_error_that_verification_would_refuse_is_refused_before_the_charge(tmp_path):
+    """A level whose certified error is not the one that was judged would else be found after the charge."""
+    made = job(tmp_path, ages(0.5, "{error: 4.5}"))
+    vars(made.tables[0])["errors"] = replace(made.tables[0].errors, absolute=(3.0,))
+    with pytest.raises(Refused, match="would not pass its own verification: the mean error of age"):
+        release(made, source=pl.DataFrame({"age": [1, 2]}))
+    assert not made.spec.ledger_file.exists()
 
 
 def test_what_nobody_can_tell_is_not_met(tmp_path):

@@ -42,12 +42,12 @@ class Acceptance:
 
     def __str__(self) -> str:
         if self.reached == float("inf"):
-            return f"{self.level}: nobody can tell its errors without a guess, and at most {self.error} is accepted"
+            return f"{self.level}: nobody can tell its errors without a guess, and at most {self.error:f} is accepted"
         if self.confidence is None:
             found = f"off by {number(self.reached)} on average"
         else:
             found = f"{number(float(self.confidence) * 100)} in 100 figures are within {number(self.reached)}"
-        return f"{self.level}: {found}, at most {self.error} is accepted: {'met' if self.met else 'not met'}"
+        return f"{self.level}: {found}, at most {self.error:f} is accepted: {'met' if self.met else 'not met'}"
 
 
 @dataclass(frozen=True)
