@@ -59,9 +59,9 @@ def test_rounding_keeps_columns_and_moves_rows_by_less_than_one(seed):
 @pytest.fixture(scope="module")
 def village():
     rng = np.random.default_rng(0)
-    tree = hf.Hierarchy.from_parents([-1] + [0] * 4 + [1 + i // 5 for i in range(20)])
+    tree = hf.Hierarchy.from_parents([-1] + [0] * 4 + [1 + i // 3 for i in range(12)])
     query = hf.counts(tree, by=(2, 3, 4), keep=[(), (0,), (0, 1), (0, 1, 2)])
-    people = np.array([rng.multinomial(count, rng.dirichlet(np.full(24, 0.2))) for count in rng.geometric(0.02, 20)])
+    people = np.array([rng.multinomial(count, rng.dirichlet(np.full(24, 0.2))) for count in rng.geometric(0.02, 12)])
     return query, query.answer(people)
 
 
@@ -157,10 +157,10 @@ def test_intervals_of_large_tables_cover():
 def test_cells_that_are_known_to_be_empty_are(village):
     query, _ = village
     rng = np.random.default_rng(3)
-    possible = rng.random((20, 24)) < 0.7
+    possible = rng.random((12, 24)) < 0.7
     possible[4] = False  # a whole block
     possible[:, 5] = False
-    truth = query.answer(rng.poisson(6, (20, 24)) * possible)
+    truth = query.answer(rng.poisson(6, (12, 24)) * possible)
     rows = np.flatnonzero(query.answer(possible.astype(int)) == 0)
     must = hf.consistent(query) & hf.nonnegative() & hf.fixed(rows, np.zeros(rows.size, int))
     made = hf.gaussian(query, rho=1).onto(must, integer=True)

@@ -16,7 +16,7 @@ CASES = {
     "level by level": (hf.counts(TREE), hf.consistent(TREE), {"method": "topdown"}),
     "network": (hf.margins((2, 3)), hf.equals(CROSSED, [30, 30, 20, 20, 20]), {}),
 }
-SIZE = 4_000
+SIZE = 1_000
 #: Standard errors that a mean of SIZE tables may be away from 0: with some 60 means, a false-alarm rate below 1e-6.
 MOST = 6.0
 
