@@ -110,7 +110,7 @@ def households(folder: Path) -> Path:
     blocks = np.array(column(HERE / "households" / "blocks.csv", "block"), dtype=object)
     weight = generator.gamma(2.0, 1.0, size=blocks.size)
     rows: dict[str, list[str]] = {
-        name: [] for name in ("household", "block", "sex", "age", "relation", "size", "tenure")
+        name: [] for name in ("household", "block", "sex", "age", "relation", "size", "tenure", "status")
     }
     for number in range(HOUSES):
         block = blocks[generator.choice(blocks.size, p=weight / weight.sum())]
@@ -122,9 +122,15 @@ def households(folder: Path) -> Path:
                 relation = "other"
             child = relation == "child of the house" and generator.random() < 0.8
             age = "child" if child else str(generator.choice(["adult", "senior"], p=[0.7, 0.3]))
-            made = (f"h{number}", block, str(generator.choice(["female", "male"])), age, relation, str(size), tenure)
+            sex = str(generator.choice(["female", "male"]))
+            made = (f"h{number}", block, sex, age, relation, str(size), tenure, "lived in")
             for name, value in zip(rows, made, strict=True):
                 rows[name].append(value)
+    for number in range(HOUSES // 10):  # vacant units: no table counts the person that their one row stands for
+        block = blocks[generator.choice(blocks.size, p=weight / weight.sum())]
+        made = (f"v{number}", block, "female", "adult", "householder", "0", "rented", "vacant")
+        for name, value in zip(rows, made, strict=True):
+            rows[name].append(value)
     return listed(folder / "persons.csv", {name: np.array(values) for name, values in rows.items()})
 
 

@@ -95,6 +95,7 @@ class Cell:
     way: str
     guarantee: str
     drawn: bool
+    built: hf.Mechanism | None = None
 
 
 def _tried(action: Callable[[], str]) -> str:
@@ -119,7 +120,7 @@ def cell(case: Case, law: str, integer: bool, verb: str) -> Cell:
         return Cell(case, law, integer, verb, f"refused: {refusal}", "", False)
     way = _tried(lambda: _drawn_by(built, case))
     guarantee = _tried(lambda: "; ".join(words(statement) for statement in (built.guarantee, *built.guarantees[1:])))
-    return Cell(case, law, integer, verb, way, guarantee, not way.startswith("refused"))
+    return Cell(case, law, integer, verb, way, guarantee, not way.startswith("refused"), built)
 
 
 def words(statement: hf.Guarantee) -> str:

@@ -2,11 +2,13 @@
 
 import doctest
 import inspect
+import pydoc
 import re
 
 import pytest
 
 import holdfast as hf
+from scripts import ROOT
 
 NAMES = [name for name in hf.__all__ if name not in ("__version__", "beliefs")]
 #: What draws or promises, and so has a law or a guarantee of its own.
@@ -54,9 +56,29 @@ def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
     assert not doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed
 
 
-def test_the_reference_has_every_public_name():
-    from scripts import ROOT
+PAGES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("python-*.md"))
 
-    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("python-*.md"))
-    said = set(re.findall(r":: holdfast\.(\w+)", pages))
+
+def test_the_reference_has_every_public_name():
+    said = set(re.findall(r":: holdfast\.(\w+)", PAGES))
     assert {*NAMES, "beliefs"} <= said
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        f"{owner}.{name}"
+        for owner, names in re.findall(r":: holdfast\.([\w.]+)(?:\(\))?\n   :members: (.+)", PAGES)
+        for name in names.split(", ")
+    ],
+)
+def test_what_the_reference_shows_of_a_class_says_every_parameter(member):
+    owner, _, name = member.rpartition(".")
+    holder = pydoc.locate(f"holdfast.{owner}")
+    thing = inspect.getattr_static(holder, name)
+    thing = getattr(thing, "__func__", thing)
+    text = inspect.getdoc(thing)
+    assert text
+    if inspect.isfunction(thing):
+        wanted = [each for each in inspect.signature(thing).parameters if each not in ("self", "cls")]
+        assert not [each for each in wanted if not re.search(rf"\b{each}\b", text)]

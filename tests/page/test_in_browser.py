@@ -243,6 +243,42 @@ def test_it_asks_before_it_writes_over_a_file(opened, served):
     path.write_text(before)
 
 
+def test_other_pages_and_addresses_without_the_token_are_refused(opened, served, tmp_path):
+    """A page of another port stands for one of the web: its requests carry another origin."""
+    (tmp_path / "index.html").write_text("<title>elsewhere</title>")
+    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as foreign:
+        try:
+            page = opened.page(foreign.stdout.readline().split("(")[1].split(")")[0])
+            for mode in ("cors", "no-cors"):
+                ask = f"fetch('{served.address}plan', {{method: 'POST', body: '{{}}', mode: '{mode}'}})"
+                assert page(ask + ".then(() => 'read', () => 'refused')") == "refused"
+        finally:
+            foreign.kill()
+    without = served.address.rsplit("/", 2)[0]
+    for address in (f"{without}/", f"{without}/another-token/"):
+        page = opened.page(address)
+        assert page("document.querySelectorAll('input').length") == 0
+        (status,) = {each["response"]["status"] for each in page.seen("Network.responseReceived")[:1]}
+        assert status in (403, 404)
+
+
+def test_a_planner_that_was_killed_while_it_answers_is_missed(opened, tmp_path):
+    mine = Served(tmp_path)
+    try:
+        page = opened.page(mine.address)
+        measured(page)
+        typed(page, "epsilon", "0.9")
+        mine.process.kill()
+        until(page, f"!{REFUSED}.hidden")
+        assert "The planner does not answer" in page(f"{REFUSED}.textContent")
+        assert page("document.getElementById('epsilon').value") == "0.9"
+    finally:
+        mine.process.kill()
+        mine.process.wait()
+        mine.process.stdout.close()
+
+
 def test_a_planner_that_was_stopped_is_missed_and_nothing_is_lost(opened, served):
     """The last test of this file: it stops the planner."""
     page = opened.page(served.address)

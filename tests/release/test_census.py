@@ -13,6 +13,8 @@ from holdfast.release.certificate.sums import named_sums
 from holdfast.release.job import sharing
 from holdfast.release.spec.dividing import MINIMISE
 from holdfast.release.spec.places import SpecError
+from holdfast.release.wanted.accepting import judged
+from holdfast.release.wanted.outlook import outlook
 from holdfast.trees.normal import split
 
 VALUES = {"sex": ["F", "M"], "age": ["child", "adult", "senior"], "lives": ["family", "alone"]}
@@ -122,6 +124,25 @@ def test_every_changed_figure_is_seen(released):
         changed = table.values.copy()
         changed[row] += 1
         assert list(named_sums(changed, names, own.kind, own.levels)), row
+
+
+def test_accepted_errors_are_those_of_the_best_linear_estimate(tmp_path):
+    """Plan, acceptance and certificate say the same, as verification asks after the charge."""
+    write(tmp_path)
+    accept = '{"block: total": {error: 30}, "quarter: lives": {error: 60, confidence: 0.9}}'
+    made = job(tmp_path, ("hold:", f"method: onto\naccept: {accept}\nhold:"))
+    table = made.made.tables[0]
+    found = outlook(table)
+    assert [level.absolute for level in found.levels] == list(table.errors.absolute)
+    drawn = np.abs(table.mechanism.linear_part.noise(200, hf.seeded(2)))
+    for number, level in enumerate(found.levels):
+        share = (drawn[:, table.layout.level_of == number] <= level.within(0.9)).mean()
+        assert abs(share - 0.9) < 0.06
+        assert np.isclose(level.bars.sum(), 0.99)
+    assert [each.reached for each in judged(table)] == [
+        found.levels[table.layout.levels.index("block: total")].absolute,
+        found.levels[table.layout.levels.index("quarter: lives")].within(0.9),
+    ]
 
 
 def test_plan_and_explain_speak_of_levels_and_margins(town):

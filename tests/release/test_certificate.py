@@ -60,7 +60,7 @@ def test_the_registry_accepts_the_deployment(tmp_path):
     assert deployment["dp_variant"]["variant_name"] == "Pure DP"
     assert "change-one distance" in deployment["privacy_loss"]["privacy_unit_details"]
     assert deployment["dp_variant"]["unprotected_quantities"] == (
-        "table: published exactly: city (all 2 figures); table: follows from exact figures: city, total (city)"
+        "published exactly: city (all 2 figures); follows from exact figures: city, total (city)"
     )
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": job.guarantee.epsilon}
     assert deployment["privacy_loss"]["privacy_parameters_details"] == str(job.guarantee)

@@ -181,7 +181,7 @@ def test_a_folder_is_explained_from_its_files_alone(folder):
     found = json.loads(called("explain", "out", "--json").stdout)
     assert found["What was checked"][0].startswith("Every file is as certified")
     assert "Epsilon is 1" in found["What the release promises"][0]
-    assert any("expected absolute error by level" in words for words in found["How wrong the figures are"])
+    assert any("Expected absolute error by level" in words for words in found["How wrong the figures are"])
     assert any("integer Laplace" in words for words in found["How the noise is drawn"])
     (folder / "out" / "table.csv").write_text("nothing")
     broken = called("explain", "out", "--json")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from killing import lost
+
 pytestmark = pytest.mark.timeout(600)  # a hundred processes take their time on a busy machine
 
 SHARED = Path(__file__).parents[1] / "support"
@@ -27,16 +29,6 @@ def ended(folder, way, points):
     return found
 
 
-def assert_nothing_is_lost(point):
-    assert "charges" in point, "the ledger or the release cannot be read any more"
-    assert point["whole"] or not point["visible"]
-    assert point["charges"] <= 1
-    if point["drawn"] or set(point["partial"] or ()) - {"room"}:  # a file of public size that is made to see if it fits
-        assert point["charges"] == 1
-    assert point.get("again", True)
-    assert point.get("charges again", point["charges"] + 1) == point["charges"] + 1
-
-
 def assert_every_phase_was_met(points):
     phases = {(point["charges"], point["drawn"], bool(point["partial"]), point["visible"]) for point in points}
     assert {(0, False, False, False), (1, True, False, True)} <= phases
@@ -50,7 +42,7 @@ def killed(tmp_path_factory):
 @pytest.mark.slow
 def test_killed_at_any_point_nothing_is_lost(killed):
     for point in killed:
-        assert_nothing_is_lost(point)
+        assert lost(point) is None
 
 
 def test_the_kill_points_lie_in_every_phase(killed):
@@ -68,7 +60,7 @@ def test_interrupted_at_any_point_nothing_is_lost_and_nothing_is_left_over(tmp_p
     points = ended(tmp_path, "interrupt", INTERRUPTS)
     assert_every_phase_was_met(points)
     for point in points:
-        assert_nothing_is_lost(point)
+        assert lost(point) is None
         assert point["partial"] is None
         if point["drawn"] and not point["visible"]:
             assert "the ledger keeps the charge" in point["error"]

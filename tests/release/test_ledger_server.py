@@ -1,5 +1,6 @@
 """A ledger on a real PostgreSQL server: one writer at a time, append-only, and the same chain as in a file."""
 
+import contextlib
 import os
 import sys
 
@@ -10,6 +11,7 @@ import holdfast as hf
 import postgres
 import released
 from holdfast.release.certificate.verify import verify
+from holdfast.release.ledger import sums
 from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.run import release
 
@@ -126,6 +128,84 @@ def test_whatever_its_owner_changes_is_found_and_nothing_is_charged_on_top(ledge
         connection.execute("ALTER TABLE holdfast_ledger DISABLE TRIGGER ALL")
     with pytest.raises(hf.Refused, match="lost what makes it append-only"):
         ledger.rows()
+
+
+def test_triggers_that_are_there_and_do_nothing_are_refused(ledger):
+    """An owner can make them harmless: other code, fewer events, a condition that never holds."""
+    charge(ledger, "one")
+    nothing = "CREATE OR REPLACE FUNCTION holdfast_ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    made = "CREATE OR REPLACE TRIGGER holdfast_ledger_no_change BEFORE {} ON holdfast_ledger FOR EACH ROW {} "
+    made += "EXECUTE FUNCTION holdfast_ledger_refuse()"
+    for words in (
+        nothing + "$$ BEGIN RETURN OLD; END $$",
+        made.format("UPDATE", ""),
+        made.format("UPDATE OR DELETE", "WHEN (false)"),
+        "DROP TRIGGER holdfast_ledger_no_truncate ON holdfast_ledger",
+    ):
+        with psycopg.connect(os.environ["HOLDFAST_LEDGER"]) as connection:
+            connection.execute(words)
+            connection.commit()
+        with pytest.raises(hf.Refused, match="lost what makes it append-only"):
+            charge(ledger, "two")
+        if "no_truncate" not in words:
+            with psycopg.connect(os.environ["HOLDFAST_LEDGER"]) as connection:
+                connection.execute(nothing + "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$")
+                connection.execute(made.format("UPDATE OR DELETE", ""))
+            ledger.verify()
+
+
+def test_whoever_may_only_add_rows_can_change_none(ledger, address):
+    """A role with SELECT and INSERT charges, and every way to change a row is refused; so is a session of a copy."""
+    charge(ledger, "one")
+    before = ledger.rows()
+    with psycopg.connect(os.environ["HOLDFAST_LEDGER"]) as connection:
+        role = f"adder{os.urandom(4).hex()}"
+        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'adds'")
+        connection.execute(f"GRANT SELECT, INSERT ON holdfast_ledger TO {role}")
+        connection.execute(f"GRANT SET ON PARAMETER session_replication_role TO {role}")
+    place = os.environ["HOLDFAST_LEDGER"].removeprefix("postgresql://")
+    adder = f"postgresql://{role}:adds@{place}"
+    row = "SELECT 2, at, kind, dataset, unit, key, '{}', hash FROM holdfast_ledger WHERE number = 2"
+    for words in (
+        "UPDATE holdfast_ledger SET content = '{}'",
+        "DELETE FROM holdfast_ledger",
+        "TRUNCATE holdfast_ledger",
+        f"INSERT INTO holdfast_ledger {row}",
+        f"INSERT INTO holdfast_ledger {row} ON CONFLICT (number) DO UPDATE SET content = '{{}}'",
+        f"MERGE INTO holdfast_ledger USING ({row}) s ON holdfast_ledger.number = 2 WHEN MATCHED THEN DELETE",
+        "ALTER TABLE holdfast_ledger DISABLE TRIGGER ALL",
+        "DROP TABLE holdfast_ledger",
+        "CREATE RULE r AS ON INSERT TO holdfast_ledger DO INSTEAD NOTHING",
+        "LOCK TABLE holdfast_ledger IN ACCESS EXCLUSIVE MODE",
+        "CREATE OR REPLACE FUNCTION holdfast_ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN END$$",
+    ):
+        with psycopg.connect(adder) as connection, pytest.raises(psycopg.Error):
+            connection.execute(words)
+    charge(Ledger(adder), "two")
+    assert ledger.verify()[: len(before)] == before
+    with psycopg.connect(os.environ["HOLDFAST_LEDGER"]) as connection:  # as the owner, in a session of a copy
+        connection.execute("SET session_replication_role = replica")
+        with pytest.raises(psycopg.Error, match="append-only"):
+            connection.execute("DELETE FROM holdfast_ledger")
+
+
+def test_processes_at_once_over_rows_of_sums(ledger, monkeypatch):
+    monkeypatch.setattr(sums, "EVERY", 6)
+    ledger.set_budget(*DATA, epsilon=2)
+    children = []
+    for process in range(3):
+        child = os.fork()
+        if child == 0:
+            done = 0
+            for number in range(7):
+                with contextlib.suppress(Overspent):
+                    charge(ledger, f"{process}-{number}")
+                    done += 1
+            os._exit(done)
+        children.append(child)
+    assert sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) == 16
+    kinds = [row.kind for row in ledger.verify()]
+    assert (kinds.count("charge"), kinds.count("sums")) == (16, 3)
 
 
 def test_a_connection_that_is_killed_within_a_charge_leaves_nothing(ledger):

@@ -218,3 +218,12 @@ def test_ratios_of_intervals_have_an_end_where_the_lower_one_is_above_0():
     assert quotient((0, math.inf), (2, math.inf)) == (0, math.inf)
     assert quotient((3, 4), (0, 6)) == (1 / 2, math.inf)
     assert quotient((3, 4), (-1, 6)) == (-math.inf, math.inf)
+
+
+def test_what_was_just_released_is_read_when_it_is_asked_for(tmp_path):
+    job = hf.job(released.written(tmp_path, "several"))
+    made = job.release()
+    assert "sexes (2 figures), ages (3 figures)" in repr(made)
+    assert "tables" not in vars(made)
+    assert made.table("ages").values.tolist() == hf.load(made.folder).table("ages").values.tolist()
+    assert "tables" in vars(made)

@@ -99,7 +99,7 @@ def test_a_figure_that_was_published_exactly_before_is_not_protected_by_noise(tm
     release(tree_job(tmp_path, "[North, [South, S2]]", name="first"))
     changes = [(f"{EXACT_CITY}, ", ""), (", categories: [sex]", ""), ("output: out", "output: second")]
     later = released.job(tmp_path, "hierarchy", *changes, ("title: Trips", "title: Later"))
-    told = "published exactly before, in 'Trips' of "
+    told = "exactly before, in 'Trips' of "
     for sentences in (plan(later).disclosed, explain(later)["What is given away"]):
         (words,) = [words for words in sentences if told in words]
         assert words.endswith(

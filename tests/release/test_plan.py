@@ -108,7 +108,7 @@ def test_explanations_name_what_is_given_away(tmp_path):
     text = tree(privacy="epsilon: 1, neighbours: replace-one", rest="hold: [consistent, {exact: [borough]}]")
     found = explain(job(tmp_path, text, zones_csv=content))
     away = " ".join(found["What is given away"])
-    assert "published exactly: borough (all 2 figures)" in away
+    assert "Published exactly: borough (all 2 figures)." in away
     assert "What is published exactly is not protected by any epsilon." in away
     assert "city / North / N1" in away  # the only zone of its borough
     assert "city / South / S1" not in away

@@ -40,7 +40,7 @@ def test_fewer_records_are_possible_and_every_page_says_what_stays_outside(tmp_p
     (left,) = [caveat for caveat in made.caveats if "stay outside" in caveat]
     assert "Class, Sex, Survived stay outside" in left
     (said,) = [words for words in explain(made)["How many must change together"] if "stay outside" in words]
-    assert said.startswith("table: the budget counts the statement about one record replaced by another, and Class")
+    assert said.startswith("The budget counts the statement about one record replaced by another, and Class")
     shown = plan(made).as_mapping()
     assert any("stay outside" in words for words in shown["caveats"])
     columns = {row["column"]: row for row in shown["tables"][0]["protects"]["columns"]}

@@ -1,10 +1,5 @@
 """The job from Python, and what a check shows the curator and nobody else."""
 
-import os
-import pty
-import subprocess
-import sys
-
 import polars as pl
 import pytest
 
@@ -13,6 +8,7 @@ from holdfast.arguments import Refused
 from holdfast.release.job import errors
 from holdfast.release.records.nearest import nearest
 from jobs import ZONES, job, tree
+from terminal import command
 
 ROWS = {"zone": ["N1", "n1", " S1", "S1", None, "Atlantis", "S3"], "trips": [4, 3, 2, 1, 5, 6, 0]}
 SPEC = {
@@ -194,32 +190,6 @@ def test_no_name_is_near_where_several_are_as_near():
 
 
 # --- the command ---------------------------------------------------------------------------------------------------
-
-
-#: What a terminal takes as the end of all that is typed (control and D).
-END = b"\x04"
-
-
-def command(*words: str, terminal: bool, answers: str = "") -> tuple[int, str, str]:
-    """Run the command; on a terminal, where answers are typed, all that it says is returned as one text."""
-    words = (sys.executable, "-m", "holdfast.cli", *words)
-    if not terminal:
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout, done.stderr
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    os.write(ours, answers.encode() + END)
-    told = b""
-    while True:
-        try:
-            told += (piece := os.read(ours, 65536))
-        except OSError:
-            break
-        if not piece:
-            break
-    os.close(ours)
-    return running.wait(), told.decode(), ""
 
 
 def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_records_there(here):

@@ -287,6 +287,7 @@ def test_long_tables_are_cut_on_the_page_only(tmp_path, monkeypatch):
     assert shown == load(folder).values[:50].tolist()
 
 
+@pytest.mark.every_table
 def test_errors_against_sizes_are_those_of_simulated_releases(tmp_path):
     job = released.job(tmp_path, "moved", ("root: city", "root: city, guess: 3"))
     (table,) = job.tables

@@ -5,6 +5,8 @@ import os
 import random
 import shutil
 import sqlite3
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +16,7 @@ import released
 import tampering
 from holdfast.cli.command import app
 from holdfast.release import run
+from holdfast.release.certificate import verify as verifying
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ends import PUBLISHED
@@ -23,6 +26,7 @@ from holdfast.release.run import release
 from holdfast.release.signing.keys import read_key, read_trusted, write_key
 from holdfast.release.stranger.ed25519 import is_signature
 from holdfast.release.stranger.one_file import one_file
+from holdfast.release.stranger.verify import main as check_as_stranger
 
 KINDS = ("histogram", "hierarchy", "moved", "contingency", "several")
 
@@ -357,6 +361,59 @@ def test_a_release_whose_folder_has_its_name_is_not_refused(tmp_path, monkeypatc
     assert "is published" in told[-1]
     (entry,) = Ledger(job.spec.ledger_file).entries()
     assert entry.state == "published"
+
+
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet", "certificate.json"])
+@pytest.mark.parametrize("change", [pipe, lambda path: os.truncate(path, 1 << 40)])
+def test_what_would_never_end_is_not_read(copies, name, change):
+    folder = copies("histogram")
+    change(folder / name)
+    library, stranger = tampering.broken(folder)
+    assert library
+    assert stranger
+
+
+def test_names_of_files_do_not_speak_to_the_terminal(copies, capsys):
+    folder = copies("histogram")
+    (folder / "x\r\x1b[2Kholds").touch()
+    (folder / os.fsdecode(b"\xff")).touch()
+    assert check_as_stranger([str(folder)]) == 5
+    told = capsys.readouterr().out + str(verify(folder)) + CliRunner().invoke(app, ["verify", str(folder)]).stdout
+    assert told.count("x\\r\\x1b[2Kholds does not belong to the release") == 3
+    assert "\x1b" not in told
+    assert "\r" not in told
+
+
+def test_a_charge_that_is_older_than_seals_is_not_called_sealed(originals, copies):
+    """Of such a charge nobody can tell whether the tables are those that were published."""
+    ledger = ledger_of(originals, "histogram")
+    before = replace(ledger.entries()[0], marked=False, sealed=())
+    old = SimpleNamespace(entry=lambda _: before)
+    verdict = verify(copies("histogram"), old)
+    assert [check.sentence for check in verdict.checks if check.name == "ledger"] == [
+        "the release was charged as certified; it is older than seals, so a changed table would not be seen"
+    ]
+
+
+def test_a_certificate_is_read_once(originals, copies, monkeypatch):
+    """Whoever puts the sealed one back while another is being checked gains nothing."""
+    folder = copies("histogram")
+    tampering.forged(folder, lambda columns: columns["value"].__setitem__(0, 999))
+    put_back = verifying.read_certificate
+
+    def read(place, *given):
+        found = put_back(place, *given)
+        shutil.copy(originals["histogram"] / "certificate.json", place)
+        return found
+
+    monkeypatch.setattr(verifying, "read_certificate", read)
+    verdict = verify(folder, ledger_of(originals, "histogram"))
+    assert "is not the one that was sealed" in wrong(verdict)["ledger"]
 
 
 def test_interrupted_after_the_folder_has_its_name_it_says_so(tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """Sums in the chain of the ledger: a charge reads from the last on, and nobody gains by changing what is before."""
 
+import contextlib
 import json
+import os
 import sqlite3
 from collections import Counter
 from fractions import Fraction
@@ -9,7 +11,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.release.ledger import sums
-from holdfast.release.ledger.chain import hash_of
+from holdfast.release.ledger.chain import Entered, behind, hash_of
 from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.ledger.ledger_file import SCHEMA, VERSION, VERSIONS
 from holdfast.release.ledger.table import TABLE
@@ -18,6 +20,7 @@ DATA = ("trips", "record")
 PERSON = ("trips", "column rider, at most 3 records")
 STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.125).guarantees
 OTHERS = hf.laplace(hf.histogram(4), epsilon=0.0625).guarantees
+TINY = hf.laplace(hf.histogram(4), epsilon=0.03125).guarantees
 OF_THREE = hf.laplace(hf.histogram(4), epsilon=0.5, neighbours=hf.Neighbours("add-remove", records=3)).guarantees
 
 
@@ -63,7 +66,7 @@ def recent(ledger):
 def test_sums_say_what_all_charges_say(ledger):
     rows = ledger.verify()
     assert [row.kind for row in rows].count("sums") == 3
-    assert len(recent(ledger)) < 7 < len(rows)
+    assert len(recent(ledger)) < 13 < len(rows)
     for unit in (DATA, PERSON):
         short, whole = sums.Sums(recent(ledger)).account(*unit), ledger.account(*unit)
         assert short == whole
@@ -118,6 +121,62 @@ def test_sums_that_are_others_are_refused_although_their_chain_is_whole(ledger):
     for use in (ledger.verify, lambda: ledger.figures("trips"), lambda: ledger.account(*DATA)):
         with pytest.raises(hf.Refused, match=f"row {at + 1} of the ledger says other sums"):
             use()
+
+
+def test_forged_sums_at_the_end_are_refused_by_a_charge_alone(ledger):
+    """Somebody adds a row that follows, and says that nothing was spent; or two, that agree."""
+    for number in range(4):
+        charge(ledger, f"more{number}")
+    for times in (1, 2):
+        for _ in range(times):
+            rows = ledger.rows()
+            forged = behind(rows[-1], Entered("2026-01-01", "sums", json.dumps({"accounts": []})))
+            insert = f"INSERT INTO {TABLE} VALUES ({', '.join('?' * len(forged))})"
+            forced(ledger.path, (insert, tuple(forged)), rows=forged.number)
+        for use in (lambda: charge(ledger, "last"), lambda: ledger.check(*DATA, [STATEMENTS], None), ledger.verify):
+            with pytest.raises(hf.Refused, match=r"row \d+ of the ledger says other sums"):
+                use()
+
+
+def test_processes_at_once_over_rows_of_sums(ledger):
+    """Four processes charge at once, over five rows of sums: the budget binds, and every sum is right."""
+    children = []
+    for process in range(4):
+        child = os.fork()
+        if child == 0:
+            done = 0
+            for number in range(8):
+                with contextlib.suppress(Overspent):
+                    charge(ledger, f"{process}-{number}", TINY)
+                    done += 1
+            os._exit(done)
+        children.append(child)
+    assert sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) == 26  # of 0.8125 by 0.03125
+    rows = ledger.verify()
+    assert [row.kind for row in rows].count("charge") == 16 + 26
+    assert [row.kind for row in rows].count("sums") == 8
+
+
+def test_what_a_release_needs_is_read_once_and_goes_on_from_there(ledger, monkeypatch):
+    past = ledger.past(*DATA)
+    assert past.account == ledger.account(*DATA)
+    charge(ledger, "later")
+    read = []
+    monkeypatch.setattr("holdfast.release.ledger.chain.hash_of", lambda *given: read.append(1) or hash_of(*given))
+    assert ledger.past(*DATA, since=past) is past
+    assert len(read) < 6
+    assert [entry.release for entry in past.unfinished][-1] == "later"
+    assert past.account == ledger.account(*DATA)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_an_old_copy_that_is_put_back_while_records_are_counted_is_found(ledger, gone):
+    old, past = ledger.path.read_bytes(), None
+    charge(ledger, "later")
+    past = ledger.past(*DATA)
+    ledger.path.unlink() if gone else ledger.path.write_bytes(old)
+    with pytest.raises(hf.Refused, match="is not the one that was read when this began"):
+        ledger.past(*DATA, since=past)
 
 
 def test_rows_cut_off_at_the_end_are_missed(ledger):

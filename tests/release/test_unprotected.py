@@ -61,14 +61,14 @@ def test_long_lists_are_short_in_words_and_say_where_all_are(tmp_path):
     published, fixed = made.unprotected
     alone = sum(1 for i in range(40) if i % 3 == 0)
     assert alone > NAMED
-    assert published == "table: published exactly: borough (all 40 figures)"
+    assert published == "published exactly: borough (all 40 figures)"
     assert fixed == (
-        f"table: follows from exact figures: city, zone ({alone} of 79 figures); the certificate lists their rows"
+        f"follows from exact figures: city, zone ({alone} of 79 figures); the certificate lists their rows"
     )
-    assert f"{fixed}." in explain(made)["What is given away"]
+    assert f"F{fixed[1:]}." in explain(made)["What is given away"]
     few = job(tmp_path, text.replace("replace-one", "add-remove"))
     assert SHORTENED not in few.caveats
-    assert few.unprotected[1] == "table: follows from exact figures: city"
+    assert few.unprotected[1] == "follows from exact figures: city"
 
 
 def test_exact_margins_are_counted_and_cells_that_they_fix_are_listed(tmp_path):
@@ -88,10 +88,10 @@ def test_a_job_that_publishes_nothing_exactly_leaves_nothing_out(tmp_path):
 
 def test_a_total_that_no_replacement_alters_is_not_called_protected(tmp_path):
     made = job(tmp_path, tree(privacy="epsilon: 1, neighbours: replace-one"))
-    assert made.unprotected == ("table: no replacement of records alters: city",)
+    assert made.unprotected == ("no replacement of records alters: city",)
     assert [each.why for each in made.tables[0].unprotected] == [UNMOVED]
     total = job(tmp_path, cube(privacy="epsilon: 1, neighbours: replace-one", table="margins: [[], [sex]]"))
-    assert total.unprotected == ("table: no replacement of records alters: total",)
+    assert total.unprotected == ("no replacement of records alters: total",)
 
 
 def test_noise_on_what_exact_figures_tell_protects_nothing(tmp_path):

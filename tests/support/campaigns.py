@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 
 import calling
+import example_jobs
 import holdfast as hf
+import killing
 import power_loss
 import released
 import tampering
@@ -24,6 +26,8 @@ from holdfast.release.ledger.chain import Entered, behind
 from holdfast.release.ledger.entries import charge_content
 from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.ledger.ledger_file import LedgerFile
+from holdfast.release.ledger.sums import EVERY
+from holdfast.release.ledger.table import SUMS
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
 
@@ -31,7 +35,7 @@ from holdfast.release.spec.spec import read_spec
 SECONDS, MEMORY = 20, 6 << 30
 STATEMENTS = hf.laplace(hf.histogram(4), epsilon=0.001).guarantees
 DATA = ("trips", "record")
-EXAMPLES, SUPPORT = Path(__file__).parents[2] / "examples", Path(__file__).parent
+SUPPORT = Path(__file__).parent
 WHEN = "2026-01-01T00:00:00+00:00"
 
 
@@ -142,11 +146,20 @@ def _refused(work, number):
 
 
 def tampered(folder, count, seed):
-    """Releases that were tampered with: both verifiers agree, and the ledger catches what neither can."""
+    """Releases that were tampered with: both verifiers agree, and the ledger catches what neither can.
+
+    Every fifth case is a ledger instead, whose rows were changed by somebody who can write its file.
+    """
     kinds = ("histogram", "hierarchy", "moved", "contingency", "several")
     originals = {kind: release(released.job(folder / kind, kind)) for kind in kinds}
+    whole = filled(folder / "whole.sqlite", 20, marks=("drawing", "published"))
+    charge(whole, "last")
     for number in range(count):
-        kind = kinds[number % len(kinds)]
+        if number % 5 == 4:
+            wrong = tampering.unnoticed(whole, folder / "changed.sqlite", random.Random(seed + number))
+            yield "ledger", None if wrong is None else f"{number}: {wrong}"
+            continue
+        kind = kinds[number // 5 % len(kinds)]
         copy = shutil.copytree(originals[kind], folder / "copy", symlinks=True)
         what = tampering.at_random(copy, random.Random(seed + number))
         library, stranger = tampering.broken(copy)
@@ -188,21 +201,28 @@ def flips(folder, count, seed):
 
 
 def races(folder, count, seed):
-    """Five processes at once on one ledger with room for three: never more than three are charged."""
+    """Five processes at once on one ledger with room for three: never more than three are charged.
+
+    Every third time the ledger is about as long as it is when a row of sums is due.
+    """
     del seed
     statements = hf.laplace(hf.histogram(4), epsilon=0.25).guarantees
     for number in range(count):
-        ledger = Ledger(folder / f"{number}.sqlite")
+        long = EVERY - 5 + number // 3 % 6 if number % 3 == 2 else 0
+        ledger = filled(folder / f"{number}.sqlite", long, data=("others", "record"))
         if number % 2:
             ledger.set_budget(*DATA, epsilon=0.75)
         children = [
             _forked(lambda k=k, ledger=ledger: charge(ledger, str(k), statements, budget=_budget())) for k in range(5)
         ]
         codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
-        charged = len(ledger.entries())
-        ledger.verify()
+        charged = len(ledger.entries(*DATA))
+        sums = [row.kind for row in ledger.verify()].count(SUMS)
         ledger.path.unlink()
-        yield "race", None if (codes, charged) == ([0, 0, 0, 4, 4], 3) else f"race {number}: {codes}, {charged} charges"
+        yield (
+            f"race, {sums} sums",
+            None if (codes, charged) == ([0, 0, 0, 4, 4], 3) else f"race {number}: {codes}, {charged} charges",
+        )
 
 
 def _budget():
@@ -259,7 +279,7 @@ def load(folder, count, seed):
         ledger.verify()
         yield f"all of them read and verified: {time.process_time() - begin:.2f} s of the processor", None
         ledger.path.unlink()
-    spec = next(path for path in specs_of_examples(folder) if path.parent.name == "city")
+    spec = next(path for path in example_jobs.specs_of_examples(folder) if path.parent.name == "city")
     spec.write_text(spec.read_text().replace("epsilon: 10}", "epsilon: 100000}"))
     job = Job.from_spec(read_spec(spec))
     parts = [statements_of(table) for table in job.tables]
@@ -293,23 +313,37 @@ def in_turn(spec, path, folder, count):
     yield f"{count} releases in turn: {first:.2f} s of the processor at first, {last:.2f} s at last, {peak} MB"
 
 
-def specs_of_examples(folder):
-    """The specs of `examples/` with their records, in folders of their own; agents are left out."""
-    made = EXAMPLES / "make_data.py"
-    for path in sorted(EXAMPLES.glob("*/spec.yaml")):
-        if path.parent.name != "distributed":
-            place = shutil.copytree(path.parent, folder / path.parent.name)
-            subprocess.run([sys.executable, made, path.parent.name, place], check=True, capture_output=True)
-            yield place / path.name
+def kills(folder, count, seed):
+    """Processes that make an example, each killed at another line or moment: nothing is lost, nothing half is seen."""
+    os.environ["TMPDIR"] = str(folder)  # a killed process leaves what is its own there
+    source, specs = random.Random(seed), example_jobs.specs_of_examples(folder, few=True)
+    for number, spec in enumerate(specs):
+        job, place, kept = example_jobs.job_of(spec), spec.parent, set(os.listdir(spec.parent))
+        lines, met, seconds = killing.warm(job, place, kept)
+        share = (number + 1) * count // len(specs) - number * count // len(specs)
+        points = [*killing.spread(lines, seconds, share // 4, share // 4)]
+        points += [(line, None) for line in source.sample(met, min(len(met), share - len(points)))]
+        for again, (line, after) in enumerate(points):
+            found = killing.point(job, place, kept, line, after, signal.SIGKILL, again % killing.AGAIN == 0)
+            wrong = killing.lost(found, agents=job.spec.distributed is not None)
+            ended = {-signal.SIGKILL: "killed"}.get(found["status"], "done before")
+            yield f"{place.name} {ended}", None if wrong is None else f"{place.name}: {wrong}: {found}"
 
 
 def power(folder, count, seed):
-    """Kills, torn writes and lost power at the file calls of every example: no charge is lost, nothing half is seen."""
-    source, specs = random.Random(seed), list(specs_of_examples(folder))
+    """Kills, torn writes and lost power at the file calls of every example: no charge is lost, nothing half is seen.
+
+    What is found the same twice is looked at once.
+    """
+    source, specs = random.Random(seed), example_jobs.specs_of_examples(folder, few=True)
     for spec in specs:
+        known = {}
         cases = power_loss.states(spec, folder, source, min(1.0, count / (len(specs) * len(power_loss.WAYS) * 150)))
         for what, way, place, drawn in cases:
-            wrong = power_loss.wrong_with(place, spec, drawn)
+            found = power_loss.digest(place), drawn
+            if found not in known:
+                known[found] = power_loss.wrong_with(place, spec, drawn)
+            wrong = known[found]
             yield f"{spec.parent.name} {way}", None if wrong is None else f"{spec.parent.name}, {what}, {way}: {wrong}"
 
 
@@ -328,7 +362,8 @@ CAMPAIGNS = {
     "tampered": (tampered, 5_000),
     "flips": (flips, 1_500),
     "races": (races, 1_000),
-    "power": (power, 3_000),
+    "power": (power, 10_000),
     "load": (load, 200),
     "page": (page, 1_000),
+    "kills": (kills, 1_000),
 }

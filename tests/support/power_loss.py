@@ -9,6 +9,8 @@ Started with a spec it releases it, and leaves a mark before the first draw: tha
 word it releases carelessly, syncing nothing itself, to see that this is found.
 """
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -258,39 +260,55 @@ def wrong_with(place, spec, drawn):
 
     found = read_spec(place / spec.name)
     ledger, output = Ledger(found.ledger_file), Path(found.output)
+    slices = sorted(output.with_name(f"{output.name}.agents").glob("agent-*"))
     try:
         charges = len(ledger.entries())
         ledger.verify()
     except Refused as refusal:
         return f"the ledger cannot be read: {refusal}"
-    if drawn and charges != 1:
+    if (drawn or slices) and charges != 1:
         return f"drawn, and {charges} charges"
-    if output.exists():
-        try:
+    try:
+        if output.exists():
             report = verify(output, ledger)
-        except Refused as refusal:
-            return f"published, but {refusal}"
-        if not report.ok:
-            return f"published, but {report.differences[0].sentence}"
+            if not report.ok:
+                return f"published, but {report.differences[0].sentence}"
+        for each in slices:
+            _refuse_half(each, ledger)
+    except Refused as refusal:
+        return f"published, but {refusal}"
     return None
 
 
+def _refuse_half(place, ledger):
+    """Refuse a slice that is not what its agent says, or not what the ledger says."""
+    from holdfast import Refused
+    from holdfast.release.agents.distributed import SHEET, VALUES
+    from holdfast.release.agents.ledger import published
+
+    texts = {name: (place / name).read_bytes() if (place / name).exists() else b"" for name in (SHEET, VALUES)}
+    hashes = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
+    told = json.loads(texts[SHEET] or b"{}")
+    if told.get("sha256") != hashes[VALUES] or published(ledger, told["release"])[told["agent"]] != hashes[SHEET]:
+        raise Refused(f"the slice in {place.name} is half")
+
+
+def digest(place):
+    """What stands in a folder, name by name; the same for the same files."""
+    found = hashlib.sha256()
+    for path in sorted(place.rglob("*")):
+        found.update(repr((str(path.relative_to(place)), path.read_bytes() if path.is_file() else None)).encode())
+    return found.digest()
+
+
 def main():
-    from holdfast.mechanism.mechanism import Mechanism
-    from holdfast.release.job.job import Job
-    from holdfast.release.run import release
-    from holdfast.release.spec.spec import read_spec
+    from example_jobs import before_drawing, job_of, make
 
-    path, draw = Path(sys.argv[1]), Mechanism.release
-
-    def marked(*given, **words):
-        (path.parent / MARK).touch()
-        return draw(*given, **words)
-
-    Mechanism.release = marked
+    path = Path(sys.argv[1])
+    before_drawing((path.parent / MARK).touch)
     if sys.argv[2:]:
         os.fsync = lambda _: None
-    release(Job.from_spec(read_spec(path)))
+    make(job_of(path))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,22 @@
 """Releases that were changed by somebody who renews every hash, and what the two verifiers say of them."""
 
+import contextlib
 import csv
 import json
 import os
 import random
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+from holdfast.arguments import Refused
 from holdfast.release.certificate.certificate import seal_of
 from holdfast.release.certificate.verify import verify
+from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.ledger.ledger_file import SCHEMA, VERSION, VERSIONS
+from holdfast.release.ledger.table import TABLE
 from holdfast.release.storage.files import sha256_of
 from holdfast.release.storage.tables import read_parquet, write_table
 from holdfast.release.stranger.verify import checks
@@ -79,7 +86,8 @@ def other(value, source):
 def at_random(folder, source: random.Random):
     """Change one thing of a release, some of them cleverly; return what in words."""
     names = sorted(path.name for path in folder.iterdir())
-    what = source.choice(("leaf", "leaf", "value", "value", "low", "byte", "remove", "add", "link", "twice", "words"))
+    certified = ("leaf", "leaf", "value", "value", "low", "twice", "words")
+    what = source.choice((*certified, "byte", "remove", "add", "link", "pipe", "grow"))
     if what == "leaf":
         certificate = certificate_of(folder)
         path, value = source.choice([each for each in leaves(certificate) if each[0][0] != "seal"])
@@ -106,6 +114,11 @@ def at_random(folder, source: random.Random):
         moved.write_bytes(path.read_bytes())
         path.unlink()
         path.symlink_to(moved)
+    elif what == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+    elif what == "grow":
+        os.truncate(path, 1 << 40)
     elif what == "twice":
         name, text = "certificate.json", (folder / "certificate.json").read_text()
         (folder / name).write_text(text.replace("{", '{"title": "Other",', 1))
@@ -115,6 +128,43 @@ def at_random(folder, source: random.Random):
         sealed(folder, certificate)
         name = "caveats"
     return f"{what} {name}"
+
+
+def unnoticed(whole, path, source: random.Random):
+    """Change the rows of a ledger as its owner can, in a copy; say what was not found, None where all was."""
+    shutil.copy(whole.path, path)
+    last = len(whole.rows())
+    one, two = source.sample(range(1, last + 1), 2)
+    column = source.choice(("at", "kind", "dataset", "unit", "key", "content", "hash"))
+    turned = f"UPDATE {TABLE} SET number = -number WHERE number > {one}"
+    what = source.choice(
+        (
+            [f"DELETE FROM {TABLE} WHERE number = {one}"],
+            [f"DELETE FROM {TABLE} WHERE number >= {max(2, one)}"],
+            [
+                f"DELETE FROM {TABLE} WHERE number = {one}",
+                turned,
+                f"UPDATE {TABLE} SET number = -1 - number WHERE number < 0",
+            ],
+            [f"UPDATE {TABLE} SET number = {n} WHERE number = {m}" for n, m in ((-1, one), (one, two), (two, -1))],
+            [f"UPDATE {TABLE} SET {column} = {column} || 'x' WHERE number = {one}"],
+            [f"UPDATE {TABLE} SET content = replace(content, '0.001', '0.0001') WHERE kind = 'charge'"],
+            [f"INSERT INTO {TABLE} SELECT {last + 1}, at, kind, '', '', 'x', content, hash FROM {TABLE} LIMIT 1"],
+            [f"UPDATE {TABLE} SET hash = (SELECT hash FROM {TABLE} WHERE number = {one}) WHERE number = {two}"],
+        )
+    )
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        triggers = [words for words in SCHEMA.values() if words.startswith("CREATE TRIGGER")]
+        for words in [f"DROP TRIGGER {made.split()[2]}" for made in triggers] + what + triggers:
+            connection.execute(words)
+        connection.execute(f"PRAGMA user_version = {source.choice((last, last - 1, one)) * VERSIONS + VERSION}")
+    try:
+        found = Ledger(path).verify()
+    except Refused:
+        return None
+    if found == whole.rows()[: len(found)] and len(found) < last:  # cut off: certificates and a witness know
+        return None
+    return f"nobody finds {what}"
 
 
 def broken(folder):

@@ -25,7 +25,7 @@ PRECISION = 256
 
 
 def belief(p: Mapping[World, Any], name: str = "p") -> dict[World, Fraction]:
-    """Return a mapping of worlds to probabilities as exact fractions, refusing what is not a belief.
+    """Return `p`, a mapping of worlds to probabilities, as exact fractions; refuse, by its `name`, what is no belief.
 
     Floats stand for the exact binary number they hold: 0.7 and 0.3 do not sum to 1, Fraction(7, 10) and
     Fraction(3, 10) do.
@@ -89,7 +89,7 @@ def image(
 
 
 def mixture(parts: Iterable[tuple[Any, Mapping[World, Any]]]) -> dict[World, Fraction]:
-    """Return Σ weight·p over (weight, p) pairs; the weights must sum to exactly 1."""
+    """Return Σ weight·p over `parts`, pairs (weight, p); the weights must sum to exactly 1."""
     pairs = [(rational("a weight", weight), belief(p)) for weight, p in parts]
     if any(weight < 0 for weight, _ in pairs) or sum((weight for weight, _ in pairs), Fraction(0)) != 1:
         raise Refused("the weights of a mixture must not be negative and must sum to exactly 1")

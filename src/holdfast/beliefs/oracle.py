@@ -188,7 +188,7 @@ def log_ratio(p: Mapping[Any, Any], q: Mapping[Any, Any]) -> float:
 
 
 def hockey_stick(p: Mapping[Any, Any], q: Mapping[Any, Any], epsilon: Any) -> float:
-    """Return Σ [p − e^ε q]₊: the exact δ at this ε for this ordered pair, to far below double precision."""
+    """Return Σ [p − e^ε q]₊: the exact δ at ε = `epsilon` for this ordered pair, to far below double precision."""
     one, other = _pair(p, q)
     exact = Fraction(epsilon)
     with ctx.workprec(2 * PRECISION):
@@ -230,7 +230,7 @@ def worst(
     pairs: Iterable[tuple[Any, Any]],
     measure: Callable[[Mapping[Any, Any], Mapping[Any, Any]], float],
 ) -> float:
-    """Return the largest measure over pairs of truths, both ways."""
+    """Return the largest measure over pairs of truths, both ways; `beliefs` are the laws by truth."""
     found = [
         value
         for one, other in pairs

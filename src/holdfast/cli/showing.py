@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context, Decimal
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -27,6 +28,12 @@ Read = TypeVar("Read")
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, emoji=False)
+
+
+def _told(console: Console, words: str) -> None:
+    """Print sentences, all lines indented."""
+    lines = wrap(words, console.width - 3, break_on_hyphens=False) or [""]
+    console.print("\n".join(f"  {escape(line)}" for line in lines))
 
 
 def data(content: Any) -> None:
@@ -121,59 +128,61 @@ def sections(found: dict[str, list[str]]) -> None:
     for i, (heading, sentences) in enumerate(found.items()):
         console.print(("" if i == 0 else "\n") + f"[bold]{escape(heading)}[/bold]")
         for words in sentences:
-            console.print(f"  {escape(words)}")
+            _told(console, words)
 
 
 def plan(found: Any) -> None:
     """Print a plan."""
-    from holdfast.release.table.wording import ways_in_words
+    from holdfast.release.table.wording import as_sentence, sentence_about, ways_in_words
 
     console, job = _console(), found.job
     console.print(f"[bold]{escape(job.title)}[/bold]")
     for table in found.tables:
         made = f"method {table.method}, computed by {ways_in_words(table.ways)}"
-        console.print(f"\n{escape(table.name)}: {table.kind}, {made}")
+        console.print(f"\n{escape(sentence_about(table.name, f'{table.kind}, {made}'))}")
         console.print(_levels(table))
         measured = f"; measured on {table.simulated:,} simulated tables" if table.simulated else ""
-        console.print(f"  Errors {escape(table.basis)}{measured}.")
+        _told(console, f"Errors {table.basis}{measured}.")
         for words in table.evidence:
-            console.print(f"  {escape(words[0].upper() + words[1:])}.")
+            _told(console, f"{words[0].upper()}{words[1:]}.")
         if len(table.comparison) > 1:
             console.print(_comparison(table))
     if found.accepted is not None:
         console.print("\n[bold]What is accepted[/bold]")
         for one in found.accepted.each:
-            console.print(f"  {escape(str(one))}.")
+            _told(console, f"{one}.")
         if not found.accepted.met:
-            console.print(f"  A release is refused; {escape(found.accepted.remedy)}.")
+            _told(console, f"A release is refused; {found.accepted.remedy}.")
     console.print("\n[bold]What it promises[/bold]")
     for statement in job.guarantees:
-        console.print(f"  {escape(str(statement))}")
+        _told(console, str(statement))
     for table in found.tables:
         if table.protects is not None:
             console.print(_protects(table, several=len(found.tables) > 1))
     if found.unprotected or found.disclosed:
         console.print("\n[bold]What stays unprotected[/bold]")
-        for words in (*found.unprotected, *found.disclosed):
-            console.print(f"  {escape(words)}")
+        for words in (*(as_sentence(each, job.tables) for each in found.unprotected), *found.disclosed):
+            _told(console, words)
     console.print("\n[bold]What was spent[/bold]")
     for words in found.spending:
-        console.print(f"  {escape(words)}")
+        _told(console, words)
     console.print("\n[bold]To know[/bold]")
     for words in job.caveats:
-        console.print(f"  {escape(words[0].upper() + words[1:])}.")
+        _told(console, f"{words[0].upper()}{words[1:]}.")
     seconds = "cannot be told" if found.seconds is None else f"about {max(found.seconds, 0.1):.1f} s"
-    console.print(
-        f"  Drawing takes {seconds} here for {found.timed}, and memory about "
-        f"{found.bytes / 2**20:.0f} MiB; both beside counting the records."
+    _told(
+        console,
+        f"Drawing takes {seconds} here for {found.timed}, and memory about "
+        f"{found.bytes / 2**20:.0f} MiB; both beside counting the records.",
     )
     for share in found.shares:
-        console.print(f"  {escape(str(share)[0].upper() + str(share)[1:])}.")
+        _told(console, f"{str(share)[0].upper()}{str(share)[1:]}.")
     if found.bytes_per_record:
         more = found.bytes_per_record * 10**6 / 2**20
-        console.print(
-            f"  Choosing the records of each person takes about {more:.0f} MiB more for every million records, or disk "
-            "where memory ends."
+        _told(
+            console,
+            f"Choosing the records of each person takes about {more:.0f} MiB more for every million records, or disk "
+            "where memory ends.",
         )
 
 
@@ -200,7 +209,7 @@ def what_if(found: Any) -> None:
     for k, (sign, _) in enumerate(found.outlooks[0].signs):
         shown.add_row(sign, *(outlook.signs[k][1] for outlook in found.outlooks))
     console.print(shown)
-    console.print(f"  {escape(found.spent)}")
+    _told(console, found.spent)
 
 
 def _protects(table: Any, *, several: bool) -> Table:

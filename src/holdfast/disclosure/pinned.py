@@ -72,7 +72,7 @@ class Disclosure:
         return kept[np.argsort(self.width[kept], kind="stable")]
 
     def narrow(self, width: int) -> Ints:
-        """Return the outputs that are not published and vary by at most this much, narrowest first."""
+        """Return the outputs that are not published and vary by at most `width`, narrowest first."""
         found = self.order
         return found[self.width[found] <= width]
 

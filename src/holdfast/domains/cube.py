@@ -175,7 +175,7 @@ class Cube:
         return result
 
     def margin_shape(self, keep: Any) -> tuple[int, ...]:
-        """Return the sizes of a margin's axes; () is the grand total."""
+        """Return the sizes of the axes that `keep` names, a margin; () is the grand total."""
         return tuple(self.sizes[a] for a in self.axes(keep))
 
     def margin_name(self, keep: Any) -> str:
@@ -190,7 +190,7 @@ class Cube:
         return np.stack(np.unravel_index(found, self.shape), axis=-1).astype(np.int64)
 
     def margin_index(self, keep: Any, cells: Any = None) -> Ints:
-        """Return for each cell (all, or those given) its position in the margin, C order."""
+        """Return for each of `cells` (None: all) its position in the margin over the axes `keep`, C order."""
         axes = self.axes(keep)
         if cells is None:
             position = np.zeros(self.shape, np.int64)

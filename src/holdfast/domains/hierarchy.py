@@ -54,7 +54,7 @@ class Hierarchy:
     def from_parents(
         cls, parents: Any, names: Sequence[str] | None = None, levels: Sequence[str] | None = None
     ) -> Hierarchy:
-        """Build from each node's parent (−1 for a root), nodes in any order, one root or several.
+        """Build from `parents`, each node's parent (−1 for a root), nodes in any order, one root or several.
 
         names: one label per node, different among the children of one node; without them a node is called by
         its number. levels: one name per depth; without them "level 0", "level 1", ….
@@ -84,7 +84,7 @@ class Hierarchy:
 
     @classmethod
     def from_frame(cls, frame: Any, levels: Sequence[str], root: str | None = None) -> Hierarchy:
-        """Build from a frame of the public domain: one row per leaf, one column per level, top level first.
+        """Build from a frame of the public domain: one row per leaf, one column for each of `levels`, top level first.
 
         Any frame that narwhals reads will do (pandas, polars, pyarrow, …). A node is known by its whole path,
         so equal names below different parents are different nodes. `root` adds one node above all others,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.arguments import Refused
 from holdfast.mechanism.checking import a_query
+from holdfast.mechanism.correlated.residuals import on_residuals
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.source import Plain
 from holdfast.privacy.budget import gaussian_base, laplace_base
@@ -57,6 +59,7 @@ def gaussian(
     integer: bool = True,
     shares: Mapping[Any, Any] | None = None,
     calibration: str | None = None,
+    residuals: bool = False,
 ) -> Mechanism:
     """Gaussian noise for a query, by exactly one of (epsilon, delta), rho and scale.
 
@@ -71,12 +74,15 @@ def gaussian(
         shares: parts of the budget by level or margin, {level: share}; 0: not measured. None: one scale for all.
         calibration: None is the tightest proved for this law; "classical" is the papers' formula, with its true δ
             printed.
+        residuals: noise on the residuals of the query, each with its own precision, instead of on its outputs; shares
+            as from `best_shares(…, residuals=True)`. Move it with `onto` structural constraints.
 
     Law:
-        q(x) + U, U_i independent with weights e^{−u²/2σ_i²} on the whole numbers (or the reals).
+        q(x) + U, U_i independent with weights e^{−u²/2σ_i²} on the whole numbers (or the reals). On residuals: U normal
+        noise that adds up, rounded figure by figure where it is whole.
     Guarantee:
         μ-GDP (continuous; Balle–Wang 2018) or ρ-zCDP with the exact δ(ε) of the loss law (integer;
-        Canonne–Kamath–Steinke 2020).
+        Canonne–Kamath–Steinke 2020); on residuals μ-GDP (docs/theory/areas-and-margins.md, Proposition 8).
 
     Example:
         >>> import holdfast as hf
@@ -84,5 +90,12 @@ def gaussian(
         0.5
     """
     relation = Neighbours.of(neighbours)
+    if residuals:
+        if scale is not None or calibration is not None:
+            raise Refused(
+                "noise on residuals is asked for by rho, or by epsilon and delta: leave scale and calibration out"
+            )
+        budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        return Mechanism(on_residuals(a_query(query), relation, bool(integer), budget, shares))
     made = gaussian_base(a_query(query), relation, integer, epsilon, delta, rho, scale, shares, calibration)
     return Mechanism(Plain(made))

@@ -24,7 +24,7 @@ from holdfast.mechanism.processed import Promising
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.linear import error_bars, input_is_free, linear_part
 from holdfast.mechanism.release import Release
-from holdfast.mechanism.source import UNMEASURED, Conditioned, Source, of_neighbours
+from holdfast.mechanism.source import UNMEASURED, Conditioned, Source, of_neighbours, refuse_second_law
 from holdfast.noise.spread import Spread
 from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.privacy.assumptions import assumptions
@@ -35,10 +35,6 @@ from holdfast.queries.together.together import Column
 from holdfast.randomness import Stream
 
 DATA_DEPENDENT = "the law of the noise depends on the data here; use simulate() with a public guess of the truth"
-NO_VERBS = (
-    "noise made for its constraint cannot be conditioned or moved again: give extend() all equalities at once, or use "
-    "laplace() or gaussian() with given() and onto()"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,11 +69,11 @@ class Mechanism(Promising):
     def given(self, constraint: Constraint, method: str | None = None, tau: Any = None) -> Mechanism:
         """Belief revision: this mechanism's law, conditioned on the constraint. given(a).given(b) is given(a & b).
 
-        `tau`: how near draws must come to the law, in total variation, where no way is known to draw from it exactly;
-        that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and less where this would cost more than half of
-        the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
+        `method`: None is the best way that is known. `tau`: how near draws must come to the law, in total variation,
+        where no way is known to draw from it exactly; that costs δ = (1 + e^ε)·tau. None: as asked before, or 10⁻⁶, and
+        less where this would cost more than half of the δ asked for, or 10⁻⁵ without one (docs/theory/walks.md, §4).
         """
-        joint = self._asked_besides(constraint)
+        joint = self._asked_besides(constraint, moved=False)
         if self.moves:
             raise Refused("given() after onto() has no known law: condition first, then move")
         if method is not None:
@@ -99,9 +95,9 @@ class Mechanism(Promising):
     ) -> Mechanism:
         """Belief update: every noisy answer is moved to the nearest point that satisfies the constraint.
 
-        What was asked before goes on to hold: given(a).onto(b) moves onto a & b.
-        `weights`: "noise" weighs each output by its noise variance, None weighs all the same, an array weighs as it
-        says. `integer`: None is as the base, and real for an invariant.
+        What was asked before goes on to hold: given(a).onto(b) moves onto a & b. `norm`: "l2" or "l1". `weights`:
+        "noise" weighs each output by its variance, None all alike, an array as it says. `integer`: None is as the base,
+        and real for an invariant. `method`: None is the nearest point; "topdown" and "bluedown" go level by level.
         """
         joint = self._asked_besides(constraint)
         move = moving.move_onto(
@@ -109,11 +105,10 @@ class Mechanism(Promising):
         )
         return replace(self, moves=(*self.moves, move))
 
-    def _asked_besides(self, constraint: Constraint) -> Constraint:
+    def _asked_besides(self, constraint: Constraint, *, moved: bool = True) -> Constraint:
         """Everything that was asked of the output, and this."""
-        if self.source.law is not None:
-            raise Refused(NO_VERBS)
         checking.a_constraint(constraint)
+        refuse_second_law(self.source, constraint, moved=moved)
         return constraint if self.asked is None else self.asked & constraint
 
     def calibrated(
@@ -121,7 +116,8 @@ class Mechanism(Promising):
     ) -> Mechanism:
         """The same mechanism with its noise rescaled so that the *total* guarantee is this, met from below.
 
-        The guarantee that counts is the first one (`guarantee`), whatever its scope; or the first one of this scope.
+        Say `epsilon`, with `delta` for noise that needs one, or `rho`. The guarantee that counts is the first one
+        (`guarantee`), whatever its scope; or the first one of this `scope`.
         """
         return calibrating.calibrated(self, epsilon, delta, rho, scope)
 
@@ -197,7 +193,7 @@ class Mechanism(Promising):
         return ", ".join(names) if names else "independent noise"
 
     def noise(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
-        """Draw the noise, (size, n), where its law does not depend on the data; refused otherwise."""
+        """Draw the noise, (size, n), from `rng`, where its law does not depend on the data; refused otherwise."""
         count = checking.how_many(size, self.query.n)
         if self.depends_on_data:
             raise Refused(DATA_DEPENDENT)
@@ -218,13 +214,13 @@ class Mechanism(Promising):
         return moving.image(self.moves, self.query, noisy, ties, whole_numbers=self.base.law.integer)
 
     def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
-        """The values of `size` independent releases of this truth, (size, n): for studies; it promises nothing."""
+        """The values of `size` releases of `truth`, independent, by `rng`, (size, n): for studies; no promise."""
         count = checking.how_many(size, self.query.n)
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
         return self._moved(self._noisy(checked, count, stream), checked, stream)
 
     def release(self, truth: Any, rng: Stream | None = None) -> Release:
-        """Release one table, checked again before it leaves; `rng=None` is the secure stream.
+        """Release one table of `truth`, checked again before it leaves; `rng=None` is the secure stream.
 
         Law: the one the verbs describe. Guarantee: `guarantees`; refused when no statement holds.
         """
@@ -258,7 +254,8 @@ class Mechanism(Promising):
     @cached_property
     def _spread(self) -> Spread | None:
         """Errors in units of the grid, where they are known before data is seen."""
-        if self.depends_on_data or len(self.moves) > 1 or (self.moves and self.source.system is not None):
+        known = self.source.system is None and self.source.law is None  # what a way knows of independent noise
+        if self.depends_on_data or len(self.moves) > 1 or (self.moves and not known):
             return None
         if not self.moves:
             return self.source.spread()

@@ -126,11 +126,11 @@ class Mixture(Promising):
         return "mixture of " + " and ".join(dict.fromkeys(part.method for part in self.parts))
 
     def noise(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
-        """Draw the noise, (size, n), where its law does not depend on the data; refused otherwise."""
+        """Draw the noise, (size, n), from `rng`, where its law does not depend on the data; refused otherwise."""
         return self._drawn(size, rng, lambda part, count, stream: part.noise(count, stream))
 
     def simulate(self, truth: Any, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
-        """The values of `size` independent releases of this truth, (size, n); they promise nothing."""
+        """The values of `size` independent releases of `truth` by `rng`, (size, n); they promise nothing."""
         return self._drawn(size, rng, lambda part, count, stream: part.simulate(truth, count, stream))
 
     def standard_error(self) -> npt.NDArray[np.float64]:
@@ -141,7 +141,7 @@ class Mixture(Promising):
         return found.standard_errors
 
     def release(self, truth: Any, rng: Stream | None = None) -> Release:
-        """Release one table by one part. `rng=None` draws from the secure stream; refused when no statement holds."""
+        """Release one table of `truth` by one part; refused when no statement holds. `rng=None`: the secure stream."""
         statements = (self.guarantee, *self.guarantees[1:])
         for part in self.parts:
             part.checked(truth)  # refused whatever the coin says

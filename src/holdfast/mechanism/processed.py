@@ -52,6 +52,8 @@ class Promising:
     def then(self, function: Callable[[npt.NDArray[Any]], Any], name: str) -> Processed:
         """Post-processing: release function(values) instead of the values. The function must read nothing else.
 
+        `name` is what statements call it.
+
         Guarantee: the statements about all neighbours and about those that share the exact figures go on to hold;
         subspace statements do not cover functions that read the exact figures, and go (THEORY §3).
         """

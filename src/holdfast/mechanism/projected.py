@@ -111,7 +111,7 @@ class Projected(Promising):
         return np.stack([self._values(checked) for _ in range(whole("size", size, at_least=1))])
 
     def release(self, truth: Any) -> Release:
-        """Ask the mechanism once and release its projected answer; the law of its errors is not known."""
+        """Ask the mechanism once for `truth` and release its projected answer; the law of its errors is not known."""
         values = self._values(self._truth(truth))
         return Release(values, self.guarantees, self.query, "projection of a mechanism of your own", _unknown)
 

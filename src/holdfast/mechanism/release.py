@@ -79,7 +79,7 @@ class Release:
         return figures_card(f"{self.values.size:,} figures", shown, self.values.size, self.guarantee, told)
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
-        """Draw the first figures of a level with their 95 % intervals, where those are known; None: of all levels."""
+        """Draw the first `most` figures of a level with their 95 % intervals, where known; None: of all levels."""
         rows = np.arange(self.values.size)
         if level is not None:
             levels = self.query.levels or {}
@@ -122,7 +122,7 @@ class Release:
         return self._known().standard_errors
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
-        """Return lower and upper ends, shape (n, 2), that cover each true value with at least this probability.
+        """Return lower and upper ends, (n, 2), that cover each true value with the probability `confidence` at least.
 
         The ends come from the law of the errors, which does not depend on the data; refused where it does. Where
         `spread.measured`, they are measured on simulated draws and widened by the error of that (noise/spread.py).
@@ -135,7 +135,7 @@ class Release:
         return self.error_bars.interval(confidence)
 
     def estimate(self, weights: Any) -> Estimate:
-        """Estimate a weighted sum of the table's values."""
+        """Estimate a sum of the table's values, with one number of `weights` for each."""
         checked = reals("weights", weights, (self.values.size,))
         value = float(checked @ self.values)
         if self.spread is None:
@@ -154,6 +154,8 @@ class Release:
 
     def records(self, backend: str | None = None) -> Any:
         """Return synthetic records: one row for every one that the table counts, in the order of its cells.
+
+        `backend`: polars, pandas or pyarrow; None is the first that is installed.
 
         They count to the table exactly and carry nothing that it does not (THEORY §10). Refused unless the table is
         whole, not negative and adds up, and counts every cell of a hierarchy, histogram or cube.

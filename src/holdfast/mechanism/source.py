@@ -20,6 +20,16 @@ from holdfast.privacy import Additive, Differences, Guarantee, Promise
 from holdfast.queries import Moves, Neighbours
 from holdfast.randomness import Stream
 
+NO_VERBS = (
+    "noise made for its constraint cannot be conditioned or moved again: give extend() all equalities at once, or use "
+    "laplace() or gaussian() with given() and onto()"
+)
+#: The name of the law of noise on residuals.
+RESIDUALS = "residuals"
+ON_RESIDUALS = (
+    "noise on residuals cannot be conditioned and keeps no exact figures: use onto() without an invariant, or leave "
+    "residuals out"
+)
 UNMEASURED = "some outputs are not measured: use given() or onto() with what determines them"
 
 
@@ -68,6 +78,14 @@ class Source(Protocol):
 
     def statement_for(self, differences: Differences, **words: Any) -> Guarantee:
         """The statement about some of the changes that keep every equality."""
+
+
+def refuse_second_law(source: Source, constraint: Constraint, *, moved: bool) -> None:
+    """Refuse to condition or move noise that has a law of its own, but for structural moves of noise on residuals."""
+    if source.law == RESIDUALS and (constraint.has_invariants or not moved):
+        raise Refused(ON_RESIDUALS)
+    if source.law not in (None, RESIDUALS):
+        raise Refused(NO_VERBS)
 
 
 def of_neighbours(base: Additive, neighbours: Neighbours | None) -> Additive:

@@ -182,7 +182,7 @@ class Mended:
         return tuple(each.words for each in self.figures.classifications)
 
     def interval(self, confidence: Any = 0.95) -> Floats:
-        """Ends, (n, 2), between which each true figure lies with at least this probability, by the stated law.
+        """Ends, (n, 2), that hold each true figure with a probability of `confidence` or more, by the stated law.
 
         Of uniform, cell-key and rounded figures the ends are certain where no smaller ones are known; of Gaussian and
         Laplace noise they come from the best linear estimate, within what is certain.
@@ -236,7 +236,7 @@ class Mended:
         return ends[0], ends[1]
 
     def frame(self, backend: str | None = None, confidence: Any = 0.95) -> Any:
-        """The mended table as a data frame (polars, pandas or pyarrow), one row per figure."""
+        """The table as a frame of `backend` (polars, pandas, pyarrow), a row for each figure; ends of `confidence`."""
         return frame_of(self.columns(confidence), backend)
 
     def picture(self) -> Picture:
@@ -244,7 +244,7 @@ class Mended:
         return telling.picture(self)
 
     def report(self, path: str | Path) -> None:
-        """Write a page that says what was done and shows it; it needs no network."""
+        """Write a page at `path` that says what was done and shows it; it needs no network."""
         Path(path).write_text(telling.page(self), encoding="utf-8")
 
     def write(self, folder: str | Path) -> Path:

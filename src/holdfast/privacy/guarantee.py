@@ -183,7 +183,7 @@ class Guarantee:
         )
 
     def at_delta(self, delta: Any) -> Guarantee:
-        """Return the same statement with its smallest proved ε at this δ.
+        """Return the same statement with its smallest proved ε at this δ, `delta`.
 
         *Guarantee:* μ by Balle and Wang 2018, ρ by Canonne, Kamath and Steinke 2020 (at whole orders when only these
         are proved), `losses` by the loss law (the same paper), a stated (ε, δ₀) with δ₀ ≤ δ by definition.
@@ -203,7 +203,7 @@ class Guarantee:
         return self._converted(min(choices))
 
     def at_epsilon(self, epsilon: Any) -> Guarantee:
-        """Return the same statement with its smallest proved δ at this ε (theorems as in `at_delta`)."""
+        """Return the same statement with its smallest proved δ at this ε, `epsilon` (theorems as in `at_delta`)."""
         wanted = inward(not_negative("epsilon", epsilon))
         choices: list[tuple[float, float, str]] = []
         if self.epsilon is not None and self.epsilon <= wanted:

@@ -156,7 +156,7 @@ class Query(ABC):
     # What all share ---------------------------------------------------------------------------------------
 
     def answer(self, cells: Any) -> Array:
-        """Return the truth from cell counts ≥ 0: int64 if answers are whole, else float64."""
+        """Return the truth from `cells`, counts ≥ 0: int64 if answers are whole, else float64."""
         counts = array("cells", cells)
         if counts.shape not in self._cell_shapes():
             expected = " or ".join(str(shape) for shape in self._cell_shapes())
@@ -177,7 +177,7 @@ class Query(ABC):
         return self.in_units(self._answer(count_cells(self.cells, *self.domain, frame, count, outside)))
 
     def sensitivity(self, p: Any, neighbours: Any = "add-remove") -> float:
-        """Return the largest ‖d‖_p over the difference set, p = 1, 2 or inf, rounded up to a double."""
+        """Return the largest ‖d‖_p over the difference set of `neighbours`, p = 1, 2 or inf, rounded up to a double."""
         known = isinstance(p, (int, float)) and not isinstance(p, bool) and p in (1, 2, np.inf)
         norm = one_of("p", float(p) if known else p, [1.0, 2.0, np.inf])
         relation = Neighbours.of(neighbours)
@@ -188,7 +188,7 @@ class Query(ABC):
         return float_up(step * bound.value) if norm == 1 else sqrt_up(step**2 * bound.value)
 
     def differences(self, neighbours: Any = "add-remove") -> Array:
-        """Return the difference set as distinct non-zero rows, both signs; refused when too many to list."""
+        """Return the difference set of `neighbours`: distinct non-zero rows, both signs; refused when too many."""
         return self.in_units(difference_set(self.columns, Neighbours.of(neighbours)))
 
     def bound(self, values: Sequence[Any], which: Any, p: int, neighbours: Any, allowed: Any = None) -> Bound:

@@ -35,7 +35,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, value: Any) -> Neighbours:
-        """Return the relation meant by its kind (one record) or by a relation itself."""
+        """Return the relation that `value` means: its kind (one record), or a relation itself."""
         if isinstance(value, cls):
             return value
         if not isinstance(value, str):

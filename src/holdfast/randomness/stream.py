@@ -142,12 +142,12 @@ class Stream:
         return int.from_bytes(words.astype("<u8").tobytes(), "little") >> (-count % 64)
 
     def uniforms(self, count: int) -> npt.NDArray[np.float64]:
-        """Return doubles strictly inside (0, 1): middles of 2**52 equal cells; for continuous laws only."""
+        """Return `count` doubles strictly inside (0, 1): middles of 2**52 equal cells; for continuous laws only."""
         # With 53 bits the middle of the last cell would round to 1.
         return ((self.words(count) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
     def normals(self, count: int) -> npt.NDArray[np.float64]:
-        """Return standard normal doubles by inversion. For continuous laws only.
+        """Return `count` standard normal doubles by inversion. For continuous laws only.
 
         The low bit of a word is the sign and the other 63 give the tail probability, so that tails are as
         fine as the middle; no draw lies beyond ±9.2.

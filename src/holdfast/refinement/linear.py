@@ -81,14 +81,14 @@ class LinearRefinement:
         return result
 
     def unbiased(self, B: Any) -> bool:
-        """Tell whether E X̂ = μ for every μ with Bᵀμ = c (LR Def 3): A + D Bᵀ = I and h = 0, exactly."""
+        """Tell whether E X̂ = μ for every μ with Bᵀμ = c, B of (n, m) (LR Def 3): A + D Bᵀ = I and h = 0, exactly."""
         known = self._known(B)
         return bool(self.exact_A + self.exact_D * known.transpose() == identity(known.nrows())) and not any(
             self.exact_h
         )
 
     def constrained(self, B: Any) -> bool:
-        """Tell whether Bᵀ X̂ = c for every X and every possible c (LR Def 4), exactly.
+        """Tell whether Bᵀ X̂ = c for every X and every possible c, B of (n, m) (LR Def 4), exactly.
 
         That is BᵀA = 0, Bᵀh = 0, and BᵀD c = c for every c = Bᵀμ.
         """

@@ -48,12 +48,12 @@ from holdfast.release.certificate.registry import (
     Variant,
 )
 from holdfast.release.certificate.statement import AcceptedError, RecodedAxis
-from holdfast.release.job.caveats import as_sentence, protected
+from holdfast.release.job.caveats import protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
 from holdfast.release.spec.publishing import public_part
 from holdfast.release.spending import statements_of
-from holdfast.release.table.wording import ways_in_words
+from holdfast.release.table.wording import as_sentence, ways_in_words, words_about
 from holdfast.release.wanted.accepting import judged
 from holdfast.version import __version__
 
@@ -293,7 +293,9 @@ def _synthetic(tables: Sequence[TableCertificate]) -> list[str]:
 def _deployment(job: Job, date: str, tables: Sequence[TableCertificate], unprotected: Sequence[str]) -> Deployment:
     best = job.guarantee
     names = ", ".join(f"{table.name} ({table.kind}, {table.rows} figures)" for table in tables)
-    methods = "; ".join(f"{table.name}: {table.mechanism}, computed by {ways_in_words(table.ways)}" for table in tables)
+    methods = "; ".join(
+        words_about(table.name, f"{table.mechanism}, computed by {ways_in_words(table.ways)}") for table in tables
+    )
     treated = " ".join(as_sentence(words, job.tables) for words in job.caveats)
     moved = [table.name for table in tables if table.method in (*MOVES, "given-then-onto")]
     about = job.spec.about

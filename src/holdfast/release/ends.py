@@ -89,5 +89,4 @@ def refuse_early(
         if records and isinstance(source, str) and "://" not in source and not files_of(spec.resolve(source)):
             raise spec.at["data"]["source"].refuse(f"there is no file {source!r}", found=source)
         book = Ledger(spec.ledger_file, spec.witness) if ledger is None else Ledger(ledger)
-        if book.exists:
-            book.rows()
+        book.look()

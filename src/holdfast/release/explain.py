@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.privacy import Guarantee, odds
 from holdfast.privacy.words import figure
 from holdfast.release.disclosure.disclosure import so_far
-from holdfast.release.job.caveats import as_sentence, protected
+from holdfast.release.job.caveats import protected
 from holdfast.release.job.job import Job
 from holdfast.release.job.methods import evidence
 from holdfast.release.job.protecting import in_words, outside_words
@@ -16,7 +16,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.job.unprotected import FIXED
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.spending import foreseen
-from holdfast.release.table.wording import HOLDS, HOW, counted, ways_in_words
+from holdfast.release.table.wording import HOLDS, HOW, as_sentence, counted, sentence_about, ways_in_words
 
 
 def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
@@ -25,7 +25,8 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
     Of the data only figures are read that earlier releases have published exactly, as the ledger keeps them.
     """
     book = Ledger(job.spec.ledger_file, job.spec.witness) if ledger is None else ledger
-    told = so_far(job, book.figures(job.dataset))
+    past = book.past(job.dataset, job.unit)
+    told = so_far(job, past.figures)
     outside = outside_words(job.tables, job.guarantee)
     found = {
         "What is asked for": [_asked(job), protected(job.spec, job.neighbours)],
@@ -33,7 +34,7 @@ def explain(job: Job, ledger: Ledger | None = None) -> dict[str, list[str]]:
         **_protects(job, outside),
         "What holds in every table": [_held(table) for table in job.tables],
         "What is given away": [*_given_away(job, told), *told],
-        "What was spent": foreseen(job, book),
+        "What was spent": foreseen(job, book, past),
         "How the records are treated": [
             as_sentence(words, job.tables) for words in job.caveats if words not in outside
         ],
@@ -80,8 +81,8 @@ def _held(table: Table) -> str:
     if account["impossible"]:
         zeros = "figure is 0 by definition", "figures are 0 by definition"
         words.append(counted(len(account["impossible"]), *zeros))
-    what = f"{table.layout.asked.kind}, {table.layout.query.n} figures"
-    return f"{table.name} ({what}): {', '.join(words) or 'nothing is required'}."
+    what = f"{table.layout.asked.kind}, {table.layout.query.n:,} figures"
+    return f"{sentence_about(table.name, what)}: {', '.join(words) or 'nothing is required'}."
 
 
 def _given_away(job: Job, told: Sequence[str]) -> list[str]:
@@ -89,7 +90,8 @@ def _given_away(job: Job, told: Sequence[str]) -> list[str]:
     nothing = not any(table.holding.exact for table in job.tables)
     if not job.unprotected:
         return [f"Nothing is published exactly{' by this release.' if told else ': every figure is protected.'}"]
-    sentences = [*["Nothing is published exactly by this release."] * nothing, *(f"{w}." for w in job.unprotected)]
+    sentences = ["Nothing is published exactly by this release."] if nothing else []
+    sentences += [as_sentence(words, job.tables) for words in job.unprotected]
     if any(each.why == FIXED for table in job.tables for each in table.unprotected):
         sentences.append(
             "What no allowed change alters follows from the exact figures and from what holds for all data, and is "
@@ -106,4 +108,4 @@ def _given_away(job: Job, told: Sequence[str]) -> list[str]:
 def _drawn(table: Table) -> str:
     known = "".join(f"; {words}" for words in evidence(table.mechanism))
     ways = ways_in_words(table.mechanism.method)
-    return f"{table.name}: {table.chosen.noise} noise, method {table.chosen.method} ({ways}){known}."
+    return sentence_about(table.name, f"{table.chosen.noise} noise, method {table.chosen.method} ({ways}){known}.")

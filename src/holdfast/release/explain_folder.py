@@ -10,7 +10,7 @@ from holdfast.privacy import odds
 from holdfast.release.certificate.certificate import Holds, LevelCertificate, TableCertificate, read_certificate
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.accounts import Budget
-from holdfast.release.table.wording import HOLDS, HOW, counted, percent, ways_in_words
+from holdfast.release.table.wording import HOLDS, HOW, as_sentence, counted, percent, sentence_about, ways_in_words
 
 #: The heading of a folder that is not as it was released; nothing else is said of it.
 CHANGED = "NOT as certified"
@@ -33,7 +33,7 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
             f"{certificate.title}, released on {basic.publication_date} by holdfast {software.version} as "
             f"{certificate.release}; asked for: {Budget.from_mapping(certificate.asked)} in total.",
             *(
-                f"{table.name}: {table.kind} of {table.rows:,} figures ({', '.join(table.levels)})."
+                sentence_about(table.name, f"{table.kind} of {table.rows:,} figures ({', '.join(table.levels)}).")
                 for table in certificate.tables
             ),
         ],
@@ -42,10 +42,12 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
         "What the release promises": [str(first), odds.in_words(first)],
         "What is assumed of all data": [f"{words[:1].upper()}{words[1:]}." for words in first.assumes],
         "How many must change together": _together(certificate.tables),
-        "What is given away": [f"{words}." for words in certificate.unprotected]
+        "What is given away": [as_sentence(words, certificate.tables) for words in certificate.unprotected]
         or ["Nothing is published exactly: every figure is protected."],
         "What was spent": certificate.spent or [UNSAID],
-        "What holds in every table": [f"{table.name}: {_held(table.holds)}." for table in certificate.tables],
+        "What holds in every table": [
+            sentence_about(table.name, f"{_held(table.holds)}.") for table in certificate.tables
+        ],
         "How wrong the figures are": [words for table in certificate.tables for words in _errors(table)],
         "How the noise is drawn": [words for table in certificate.tables for words in _drawn(table)],
         "How the records are treated": [f"{words[:1].upper()}{words[1:]}." for words in certificate.caveats],
@@ -56,7 +58,7 @@ def explain_folder(folder: str | Path) -> dict[str, list[str]]:
 
 def _together(tables: Sequence[TableCertificate]) -> list[str]:
     found = [
-        f"{table.name}: {column.in_words}."
+        sentence_about(table.name, f"{column.in_words}.")
         for table in tables
         if table.protects is not None
         for column in table.protects.columns
@@ -82,10 +84,11 @@ def _held(holds: Holds) -> str:
 
 def _errors(table: TableCertificate) -> list[str]:
     levels = [f"{level.level} {_error(level)}" for level in table.noise_by_level]
-    return [
-        f"{table.name}: expected absolute error by level: {'; '.join(levels)} (errors {table.errors_known}).",
-        f"{table.name}: {percent(table.interval.confidence)} intervals: {table.interval.sentence}.",
+    sentences = [
+        f"expected absolute error by level: {'; '.join(levels)} (errors {table.errors_known}).",
+        f"{percent(table.interval.confidence)} intervals: {table.interval.sentence}.",
     ]
+    return [sentence_about(table.name, words) for words in sentences]
 
 
 def _error(level: LevelCertificate) -> str:
@@ -104,9 +107,9 @@ def _drawn(table: TableCertificate) -> list[str]:
         for level in table.noise_by_level
     ]
     others = [each for each in table.compared if not each.chosen]
-    sentences = [f"{table.name}: method {table.method} ({ways_in_words(table.ways)}); {'; '.join(levels)}."]
+    sentences = [f"method {table.method} ({ways_in_words(table.ways)}); {'; '.join(levels)}."]
     for each in others:
         known = each.expected_absolute_error
         why = each.refused or ("its error is unknown" if known is None else f"mean error {known:,.3g}")
-        sentences.append(f"{table.name}: compared with {each.method} ({each.noise}): {why}.")
-    return sentences
+        sentences.append(f"compared with {each.method} ({each.noise}): {why}.")
+    return [sentence_about(table.name, words) for words in sentences]

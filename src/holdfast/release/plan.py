@@ -29,7 +29,8 @@ from holdfast.release.job.unprotected import Unprotected
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces.whole import Pieces, Share
 from holdfast.release.spending import foreseen
-from holdfast.release.table.laying import FIGURE_BYTES
+from holdfast.release.table.laying import figure_bytes
+from holdfast.release.table.wording import sentence_about
 from holdfast.release.wanted.accepting import Accepted, accepted
 
 #: Memory of the loaded library, as measured on releases of the examples and of nations of 81,000 and 270,000 blocks
@@ -65,7 +66,7 @@ def _bytes(table: Table) -> int:
     """The memory of a table's figures with their names, and of the cells of all areas that are shared out."""
     listed = [each.areas for each in (table.layout, *table.layout.parts)]
     cells = sum(each.hierarchy.n * each.table.cells for each in listed if each is not None)
-    return FIGURE_BYTES * table.layout.query.n + CELL_BYTES * cells
+    return figure_bytes(len(table.layout.columns)) * table.layout.query.n + CELL_BYTES * cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +115,8 @@ class Plan:
     def __repr__(self) -> str:
         lines = [f"Plan of {self.job.title!r}: {heading(self.job.guarantee)}"]
         for table in self.tables:
-            lines.append(f"  {table.name} ({table.kind}, method {table.method}), expected absolute error by level:")
+            what = sentence_about(table.name, f"{table.kind}, method {table.method}")
+            lines.append(f"  {what}, expected absolute error by level:")
             lines += [f"    {level.name}: {_error(level)}" for level in table.levels]
         lines += [f"  not protected: {words}" for words in self.unprotected]
         return "\n".join(lines)
@@ -189,9 +191,10 @@ def _as_mapping(table: TablePlan) -> dict[str, Any]:
 def plan(job: Job) -> Plan:
     """Plan a job from its spec and public guesses."""
     ledger = Ledger(job.spec.ledger_file, job.spec.witness)
-    told = tuple(so_far(job, ledger.figures(job.dataset)))
+    past = ledger.past(job.dataset, job.unit)
+    told = tuple(so_far(job, past.figures))
     tables = tuple(_planned(table) for table in job.tables)
-    return Plan(job, tables, told, accepted(job), tuple(foreseen(job, ledger)))
+    return Plan(job, tables, told, accepted(job), tuple(foreseen(job, ledger, past)))
 
 
 def _planned(table: Table) -> TablePlan:

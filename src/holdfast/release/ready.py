@@ -11,7 +11,8 @@ from typing import Any
 from holdfast.pictures import card, rows_of
 from holdfast.privacy import Guarantee
 from holdfast.progress import command
-from holdfast.release.certificate.load import LoadedRelease, load
+from holdfast.release.certificate.certificate import read_certificate
+from holdfast.release.certificate.load import LoadedRelease
 from holdfast.release.ends import refuse_early
 from holdfast.release.explain import explain
 from holdfast.release.job.job import Job
@@ -87,13 +88,16 @@ class ReadyJob:
         ledger: str | Path | None = None,
         engine: str | None = None,
     ) -> LoadedRelease:
-        """Make the release and return it as `load` reads it; the ledger is charged before anything is drawn.
+        """Make the release and return it; the ledger is charged before anything is drawn.
+
+        Its tables are read from the folder when they are first asked for.
 
         `source`, `output`, `ledger` and `engine` ("local" or "spark") take the place of what the spec says.
         """
         refuse_early(self.spec, output, ledger, records=source is None)
         book = None if ledger is None else Ledger(ledger)
-        return load(release(self.made, source=source, output=output, ledger=book, engine=engine))
+        folder = release(self.made, source=source, output=output, ledger=book, engine=engine)
+        return LoadedRelease(folder, read_certificate(folder))  # which was verified before it got its name
 
     def __repr__(self) -> str:
         tables = ", ".join(table.name for table in self.shapes.tables)

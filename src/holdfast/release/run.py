@@ -204,7 +204,8 @@ def release(
         step("checking the ledger")
         run = Run.of(job, output, ledger)
         who = drawing(job, source, engine)
-        for words in unfinished(run.ledger, job):
+        past = run.ledger.past(job.dataset, job.unit)
+        for words in unfinished(past):
             note(words)
         with run.workplace() as place:
             step("counting")
@@ -212,7 +213,8 @@ def release(
                 cells = tabulate(job, source, aside)
             answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
             exact = any(table.holding.exact for table in job.tables)
-            disclosed = given_away(job, run.ledger.figures(job.dataset), answers if exact else None)
+            past = run.ledger.past(job.dataset, job.unit, since=past)
+            disclosed = given_away(job, past.figures, answers if exact else None)
             _tell_determined(job, disclosed, aside)
             refuse_disclosure(job, disclosed)
             who.refuse_unshared(place)

@@ -10,6 +10,7 @@ from holdfast.privacy import Guarantee
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.entries import STATES, UNKNOWN, Entry
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.ledger.past import Past
 from holdfast.release.ledger.units import Unit
 
 if TYPE_CHECKING:
@@ -30,14 +31,14 @@ def budget_of(job: Job) -> Budget | None:
     return None if asked is None else Budget.of(epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho)
 
 
-def foreseen(job: Job, ledger: Ledger) -> list[str]:
+def foreseen(job: Job, ledger: Ledger, past: Past) -> list[str]:
     """Say what was spent on the dataset, what a release of the job would cost, and what would be left of the budget."""
-    account, own = ledger.account(job.dataset, job.unit), budget_of(job)
+    account, own = past.account, budget_of(job)
     now = replace(account, budget=account.budget or own)
     parts, most = tuple(statements_of(table) for table in job.tables), Unit.read(job.unit).max_records
     sentences = [] if ledger.exists else [f"There is no ledger {ledger.path} yet: the first release makes it."]
     sentences.append(now.words if now.budget else f"{now.words.split(';')[0].rstrip('.')}; {NO_BUDGET}.")
-    sentences += [f"{words[0].upper()}{words[1:]}." for words in unfinished(ledger, job)]
+    sentences += [f"{words[0].upper()}{words[1:]}." for words in unfinished(past)]
     for limit in dict.fromkeys((now.budget, own)):
         refusal = replace(account, budget=limit).refusal(parts, most)
         if refusal:
@@ -48,10 +49,9 @@ def foreseen(job: Job, ledger: Ledger) -> list[str]:
     return [*sentences, f"This release would cost {cost}{left}."]
 
 
-def unfinished(ledger: Ledger, job: Job) -> list[str]:
+def unfinished(past: Past) -> list[str]:
     """Say which charges on the dataset have no published table, because their release ended early."""
-    charges = ledger.unfinished(job.dataset, job.unit)
-    ended = [entry for entry in charges if entry.state not in (STATES["published"], UNKNOWN)]
+    ended = [entry for entry in past.unfinished if entry.state not in (STATES["published"], UNKNOWN)]
     return [_ended(entry) for entry in ended]
 
 

@@ -34,9 +34,14 @@ def input_is_free(mechanism: Made, statements: Sequence[Guarantee]) -> bool:
     return known and all(each.scope != "subspace" for each in statements)
 
 
+def _independent(mechanism: Made) -> bool:
+    """Whether the noise of the outputs is independent: neither conditioned nor made for what is asked."""
+    return mechanism.source.system is None and mechanism.source.law is None
+
+
 def measured_deviations(mechanism: Made) -> Floats:
     """The standard deviation of every noisy answer that a move started from; infinite where nothing was measured."""
-    if mechanism.source.system is None:
+    if _independent(mechanism):
         return np.sqrt(np.asarray(mechanism.base.law.variances)) * float(mechanism.base.unit)
     return np.asarray(mechanism.linear_part.standard_error())
 
@@ -90,12 +95,12 @@ def linear_part(mechanism: Made) -> Made | None:
     """
     if mechanism.source.depends_on_data:
         return None
-    whole = any(each.problem.integer for each in mechanism.moves) and mechanism.source.system is None
+    whole = any(each.problem.integer for each in mechanism.moves) and _independent(mechanism)
     if not mechanism.moves or not (mechanism.depends_on_data or whole or mechanism.unit_spread() is None):
         return mechanism
     drawn = replace(mechanism, moves=())
     asked = mechanism.asked
-    if mechanism.source.system is not None or asked is None:
+    if not _independent(mechanism) or asked is None:
         return drawn
     kept = tuple(part for part in asked.parts if part.kind in EQUALITIES or part.origin == "invariant")
     if any(isinstance(part.source, AreaMargins) for part in kept):  # the best linear estimate; what is exact is certain

@@ -185,17 +185,22 @@ class AreaMargins(AreaPlaces):
         Two paths share the nodes down to where they meet; there a margin changes twice if one of its axes can, below
         on both paths. Cells that differ on fewer axes, or in one and the same leaf, change no more than that.
         """
-        tree = self.hierarchy
-        triples = {(depth, depth, depth) for depth in np.unique(tree.depth[tree.leaves]).tolist()}  # one leaf
-        for meeting, first, second in meeting_paths(tree, 1, np.ones(tree.n, np.int64), None):
-            both = np.unique(np.stack([first, second]), axis=1) + meeting
-            triples |= {(meeting, int(a), int(b)) for a, b in both.T}
-        for meeting, first, second in sorted(triples):
+        for meeting, first, second in self.meetings():
             pair: Counter[int] = Counter()
             for g, (depth, axes) in enumerate(self.groups):
                 moves = any(self.table.sizes[a] > 1 for a in axes)
                 pair[g] = 2 * moves if depth <= meeting else (depth <= first) + (depth <= second)
             yield +pair
+
+    def meetings(self) -> list[tuple[int, int, int]]:
+        """Return for all kinds of pairs of leaves, one leaf twice included, the depth at which their paths meet (−1:
+        nowhere) and the depths of the two."""
+        tree = self.hierarchy
+        triples = {(depth, depth, depth) for depth in np.unique(tree.depth[tree.leaves]).tolist()}
+        for meeting, first, second in meeting_paths(tree, 1, np.ones(tree.n, np.int64), None):
+            both = np.unique(np.stack([first, second]), axis=1) + meeting
+            triples |= {(meeting, int(a), int(b)) for a, b in both.T}
+        return sorted(triples)
 
     def _deepest(self, mask: Bools | None) -> int:
         tree = self.hierarchy

@@ -357,11 +357,11 @@ def seal_of(found: dict[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def read_certificate(folder: Path) -> Certificate:
-    """Read and check the certificate in a folder; refused with one sentence where it is not one."""
+def read_certificate(folder: Path, text: bytes = b"") -> Certificate:
+    """Read and check the certificate in a folder, or its text; refused with one sentence where it is not one."""
     path = folder / FILE
     try:
-        found = plain_json(read_plain(path))
+        found = plain_json(text or read_plain(path))
     except FileNotFoundError:
         raise Refused(f"{folder} holds no {FILE}: name the folder of a release") from None
     except OSError as error:

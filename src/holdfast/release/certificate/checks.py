@@ -1,9 +1,54 @@
-"""What a verification checks, in words: known from the certificate alone, so that a report can list it."""
+"""What a verification checks, in words, known from the certificate alone; and what it found."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from holdfast.release.certificate.certificate import Certificate, TableCertificate
 from holdfast.release.signing.signatures import NOBODY
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked."""
+
+    name: str
+    ok: bool
+    sentence: str
+
+    def __post_init__(self) -> None:
+        """Show signs that a terminal would obey: whoever made a file has given it its name."""
+        for field in ("name", "sentence"):
+            text: str = getattr(self, field)
+            shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+            object.__setattr__(self, field, shown)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was checked, and whether everything is as certified."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found wrong."""
+        return all(check.ok for check in self.checks)
+
+    @property
+    def differences(self) -> tuple[Check, ...]:
+        """What was found wrong."""
+        return tuple(check for check in self.checks if not check.ok)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the verdict as plain values that JSON can hold."""
+        return {"ok": self.ok, "checks": [vars(check) for check in self.checks]}
+
+    def __str__(self) -> str:
+        words = {True: "holds ", False: "BROKEN"}
+        return "\n".join(f"{words[check.ok]}  {check.name}: {check.sentence}" for check in self.checks)
+
 
 #: What is checked of the folder as a whole.
 OF_ALL = {

@@ -55,7 +55,7 @@ class LoadedTable:
         return figures_card(f"{table.name}, {table.rows:,} figures", shown, table.rows, self.guarantee, told)
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
-        """Draw the first figures of a level with their certified intervals; None: the first of several figures."""
+        """Draw the first `most` figures of a level with their intervals; None: the first level of several figures."""
         levels = np.asarray(self.columns["level"]).astype(str)
         asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
         rows = [np.flatnonzero(levels == name) for name in asked]
@@ -126,7 +126,7 @@ class LoadedTable:
         return draw
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
-        """Return lower and upper ends, (n, 2), that cover each true figure with at least this probability.
+        """Return lower and upper ends, (n, 2), that cover each true figure with at least the probability `confidence`.
 
         Infinite where nothing is known; see `Release.interval` for what they stand around.
         """
@@ -145,7 +145,7 @@ class LoadedTable:
     def errors(self, size: int, rng: Stream | None = None) -> npt.NDArray[Any]:
         """Draw simulated errors of all figures, (size, n), for any other statistic: truth is `centre` minus an error.
 
-        Reproducible unless a stream is given. Refused where the law of the errors depends on the data.
+        Reproducible unless a stream `rng` is given. Refused where the law of the errors depends on the data.
         """
         if self.error_bars.noise is None:
             raise Refused(f"errors cannot be simulated: {self.certificate.interval.sentence}")
@@ -160,16 +160,20 @@ class LoadedTable:
         return self.error_bars.centre
 
     def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
-        """Estimate a sum of true figures by names, {"borough": "North"}, or with one weight for every row.
+        """Estimate a sum of true figures: `where` {"borough": "North"}, or with one of `weights` for every row.
 
-        Where codes have labels, {"zone_label": "Astoria"} means every zone that is called so.
+        Where codes have labels, {"zone_label": "Astoria"} means every zone that is called so. The ends cover the truth
+        with at least the probability `confidence`.
         """
         asked = weights_of(self.certificate, self.columns, where, weights)
         found = self._known(asked, confidence)
         return Estimate(found.value, found.error, *found.interval(_tail(confidence)), confidence)
 
     def ratio(self, where: Any, to: Any, confidence: float = 0.95) -> Estimate:
-        """Estimate the ratio of two sums, each by names or by weights; infinite ends where the lower one may be 0."""
+        """Estimate the ratio of two sums, `where` over `to`, each by names or by weights, with ends of `confidence`.
+
+        The ends are infinite where the lower sum may be 0.
+        """
         above, below = (self._known(self._weights(each), confidence) for each in (where, to))
         error, ends = ratio(above, below, _tail(confidence))
         if above.certain[0] >= 0 and self._certain(below.weights - above.weights)[0] >= 0:
@@ -178,7 +182,10 @@ class LoadedTable:
         return Estimate(value, error, *ends, confidence)
 
     def difference(self, other: LoadedTable, where: Any, confidence: float = 0.95) -> Estimate:
-        """Estimate how much larger a sum is here than in a table of another release, whose noise is independent."""
+        """Estimate how much larger the sum `where` is here than in `other`, a table of another release.
+
+        Their noise is independent. The ends cover the truth with at least the probability `confidence`.
+        """
         if not isinstance(other, LoadedTable):
             raise Refused(f"other must be a table of a loaded release, found {type(other).__name__}")
         if (self.release, self.certificate.name) == (other.release, other.certificate.name):
@@ -249,7 +256,7 @@ class LoadedTable:
     to_frame = frame
 
     def records(self, backend: str | None = None) -> Any:
-        """Return synthetic records: one row for every one that the table counts, in the order of its cells."""
+        """Return synthetic records, a frame of `backend`: one row for every one that the table counts, cell by cell."""
         from holdfast.mechanism.published.synthetic import cell_outputs, cells_of
 
         query = self.mechanism.query
@@ -265,10 +272,19 @@ class LoadedRelease:
 
     folder: Path
     certificate: Certificate = field(repr=False)
-    tables: Mapping[str, LoadedTable]
+
+    @cached_property
+    def tables(self) -> Mapping[str, LoadedTable]:
+        """The tables by name, read from the folder when first asked for."""
+        return {table.name: self._read(table) for table in self.certificate.tables}
+
+    def _read(self, table: TableCertificate) -> LoadedTable:
+        noisy = None if table.measurements is None else read_table(self.folder, table.measurements, table.parts)
+        columns = read_table(self.folder, table.parquet, table.parts, table.rows)
+        return LoadedTable(table, columns, self.certificate.release, noisy)
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{name} ({table.certificate.rows:,} figures)" for name, table in self.tables.items())
+        names = ", ".join(f"{table.name} ({table.rows:,} figures)" for table in self.certificate.tables)
         return f"<Release {self.certificate.title!r}: {names}; print .guarantee for what it promises>"
 
     def _repr_html_(self) -> str:
@@ -336,13 +352,9 @@ def load(folder: str | Path) -> LoadedRelease:
     wrong = verify(place).differences
     if wrong:
         raise Refused(f"{place} is not as it was released: {wrong[0].sentence}")
-    certificate = read_certificate(place)
-    tables = {}
-    for table in certificate.tables:
-        noisy = None if table.measurements is None else read_table(place, table.measurements, table.parts)
-        columns = read_table(place, table.parquet, table.parts, table.rows)
-        tables[table.name] = LoadedTable(table, columns, certificate.release, noisy)
-    return LoadedRelease(place, certificate, tables)
+    found = LoadedRelease(place, read_certificate(place))
+    assert found.tables  # read now, while it is as it was verified
+    return found
 
 
 def _tail(confidence: float) -> float:

@@ -11,7 +11,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ from holdfast.release.certificate.certificate import (
     TableCertificate,
     read_certificate,
 )
-from holdfast.release.certificate.checks import ACCEPTED, OF_ALL, asks_for_errors, of_table
+from holdfast.release.certificate.checks import ACCEPTED, OF_ALL, Check, Verdict, asks_for_errors, of_table
 from holdfast.release.certificate.counted_records import record_findings
 from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
@@ -50,41 +49,8 @@ from holdfast.release.storage.parts import read_table
 from holdfast.release.storage.tables import FIGURES, Columns, label_column, missing, other_entries, texts
 
 if TYPE_CHECKING:
+    from holdfast.release.ledger.entries import Entry
     from holdfast.release.ledger.ledger import Ledger
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked."""
-
-    name: str
-    ok: bool
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was checked, and whether everything is as certified."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing was found wrong."""
-        return all(check.ok for check in self.checks)
-
-    @property
-    def differences(self) -> tuple[Check, ...]:
-        """What was found wrong."""
-        return tuple(check for check in self.checks if not check.ok)
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Return the verdict as plain values that JSON can hold."""
-        return {"ok": self.ok, "checks": [vars(check) for check in self.checks]}
-
-    def __str__(self) -> str:
-        words = {True: "holds ", False: "BROKEN"}
-        return "\n".join(f"{words[check.ok]}  {check.name}: {check.sentence}" for check in self.checks)
 
 
 def verify(
@@ -101,24 +67,33 @@ def verify(
         raise Refused(f"{place} is not a folder: name the folder of a release")
     if not os.path.lexists(place / FILE):
         raise Refused(f"{place} holds no {FILE}: name the folder of a release")
+    text = _text(place)
     try:
-        certificate = read_certificate(place)
+        certificate = read_certificate(place, text)
     except Refused as refusal:
         return Verdict((Check("certificate", False, str(refusal)),))
     checks = [
         Check("certificate", True, OF_ALL["certificate"]),
         _check("files", OF_ALL["files"], _files(place, certificate)),
         _check("budget", OF_ALL["budget"], budget_findings(certificate)),
-        _signature(place, certificate, trusted),
+        _signature(place, certificate, text, trusted),
     ]
     if asks_for_errors(certificate):
         checks.append(_check("accepted errors", ACCEPTED, accepted_findings(certificate.tables, certificate.spec)))
     if ledger is not None:
-        findings = _charge(ledger, certificate, sha256_of(place / FILE))
-        checks.append(_check("ledger", "the release was charged and sealed as certified", findings))
+        checks.append(_charged(ledger, certificate, text))
     for table in certificate.tables:
-        checks += [] if table.name in apart else _table(place, table)
+        if table.name not in apart:
+            checks += _unread(place, certificate, table) or _table(place, table)
     return Verdict(tuple(checks))
+
+
+def _text(folder: Path) -> bytes:
+    """The certificate, read once: what is hashed is what is checked, whatever stands there later."""
+    try:
+        return read_plain(folder / FILE)
+    except OSError:
+        return b""  # which is refused with the reason
 
 
 def _check(name: str, holds: str, findings: Findings) -> Check:
@@ -178,11 +153,11 @@ def budget_findings(certificate: Certificate) -> Findings:
         yield "the parameters for the registry are not those of the first statement"
 
 
-def _signature(folder: Path, certificate: Certificate, trusted: Trusted | None) -> Check:
+def _signature(folder: Path, certificate: Certificate, text: bytes, trusted: Trusted | None) -> Check:
     signer, wrong = certificate.signed_by, None
     if signer is not None:
         try:
-            found = signer_of(folder / f"{FILE}{SUFFIX}", read_plain(folder / FILE))
+            found = signer_of(folder / f"{FILE}{SUFFIX}", text)
             wrong = None if found == signer else "it is signed by another key than the certificate says"
         except (Refused, OSError) as refusal:
             wrong = str(refusal)
@@ -191,8 +166,15 @@ def _signature(folder: Path, certificate: Certificate, trusted: Trusted | None) 
     return Check("signature", wrong is None, words if wrong is None else wrong)
 
 
-def _charge(ledger: Ledger, certificate: Certificate, sealed: str) -> Findings:
+def _charged(ledger: Ledger, certificate: Certificate, text: bytes) -> Check:
     found = ledger.entry(certificate.release)
+    holds = "the release was charged and sealed as certified"
+    if found is not None and not found.marked:
+        holds = "the release was charged as certified; it is older than seals, so a changed table would not be seen"
+    return _check("ledger", holds, _charge(found, certificate, f"sha256:{hashlib.sha256(text).hexdigest()}"))
+
+
+def _charge(found: Entry | None, certificate: Certificate, sealed: str) -> Findings:
     if found is None:
         yield "the release was not charged in this ledger"
     elif found.parts != tuple(tuple(table.statements) for table in certificate.tables):
@@ -216,6 +198,17 @@ def _covers(claim: Guarantee, total: Guarantee) -> bool:
     numbers = ((claim.epsilon, total.epsilon), (claim.rho, total.rho), (claim.mu, total.mu))
     stated = all(mine is None or (theirs is not None and mine >= theirs) for mine, theirs in numbers)
     return stated and (claim.epsilon is None or claim.delta >= total.delta)
+
+
+def _unread(folder: Path, certificate: Certificate, table: TableCertificate) -> list[Check]:
+    """What is not to be read: no plain file, or more than was certified, which might never end."""
+    sizes = {file.name: file.bytes for file in certificate.files}
+    for name in table.files:
+        path = folder / name
+        plain = path.is_file() and not path.is_symlink()
+        if os.path.lexists(path) and not (plain and path.stat().st_size <= sizes.get(name, 0)):
+            return [Check(f"{table.name}: rows", False, f"{name} is not the file that was certified, and is not read")]
+    return []
 
 
 def _table(folder: Path, table: TableCertificate) -> list[Check]:

@@ -38,7 +38,7 @@ from holdfast.release.disclosure.public_words import (
     treatment,
 )
 from holdfast.release.job.unprotected import BEFORE, DETERMINED, FIXED, IDLE, Unprotected, in_words, listed
-from holdfast.release.table.wording import FOLLOWS
+from holdfast.release.table.wording import FOLLOWS, as_sentence, counted, sentence_about, words_about
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -60,6 +60,7 @@ SUMMED = "figures that other tables or earlier releases publish exactly, or sums
 CONTRADICT = "earlier exact figures that contradict newer ones, as when records were corrected, are left aside"
 #: What plan and explain say where release would refuse for reasons that are known before.
 FORETOLD = "Release will refuse that"
+SURE = "whatever the data are, exact figures determine {}."
 REMEDY = "publish fewer exact figures, or write accept_disclosure: true in the spec to disclose these too"
 
 
@@ -337,12 +338,11 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
         return
     for each in found:
         if each.rows.size:
-            count = f"{each.rows.size} other figure{'s' if each.rows.size > 1 else ''}"
             sums = listed(each.table.layout, np.intersect1d(each.rows, each.sums), SUMMED)
             named = f" ({SUMMED}: {', '.join(map(str, sums))})" if sums else ""
             raise Refused(
-                f"the exact figures determine {count} of the table {each.table.name!r}{named}, whatever epsilon says: "
-                f"{REMEDY}"
+                f"the exact figures determine {counted(each.rows.size, 'other figure', 'other figures')} of the table "
+                f"{each.table.name!r}{named}, whatever epsilon says: {REMEDY}"
             )
         if each.open.size:
             raise Refused(
@@ -353,26 +353,29 @@ def refuse_disclosure(job: Job, found: Sequence[GivenAway]) -> None:
 
 def in_sentences(found: GivenAway) -> list[str]:
     """Say what published figures give away about a table."""
-    sentences = [f"{found.table.name}: {note}." for note in found.notes]
-    sentences += [f"{words}." for words in in_words(found.table.name, replace(found, ranges=None).entries)]
-    if found.ranges is None:
-        return sentences
+    told = in_words(found.table.name, replace(found, ranges=None).entries)
+    told += [words_about(found.table.name, words) for words in (*found.notes, *_ranges_in_words(found))]
+    return [as_sentence(words, [found.table]) for words in told]
+
+
+def _ranges_in_words(found: GivenAway) -> list[str]:
+    told: list[str] = []
     ranges, labels = found.ranges, found.table.layout.query.labels
+    if ranges is None:
+        return told
     if found.rows.size:
         shown = ", ".join(f"{labels[i]} = {ranges.low[i]}" for i in found.rows[:NAMED].tolist())
         more = f" and {found.rows.size - NAMED:,} more" if found.rows.size > NAMED else ""
-        sentences.append(f"{found.table.name}: figures that were published exactly already determine {shown}{more}.")
+        told.append(f"figures that were published exactly already determine {shown}{more}")
     narrow = [i for i in ranges.narrow(NARROW).tolist() if ranges.width[i] > 0]
     if narrow:
         shown = ", ".join(f"{labels[i]} between {ranges.low[i]} and {ranges.high[i]}" for i in narrow[:NAMED])
         more = f" and {len(narrow) - NAMED:,} more" if len(narrow) > NAMED else ""
-        sentences.append(f"{found.table.name}: they leave little open for {shown}{more}.")
+        told.append(f"they leave little open for {shown}{more}")
     if not found.rows.size and not narrow:
-        limited = int(((ranges.high < LARGEST) & ~ranges.published).sum())
-        sentences.append(
-            f"{found.table.name}: figures published exactly already limit {limited:,} others, none closely."
-        )
-    return sentences
+        limited = ((ranges.high < LARGEST) & ~ranges.published).sum()
+        told.append(f"figures published exactly already limit {limited:,} others, none closely")
+    return told
 
 
 def _beside_its_own(found: GivenAway) -> GivenAway:
@@ -388,10 +391,7 @@ def so_far(job: Job, earlier: Sequence[Figures]) -> list[str]:
     known = [_beside_its_own(found) for found in given_away(job, earlier)]
     sentences = [words for found in known for words in in_sentences(found)]
     sure = [found for found in foretold(job, []) if found.sums.size]
-    sentences += [
-        f"{found.table.name}: whatever the data are, exact figures determine {_named(found.table, found.sums)}."
-        for found in sure
-    ]
+    sentences += [sentence_about(each.table.name, SURE.format(_named(each.table, each.sums))) for each in sure]
     if not job.spec.accept_disclosure and (sure or any(found.rows.size for found in known)):
         sentences.append(f"{FORETOLD}: {REMEDY}.")
     if any(table.holding.exact for table in job.tables):

@@ -10,6 +10,7 @@ from holdfast.release.job.methods import lists_tables
 from holdfast.release.job.protecting import outside_words
 from holdfast.release.job.table import Table
 from holdfast.release.spec.spec import Spec
+from holdfast.release.table.wording import words_about
 
 SHORTENED = "a statement names only the first figures of a long list: the certificate lists the rows of all, by table"
 ESTIMATED = "no method with a proved statement holds everything that is asked: what it promises is an estimate"
@@ -23,7 +24,7 @@ def caveats(spec: Spec, tables: Sequence[Table], statements: Sequence[Guarantee]
     sentences += [words for table in tables for words in _not_measured(table)]
     for table in tables:
         if table.chosen.last_resort:
-            sentences.append(f"{table.name}: {ESTIMATED}")
+            sentences.append(words_about(table.name, ESTIMATED))
     if any(lists_tables(table.mechanism) for table in tables):
         sentences.append(LISTS)
     if any(" more (" in item for statement in statements for item in statement.unprotected):
@@ -45,12 +46,6 @@ def protected(spec: Spec, neighbours: Neighbours) -> str:
     return f"The unit of protection is {whom}; neighbouring data differ in {neighbours}."
 
 
-def as_sentence(words: str, tables: Sequence[Table]) -> str:
-    """Begin with a capital, unless the words begin with the name of a table, and end with a full stop."""
-    named = any(words.startswith(f"{table.name}: ") for table in tables)
-    return f"{words if named else words[:1].upper() + words[1:]}."
-
-
 def persons_together(spec: Spec, together: int, *, exact: bool) -> int:
     """How many persons change together: where figures are exact, one cannot come or go alone."""
     sharing = exact and spec.privacy.neighbours == "add-remove" and spec.privacy.scope == "invariant-sharing"
@@ -63,7 +58,7 @@ def _not_measured(table: Table) -> list[str]:
     which = [repr(level) for level in table.layout.levels if shares is not None and not shares.get(level)]
     what = "level" if table.layout.tree is not None else "margin"
     told = f"no noisy answer is taken at the {what} {', '.join(which)}, to which shares give nothing"
-    return [f"{table.name}: {told}; its figures follow from the others"] if which else []
+    return [words_about(table.name, f"{told}; its figures follow from the others")] if which else []
 
 
 def _about_records(spec: Spec, scope: str, exact: bool) -> list[str]:

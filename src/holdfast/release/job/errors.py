@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arguments import Refused
+from holdfast.arrays import Floats
 from holdfast.constraints.system.parts import EQUALITIES
 from holdfast.mechanism.mechanism import DATA_DEPENDENT, Mechanism
 from holdfast.mechanism.source import Plain
@@ -71,9 +72,9 @@ def errors(
     more: Derived | None = None,
 ) -> Errors:
     """Measure the errors of a calibrated mechanism, per level and for groups of sums."""
-    in_areas = IN_AREAS & set(mechanism.method.split(", ")) and mechanism.moves
-    if in_areas and guess is None and mechanism.linear_part is not None:
-        return _linear(layout, problem, mechanism)
+    deviations = None if guess is not None else linear_deviations(problem, mechanism)
+    if deviations is not None:
+        return _linear(layout, deviations)
     drawn, basis = simulated_errors(layout, problem, mechanism, method, guess)
     if drawn is None:
         unknown = (math.inf,) * len(layout.levels)
@@ -100,7 +101,7 @@ def simulated_errors(
     At most `tables` tables are simulated, and the fewer the larger they are.
     """
     ways = mechanism.method.split(", ")
-    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if IN_AREAS & set(ways) and mechanism.moves else TABLES
+    most = SOLVED_TABLES if SOLVED in ways else AREA_TABLES if _in_steps(mechanism) else TABLES
     size = int(np.clip(NUMBERS // layout.query.n, 1, min(most, tables)))
     try:
         drawn, basis = mechanism.noise(size, seeded(SEED)), LAW
@@ -118,21 +119,35 @@ def simulated_errors(
     return drawn, basis
 
 
+def _in_steps(mechanism: Mechanism) -> bool:
+    """Whether tables are made of the best linear estimate, area by area."""
+    return bool(IN_AREAS & set(mechanism.method.split(", ")) and mechanism.moves)
+
+
 def _measured(drawn: npt.NDArray[Any]) -> tuple[float, float]:
     """The mean absolute error, and the width of 95 in 100 errors."""
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(np.abs(drawn).mean()), float(high - low)
 
 
-def _linear(layout: Layout, problem: Problem, mechanism: Mechanism) -> Errors:
-    """The errors of the best linear estimate, which whole numbers and bounds follow at a distance."""
-    linear = mechanism.linear_part
-    assert linear is not None
+def linear_deviations(problem: Problem, mechanism: Mechanism) -> Floats | None:
+    """The standard errors of the best linear estimate, which whole numbers and bounds follow at a distance.
+
+    None where tables are not made of it area by area.
+    """
+    linear = mechanism.linear_part if _in_steps(mechanism) else None
+    if linear is None:
+        return None
     found = linear.standard_error().copy()
     for part in () if problem.equal is None else problem.equal.parts:
         if part.kind == "fixed" and part.rows is not None:
             found[part.rows.A.indices] = 0.0
-    mean = [float(found[layout.level_of == level].mean()) for level in range(len(layout.levels))]
+    return np.asarray(found)
+
+
+def _linear(layout: Layout, deviations: Floats) -> Errors:
+    """The errors of the best linear estimate."""
+    mean = [float(deviations[layout.level_of == level].mean()) for level in range(len(layout.levels))]
     absolute, width = (tuple(factor * each for each in mean) for factor in NORMAL)
     return Errors(absolute, width, LINEAR, 0)
 

@@ -17,6 +17,7 @@ from holdfast.queries.together.together import Column, Groups, Together, told
 from holdfast.release.job.table import Table
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
+from holdfast.release.table.wording import words_about
 
 #: Said where tables have exact figures that cannot be looked at together.
 EACH_ALONE = (
@@ -122,15 +123,18 @@ def outside_words(tables: Sequence[Table], promised: Guarantee) -> list[str]:
         left = protects.outside(promised.neighbours) if promised.scope == "invariant-sharing" else ()
         if left:
             most_needed = max(row.records or 0 for row in protects.rows)
-            sentences.append(
-                f"{table.name}: the budget counts the statement about {promised.neighbours}, and {', '.join(left)} stay"
+            told = (
+                f"the budget counts the statement about {promised.neighbours}, and {', '.join(left)} stay"
                 f"{'s' * (len(left) == 1)} outside: some of the values change only with up to "
                 f"{counted(most_needed, protects.kind, protects.kept)} together, which costs more"
             )
+            sentences.append(words_about(table.name, told))
         unknown = [row.column for row in protects.rows if row.together.undecided]
         if unknown:
             whom = f"{protects.rows[0].whom}s"
-            sentences.append(f"{table.name}: it is not known how many {whom} change all of {', '.join(unknown)}")
+            sentences.append(
+                words_about(table.name, f"it is not known how many {whom} change all of {', '.join(unknown)}")
+            )
     if len(exact) > 1 and _joint([(each.layout, each.holding) for each in tables], exact[0][1].kind) is None:
         sentences.append(EACH_ALONE)
     return sentences

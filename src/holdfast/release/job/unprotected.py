@@ -21,7 +21,7 @@ from holdfast.release.job.standing import Standing, unmoved
 from holdfast.release.table.derived import Derived
 from holdfast.release.table.domain import Layout
 from holdfast.release.table.holding import Holding
-from holdfast.release.table.wording import FOLLOWS, PUBLISHED
+from holdfast.release.table.wording import FOLLOWS, PUBLISHED, words_about
 
 IDLE = "follows from exact figures, so that the noise on it protects nothing"
 UNMOVED = "no replacement of records alters it"
@@ -106,7 +106,7 @@ def in_words(table: str, found: Sequence[Unprotected]) -> list[str]:
         if records is not None:
             reason = f"no allowed change of up to {records} record{'s' * (records > 1)} alters"
         where = "" if all(each.named for each in alike) else "; the certificate lists their rows"
-        sentences.append(f"{table}: {reason}: {', '.join(map(str, alike))}{where}")
+        sentences.append(words_about(table, f"{reason}: {', '.join(map(str, alike))}{where}"))
     return sentences
 
 

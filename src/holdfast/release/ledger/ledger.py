@@ -3,8 +3,8 @@
 One transaction reads what was spent, checks the budget and adds the charge, under a lock that admits one writer at a
 time, so two releases at once cannot overspend. A charge is never taken back: a release that dies after it may have
 been seen. Every row carries the hash of the one before it (`chain`), and nothing is read or written where that chain is
-broken: a charge reads it from the last sums on (`sums`), everything else from the first row on. A second copy
-(`witness`) follows row by row, and must never know more than the ledger does.
+broken: a charge reads it from the last sums but one on (`sums`), a release before its charge from the first row on
+(`past`). A second copy (`witness`) follows row by row, and must never know more than the ledger does.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from holdfast.arguments import Refused
 from holdfast.privacy import Guarantee
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.ledger.chain import Entered, Row, behind
-from holdfast.release.ledger.entries import STATES, Entry, charge_content, content_of, entries_of, readable, release_of
+from holdfast.release.ledger.entries import Entry, charge_content, entries_of, readable
 from holdfast.release.ledger.ledger_file import LedgerFile
+from holdfast.release.ledger.past import Past
 from holdfast.release.ledger.server import ADDRESSES, WORD, LedgerServer
 from holdfast.release.ledger.sums import Sums, due
 from holdfast.release.ledger.table import SUMS, Table
@@ -76,6 +77,12 @@ class Ledger:
         """Return all rows, oldest first, whose chain is unbroken and agrees with the witness; refused otherwise."""
         return self._every(lambda _: True)
 
+    def look(self) -> None:
+        """Refuse at once what cannot be read, or whose last rows do not follow; the whole chain is read later."""
+        with self._reading() as mine:
+            if mine is not None:
+                mine.recent()
+
     def verify(self) -> tuple[Row, ...]:
         """Check file, chain, witness, sums and every row; refused with the first thing that is wrong."""
         with self._reading(whole=True) as mine:
@@ -87,20 +94,6 @@ class Ledger:
     def entries(self, dataset: str | None = None, unit: str | None = None) -> list[Entry]:
         """Return the charges, oldest first: all, or those of one dataset or of a unit's account."""
         return entries_of(self.rows(), dataset, unit)
-
-    def unfinished(self, dataset: str, unit: str) -> list[Entry]:
-        """Return the charges that have no mark of a published release, oldest first."""
-        found: dict[str, list[Row]] = {}
-
-        def wanted(row: Row) -> bool:
-            if row.kind == "published":
-                found.pop(release_of(row), None)
-            elif row.kind in STATES:
-                found.setdefault(release_of(row), []).append(row)
-            return False
-
-        self._every(wanted)
-        return entries_of((row for rows in found.values() for row in rows), dataset, unit)
 
     def entry(self, release: str) -> Entry | None:
         """Return the charge of a release, if there is one."""
@@ -155,28 +148,17 @@ class Ledger:
         """Return what is left in the budget's own terms, rounded down, or None where no budget was set."""
         return self.account(dataset, unit).left
 
-    def figures(self, dataset: str) -> list[dict[str, Any]]:
-        """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first.
+    def past(self, dataset: str, unit: str, since: Past | None = None) -> Past:
+        """Return what a release needs of those before it; `since` is what was read before, and goes on from there.
 
-        `release` says which release published them: its title and its day. Every release asks for them before it is
-        charged, so everything that a ledger says of itself is checked here: its chain, and its sums.
+        Every release asks for it before it is charged.
         """
-        sums, titles = Sums(), {}
-
-        def wanted(row: Row) -> bool:
-            sums.take(row)
-            return row.kind == "figures" and row.dataset == dataset
-
         with self._reading() as mine:
-            rows = () if mine is None else mine.all(wanted)
-            for row in rows:
-                charge = None if mine is None else mine.find("charge", row.key)
-                titles[row.key] = row.key if charge is None else content_of(charge).get("title")
-        return [
-            {**table, "release": f"{titles[row.key]!r} of {row.at[:10]}"}
-            for row in rows
-            for table in content_of(row)["tables"]
-        ]
+            return (Past(dataset, unit) if since is None else since).read(mine)
+
+    def figures(self, dataset: str) -> list[dict[str, Any]]:
+        """Return the exact figures of every release of a dataset, table by table, as they were kept, oldest first."""
+        return self.past(dataset, RECORD).figures
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -257,7 +239,6 @@ class Ledger:
         """Give what is there and what adds a row, to the only one who may write now; durable when this ends."""
         with self._book.writing() as mine:
             recent = list(mine.recent())
-            begin = recent[0].number + 1
 
             def enter(entered: Entered) -> Row:
                 recent.append(behind(recent[-1], entered))
@@ -274,7 +255,7 @@ class Ledger:
             sums = due(recent) if len(recent) > before else None
             if sums is not None:
                 enter(Entered(now(), SUMS, sums))
-            if mine.recent(begin) != tuple(recent):
+            if mine.since(recent[0].number) != tuple(recent):
                 raise Refused(
                     f"the ledger {self.path} does not keep what is written: it is damaged, restore it from a copy"
                 )

@@ -24,17 +24,25 @@ LOCK = 0x486F6C64
 PATIENCE = 30
 #: Keys are compared byte by byte, whatever the language of the database is.
 _TEXTS = ", ".join(f'{name} TEXT COLLATE "C" NOT NULL' for name in COLUMNS[1:])
+_REFUSES = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
 SCHEMA = (
     f"CREATE TABLE {TABLE} (number BIGINT PRIMARY KEY, {_TEXTS})",
     f"CREATE UNIQUE INDEX {TABLE}_once ON {TABLE} (key, kind) WHERE key <> ''",
-    f"CREATE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$",
+    f"CREATE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSES}$$",
     f"CREATE TRIGGER {TABLE}_no_change BEFORE UPDATE OR DELETE ON {TABLE} "
     f"FOR EACH ROW EXECUTE FUNCTION {TABLE}_refuse()",
     f"CREATE TRIGGER {TABLE}_no_truncate BEFORE TRUNCATE ON {TABLE} "
     f"FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse()",
+    # Also in a session that says it only copies what another server did.
+    f"ALTER TABLE {TABLE} ENABLE ALWAYS TRIGGER {TABLE}_no_change",
+    f"ALTER TABLE {TABLE} ENABLE ALWAYS TRIGGER {TABLE}_no_truncate",
 )
-_TRIGGERS = {f"{TABLE}_no_change", f"{TABLE}_no_truncate"}
+#: What the triggers must be: before every row that is changed or deleted, and before the table is emptied.
+_TRIGGERS = {f"{TABLE}_no_change": 1 | 2 | 8 | 16, f"{TABLE}_no_truncate": 2 | 32}
+_THERE = (
+    "SELECT tgname, tgtype, prosrc FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid "
+    f"WHERE tgrelid = '{TABLE}'::regclass AND tgenabled IN ('O', 'A') AND tgqual IS NULL"
+)
 
 
 class LedgerServer:
@@ -87,8 +95,8 @@ class LedgerServer:
             yield self._table(connection)
 
     def _table(self, connection: sa.Connection) -> Table:
-        words = f"SELECT tgname FROM pg_trigger WHERE tgrelid = '{TABLE}'::regclass AND tgenabled IN ('O', 'A')"
-        if not set(connection.exec_driver_sql(words).scalars()) >= _TRIGGERS:
+        found = {name: kind for name, kind, code in connection.exec_driver_sql(_THERE) if code == _REFUSES}
+        if not found.items() >= _TRIGGERS.items():
             raise Refused(f"the ledger {self} has lost what makes it append-only: restore it from a copy")
         return Table(connection, str(self))
 

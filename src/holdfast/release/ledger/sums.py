@@ -1,8 +1,8 @@
 """What the budgets and charges of a ledger add up to, account by account, and the rows that keep it.
 
-Every few hundred rows a row of the chain says what all rows before it add up to, so that a charge reads from there on
-and takes as long beside 100,000 charges as beside 100. Its hash stands for everything before it, as that of any row
-does; whoever reads the whole ledger adds up again and refuses sums that are others.
+Every few hundred rows a row of the chain says what all rows before it add up to, so that a charge reads from the last
+but one on, and takes as long beside 100,000 charges as beside 100. Its hash stands for everything before it, as that of
+any row does; whoever reads the rows before it adds up again and refuses sums that are others, or too early.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Sums:
         self._accounts: dict[tuple[str, str], _Sum] = {}
         self._said: dict[str, str] = {}
         self._parts: dict[str, Parts] = {}
-        self._begun = False
+        self._last = 0  # the row of the last sums, or the first of all rows
         for row in rows:
             self.take(row)
 
@@ -51,14 +51,15 @@ class Sums:
             self._of(row.dataset, row.unit).charges[row.unit, self._statements(row)] += 1
         elif row.kind == "budget":
             self._of(row.dataset, row.unit).budget = budget_of(row).as_mapping()
-        elif row.kind == SUMS and not self._begun:
+        elif row.kind == SUMS and self._last == 0:
             self._begin(row)
-        elif row.kind == SUMS and row.content != self.text():
+        elif row.kind == SUMS and (row.number - self._last < EVERY or row.content != self.text()):
             raise Refused(
                 f"row {row.number} of the ledger says other sums than those of the rows before it, so nothing is "
                 "charged: restore it from a copy"
             )
-        self._begun = True
+        if row.kind == SUMS or self._last == 0:
+            self._last = row.number
 
     def account(self, dataset: str, unit: str) -> Account:
         """Return what was spent on a dataset for a unit, and its budget."""
@@ -123,8 +124,9 @@ class Sums:
 
 def due(recent: Sequence[Row]) -> str | None:
     """Return what a row of sums behind the recent ones says, where it is time for one."""
-    if len(recent) < EVERY:
+    since = max((place for place, row in enumerate(recent) if row.kind == SUMS), default=0)
+    if len(recent) - since < EVERY:
         return None
     text = Sums(recent).text()
-    written = sum(len(row.content) for row in recent if row.kind != SUMS)
+    written = sum(len(row.content) for row in recent[since:] if row.kind != SUMS)
     return text if len(text) <= written else None

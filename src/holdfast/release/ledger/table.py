@@ -27,25 +27,25 @@ class Table:
         return unbroken(self._found("TRUE"), self._where, wanted)
 
     def recent(self, before: int | None = None) -> tuple[Row, ...]:
-        """Return the rows from the last sums on, or all; refused where their chain is broken.
+        """Return the rows from the last sums but one on, or all; refused where their chain is broken.
 
-        With `before` the sums are the last ones before the row of this number.
+        With `before` only sums before the row of this number are meant. The last sums are so among the rows that are
+        added up, and are refused where they are others.
         """
         earlier = "" if before is None else f"AND number < {before:d}"
-        words = f"SELECT number FROM {TABLE} WHERE kind = '{SUMS}' {earlier} ORDER BY number DESC LIMIT 1"
+        words = f"SELECT number FROM {TABLE} WHERE kind = '{SUMS}' {earlier} ORDER BY number DESC LIMIT 1 OFFSET 1"
         start = self._connection.exec_driver_sql(words).scalar()
-        stands_on = None if start is None else self.at(start - 1)
-        return self.all() if stands_on is None else self.after(stands_on)
+        return self.all() if start is None else self.since(start)
 
-    def after(self, last: Row | None) -> tuple[Row, ...]:
-        """Return the rows behind one; refused where their chain is broken."""
+    def since(self, number: int) -> tuple[Row, ...]:
+        """Return the row of a number and those behind it; refused where their chain is broken."""
+        return self.after(next((Row(*values) for values in self._found("number = :n", n=number - 1)), None))
+
+    def after(self, last: Row | None, wanted: Callable[[Row], bool] | None = None) -> tuple[Row, ...]:
+        """Return the rows behind one, those that are wanted; refused where their chain is broken."""
         if last is None:
-            return self.all()
-        return unbroken(self._found("number > :n", n=last.number), self._where, last=(last.number, last.hash))
-
-    def at(self, number: int) -> Row | None:
-        """Return the row of a number."""
-        return next((Row(*values) for values in self._found("number = :n", n=number)), None)
+            return self.all(wanted)
+        return unbroken(self._found("number > :n", n=last.number), self._where, wanted, (last.number, last.hash))
 
     def find(self, kind: str, key: str) -> Row | None:
         """Return the row of a kind with a key; every key that is not empty is there once."""

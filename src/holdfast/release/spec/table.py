@@ -23,6 +23,8 @@ from holdfast.release.spec.scalars import (
 )
 from holdfast.release.spec.sections import Part
 
+#: The name of a table that was given none.
+UNNAMED = "table"
 METHODS = (
     "auto",
     "given",
@@ -63,7 +65,7 @@ Accepts = dict[Name, AcceptSpec]
 class TableSpec(Part):
     """One table: a hierarchy, a histogram, a cube, or margins of a cube in every area of a hierarchy."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] = Field("table", description="Name of its files.")
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")] = Field(UNNAMED, description="Name of its files.")
     hierarchy: Names | None = Field(None, description="Columns of the levels, the top one first.")
     root: Name | None = Field(None, description="Name of one node above all others.")
     match: Annotated[str, one_of("leaf", "path")] = Field(
@@ -159,7 +161,7 @@ class TableSpec(Part):
         tables = self.linked or {}
         if self.hierarchy is None or len(tables) != 2:
             raise wrong("linked needs a hierarchy and two tables, such as persons and households", at=("linked",))
-        for key in ("measure", "recode", "shares", "weights", "minimise", "guess", "accept", "categories"):
+        for key in ("measure", "recode", "shares", "weights", "minimise", "guess", "categories"):
             if key in self.model_fields_set:
                 raise wrong(f"{key} goes inside each linked table, or not with them at all", at=(key,))
         if self.numbers != "whole":

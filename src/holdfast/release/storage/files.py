@@ -18,6 +18,8 @@ from holdfast.arguments import Refused
 
 #: Bytes read at a time.
 CHUNK = 1 << 20
+#: Bytes of the largest file that is read whole.
+LARGEST = 1 << 30
 #: Claims of a folder that another process published or removed in between; more than a few mean trouble.
 CLAIMS = 100
 #: Where the system lists what is mounted.
@@ -95,6 +97,8 @@ def read_plain(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")
+        if os.fstat(descriptor).st_size > LARGEST:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         return file.read()
 
 

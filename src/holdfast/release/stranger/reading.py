@@ -12,15 +12,19 @@ from typing import Any
 
 Json = dict[str, Any]
 Rows = dict[str, list[Any]]
+#: Bytes of the largest certificate or signature that is read.
+LARGEST = 1 << 30
 
 
 class Broken(Exception):
     """Something is not as certified."""
 
 
-def content_of(path: str) -> bytes:
-    """Read a plain file; links are not followed."""
+def content_of(path: str, most: int | None = LARGEST) -> bytes:
+    """Read a plain file, of so many bytes at most; links are not followed."""
     found = os.lstat(path)
+    if most is not None and found.st_size > most:
+        raise Broken(f"{os.path.basename(path)} is larger than certified")
     if not stat.S_ISREG(found.st_mode):
         raise Broken(f"{os.path.basename(path)} is a link, or no plain file")
     with open(path, "rb") as file:
@@ -58,7 +62,7 @@ def seal_of(certificate: Json) -> str:
 
 def lines_of(folder: str, name: str) -> list[list[str]]:
     """Read the lines of a CSV file, the header first."""
-    text = content_of(os.path.join(folder, name)).decode("utf-8")
+    text = content_of(os.path.join(folder, name), None).decode("utf-8")
     lines = list(csv.reader(text.splitlines(keepends=True), strict=True))
     if not lines:
         raise Broken(f"{name} is empty")

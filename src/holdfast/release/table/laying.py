@@ -21,8 +21,9 @@ from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, 
 from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, Texts, labels_of
 
-#: Memory of one figure with its names at the peak of a release, as measured (docs/reference/command.md).
-FIGURE_BYTES = 2000
+#: Memory of one figure with up to five names at the peak of a release, and of each further name, as measured
+#: (docs/reference/command.md).
+FIGURE_BYTES, NAME_BYTES = 2000, 200
 #: Outputs that get a name in one piece, for messages and statements.
 MOST_NAMED = 1_000_000
 #: Figures of the largest table of margins in areas that is written, with the names of each.
@@ -114,7 +115,7 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     except Refused as refusal:
         raise at["measure"].refuse(str(refusal)) from None
     if query.n > MOST_FIGURES:
-        memory = round(query.n * FIGURE_BYTES / 2**30)
+        memory = round(query.n * figure_bytes(1 + len(tree.levels) + len(cube.all_names)) / 2**30)
         sentence = (
             f"{query.n:,} figures with their names take about {memory:,} GiB of memory, and at most {MOST_FIGURES:,} "
             "are written: measure fewer margins at the lowest level, make one release for each place of an upper "
@@ -125,6 +126,11 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     names = asked.hierarchy or ()
     laid = _named_in_areas(query, columns, tree.levels)
     return Layout(spec, asked, at, laid, tuple(keys), names, columns, tuple(query.levels), query.level_of)
+
+
+def figure_bytes(names: int) -> int:
+    """The memory of one figure with so many columns of names at the peak of a release."""
+    return FIGURE_BYTES + NAME_BYTES * max(names - 5, 0)
 
 
 def _linked(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:

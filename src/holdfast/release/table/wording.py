@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from holdfast.release.spec.table import UNNAMED
 
 if TYPE_CHECKING:
     from holdfast.release.table.domain import Layout
@@ -86,6 +89,22 @@ def in_words_of_the_spec(layout: Layout, sentence: str) -> str:
     sentence = _WHOLE.sub("consistent", _LISTED.sub(listed, sentence))
     sentence = _EVERYWHERE.sub(lambda found: limits(found[1], found[2]), sentence)
     return _ONE.sub(one, _TWO.sub(lambda found: f"{name(found[1])} and {name(found[2])}", sentence))
+
+
+def words_about(table: str, words: str) -> str:
+    """Words about a table, behind the name that it was given."""
+    return words if table == UNNAMED else f"{table}: {words}"
+
+
+def sentence_about(table: str, words: str) -> str:
+    """The same at the beginning of a sentence."""
+    return f"{words[:1].upper()}{words[1:]}" if table == UNNAMED else f"{table}: {words}"
+
+
+def as_sentence(words: str, tables: Iterable[Any]) -> str:
+    """Begin with a capital, unless the words begin with the name of a table, and end with a full stop."""
+    named = any(words.startswith(f"{table.name}: ") for table in tables)
+    return f"{words if named else words[:1].upper() + words[1:]}."
 
 
 def counted(number: int, one: str, many: str) -> str:

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from holdfast.arrays import Floats
-from holdfast.release.job.errors import TABLES, simulated_errors
+from holdfast.release.job.errors import LINEAR, NORMAL, TABLES, linear_deviations, simulated_errors
 from holdfast.release.job.table import Table
 
 #: Steps of the distribution function that are kept of a level, and the bars of its picture.
 STEPS, BARS = 1000, 41
+#: Standard deviations that stand for all of a level with more, and steps towards a quantile of their normal errors.
+KINDS, HALVED = 500, 60
 #: The part of all errors that the picture of a distribution shows.
 SHOWN = 0.99
 
@@ -64,6 +67,10 @@ class Outlook:
 def outlook(table: Table, tables: int = TABLES) -> Outlook:
     """Measure the errors of a table on at most so many simulated ones: the same draws as those behind the plan."""
     layout = table.layout
+    deviations = None if table.guess is not None else linear_deviations(table.problem, table.mechanism)
+    if deviations is not None:
+        each = (_normal(name, deviations[layout.level_of == i]) for i, name in enumerate(layout.levels))
+        return Outlook(tuple(each), LINEAR, 0)
     drawn, basis = simulated_errors(layout, table.problem, table.mechanism, table.chosen.method, table.guess, tables)
     found = []
     for number, name in enumerate(layout.levels):
@@ -83,6 +90,30 @@ def _level(name: str, figures: int, drawn: npt.NDArray[Any] | None) -> LevelOutl
     magnitudes = np.quantile(size, np.linspace(0, 1, STEPS + 1), method="inverted_cdf").astype(np.float64)
     bars, reach = _bars(drawn, float(magnitudes[math.ceil(STEPS * SHOWN)]))
     return LevelOutlook(name, figures, float(size.mean()), uncertain, magnitudes, bars, reach)
+
+
+def _normal(name: str, deviations: Floats) -> LevelOutlook:
+    """The errors of a level whose figures have normal errors of these standard deviations."""
+    spread = np.quantile(deviations, (np.arange(KINDS) + 0.5) / KINDS) if deviations.size > KINDS else deviations
+    known = spread[spread > 0]
+
+    def below(sizes: Floats) -> Floats:
+        """How many in one of the figures have an absolute error of at most these sizes."""
+        return 1 - 2 * special.ndtr(-sizes[:, None] / known).sum(axis=1) / spread.size
+
+    wanted = np.linspace(0, 1, STEPS + 1)
+    low, high = np.zeros(STEPS + 1), np.full(STEPS + 1, 10.0 * float(spread.max(initial=0.0)))
+    for _ in range(HALVED if known.size else 0):
+        middle = (low + high) / 2
+        enough = below(middle) >= wanted
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    high[-1] = math.inf if known.size else 0.0  # a normal error has no largest size
+    reach = float(high[math.ceil(STEPS * SHOWN)])
+    ends = np.abs(np.linspace(-reach, reach, BARS + 1))
+    signs = np.sign(np.linspace(-reach, reach, BARS + 1))
+    bars = np.diff(signs * below(ends)) / 2 if reach else np.ones(1)
+    mean = NORMAL[0] * float(deviations.mean())
+    return LevelOutlook(name, deviations.size, mean, 0.0, high, bars, reach)
 
 
 def _bars(drawn: npt.NDArray[Any], reach: float) -> tuple[Floats, float]:

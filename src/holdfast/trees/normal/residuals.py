@@ -129,17 +129,20 @@ class Residuals:
         return Coordinate(axes, grains.count_of(self.query.table, axes), nodes, passes, precision)
 
     def _passes(self, axes: Axes) -> tuple[Ints, NormalPasses, Floats] | None:
-        table = self.query.table
-        known = knows(table, self.query.keep, axes)
-        precision = np.zeros(len(known))
-        for (depth, kept), p in zip(self.query.groups, self.precisions, strict=True):
-            if table.tells(kept, axes):
-                precision[depth] += self._summed(kept) * p
+        known, precision = knows(self.query.table, self.query.keep, axes), self._precision(axes)
         nodes, parents, depths = scalar_forest(self.query.hierarchy, known)
         with np.errstate(divide="ignore"):
             own = np.where(depths < 0, np.inf, 1 / precision[depths])
         passes = NormalPasses.of(parents, own)
         return None if passes is None else (nodes, passes, precision)
+
+    def _precision(self, axes: Axes) -> Floats:
+        """The precision with which the coordinates of a set of axes are measured, by depth."""
+        found = np.zeros(len(self.query.keep))
+        for (depth, kept), p in zip(self.query.groups, self.precisions, strict=True):
+            if self.query.table.tells(kept, axes):
+                found[depth] += self._summed(kept) * p
+        return found
 
     def _summed(self, kept: Axes) -> int:
         """Return how many cells are summed into one entry of a margin."""

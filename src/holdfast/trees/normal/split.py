@@ -23,7 +23,9 @@ from holdfast.queries.areas.tree_counts import TreeCounts
 from holdfast.queries.identity import CellCounts
 from holdfast.queries.margin_counts import MarginCounts
 from holdfast.trees.normal import grains
-from holdfast.trees.normal.split_problem import GAP, Problem
+from holdfast.trees.normal.direct import costs as residual_costs
+from holdfast.trees.normal.direct import residuals_of
+from holdfast.trees.normal.split_problem import GAP, Problem, ResidualProblem
 from holdfast.trees.normal.written import Written
 
 #: What shares can make least.
@@ -31,7 +33,7 @@ SQUARES, MEAN, WORST = MINIMISE = ("sum of squares", "mean relative error", "wor
 #: Mixtures of groups that are tried for the worst of them, and the part of its error at which that is enough.
 WORST_ROUNDS, WORST_GAP = 60, 1e-4
 #: Mixtures of kinds of pairs that are tried where several may be dearest.
-MIXTURES = 20
+MIXTURES = 30
 #: The share of a figure that costs nothing, where all others together have 1.
 FREE = 10**6
 
@@ -61,7 +63,12 @@ class Split:
 
 
 def best_shares(
-    query: Query, weights: Mapping[Any, Any] | None = None, neighbours: Any = "add-remove", *, minimise: str = SQUARES
+    query: Query,
+    weights: Mapping[Any, Any] | None = None,
+    neighbours: Any = "add-remove",
+    *,
+    minimise: str = SQUARES,
+    residuals: bool = False,
 ) -> Split:
     """Divide a Gaussian budget over the levels and margins of a query so that the weighted squared error is least.
 
@@ -72,6 +79,8 @@ def best_shares(
         neighbours: what a release protects; with "replace-one" the total of all is free.
         minimise: "sum of squares"; or, squared errors relative to the square of the mean figure of a level and margin,
             their weighted "mean relative error" over levels and margins, or the "worst relative error" among them.
+        residuals: divide it over the residuals, for `gaussian(query, …, residuals=True)`: never more error than shares
+            of margins, and on a single cube with add-remove `lower_bound` itself.
 
     Guarantee:
         `squared_error` is attained by the shares, and no Gaussian mechanism goes below `lower_bound` (THEORY H7).
@@ -83,7 +92,7 @@ def best_shares(
         >>> hf.gaussian(query, rho=0.5, shares=split.shares).guarantee.rho
         0.5
     """
-    asked = _in_areas(query)
+    asked = in_areas(query)
     relation = Neighbours.of(neighbours)
     one_of("minimise", minimise, MINIMISE)
     wanted = np.ones(len(asked.groups))
@@ -94,23 +103,41 @@ def best_shares(
         wanted = wanted * asked.sizes * [nodes.size for nodes, _ in asked.places]
     if minimise == MEAN:
         wanted = wanted / (wanted > 0).sum()
-    problem = _problem(asked, wanted)
-    costs = _costs(asked, relation)
+    problem = ResidualProblem(asked, wanted) if residuals else _problem(asked, wanted)
+    costs = np.array(residual_costs(asked, relation), np.float64) if residuals else _costs(asked, relation)
     precision, error, gap, problem = (
         _worst(problem, costs) if minimise == WORST else (*_cheapest(problem, costs), problem)
     )
     cost = costs.max(axis=0)
-    keys = list(query.levels or {"all": 0})
-    if isinstance(query, AreaMargins):
-        keys = [(asked.hierarchy.levels[depth], axes) for depth, axes in asked.groups]  # type: ignore[misc]
+    if isinstance(problem, ResidualProblem):  # a share is what a record that comes or goes sees
+        precision = precision * [
+            grains.count_of(asked.table, axes) / asked.table.cells for _, axes in problem.residuals
+        ]
+    keys = residual_names(query) if residuals else _keys(query, asked)
     shares = {key: Fraction(FREE) if c == 0 else Fraction(p) for key, p, c in zip(keys, precision, cost, strict=True)}
     lower = problem.bound(relation)
     return Split(shares, error, gap, min(lower, error))
 
 
+def _keys(query: Query, asked: AreaMargins) -> list[Any]:
+    """What levels and margins are called in shares."""
+    if isinstance(query, AreaMargins):
+        return [(asked.hierarchy.levels[depth], axes) for depth, axes in asked.groups]
+    return list(query.levels or {"all": 0})
+
+
+def residual_names(query: Query) -> list[Any]:
+    """What residuals are called in shares: a level with a set of axes; of a query without levels the set alone."""
+    asked = in_areas(query)
+    listed = residuals_of(asked)
+    if isinstance(query, (AreaMargins, TreeCounts)):
+        return [(asked.hierarchy.levels[depth], axes) for depth, axes in listed]
+    return [axes for _, axes in listed]
+
+
 def linear_parts(query: Query) -> Callable[[Floats], Floats]:
     """The sum of the squared errors of every level or margin after best linear estimation, from its precisions."""
-    asked = _in_areas(query)
+    asked = in_areas(query)
     return _problem(asked, np.ones(len(asked.groups))).parts
 
 
@@ -124,21 +151,34 @@ def _cheapest(problem: Problem, costs: Floats) -> tuple[Floats, float, float]:
     The cost is that of the dearest kind of pair. Every mixture of the kinds costs no more, so the optimum for a mixture
     is a lower bound, and for the best mixture the optimum itself: kinds that turn out dearer get more weight.
     """
+    costs = _undominated(costs)
     mixture = np.full(len(costs), 1 / len(costs))
-    best, error, least = None, math.inf, -math.inf
+    best, error, least, power = None, math.inf, -math.inf, 2.0
     for _ in range(1 if len(costs) == 1 else MIXTURES):
         found, value, gap = problem.solved(mixture @ costs)
         paid = np.where(costs > 0, costs * np.where(np.isinf(found), 0.0, found), 0.0).sum(axis=1)
         paid[(costs[:, np.isinf(found)] > 0).any(axis=1)] = math.inf
-        least = max(least, value - gap)
+        if value - gap > least:
+            least = value - gap
+        else:
+            power /= 2  # the last step was too long
         if best is None or value * paid.max() < error:
             best, error = found, value * float(paid.max())
         if error - least <= 10 * GAP * error:
             break
-        mixture = mixture * np.minimum(paid, 4.0) ** 2
+        mixture = mixture * np.minimum(paid, 4.0) ** power
         mixture = mixture / mixture.sum()
     assert best is not None
     return best, error, max(error - least, 0.0)
+
+
+def _undominated(costs: Floats) -> Floats:
+    """Leave out kinds that cost no more than another one, whatever the precisions are."""
+    kept: list[Floats] = []
+    for row in costs[np.argsort(-costs.sum(axis=1), kind="stable")]:
+        if not any((row <= other).all() for other in kept):
+            kept.append(row)
+    return np.array(kept)
 
 
 def _worst(problem: Problem, costs: Floats) -> tuple[Floats, float, float, Problem]:
@@ -199,7 +239,7 @@ def _read(query: Query, weights: Any, count: int) -> Floats:
     return found
 
 
-def _in_areas(query: Query) -> AreaMargins:
+def in_areas(query: Query) -> AreaMargins:
     """Return a query of a hierarchy, of margins or of cells as margins in the areas of a hierarchy."""
     if isinstance(query, AreaMargins):
         return query

@@ -22,6 +22,7 @@ from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.trees.normal import grains
 from holdfast.trees.normal.bound import least_error
 from holdfast.trees.normal.classes import Classes
+from holdfast.trees.normal.direct import residuals_of
 from holdfast.trees.normal.residuals import scalar_forest
 
 minimize: Any = _optimize.minimize
@@ -99,6 +100,14 @@ class Problem:
         total = np.where(infinite, 0.0, parts) @ self._depth
         return np.where(infinite @ self._depth > 0, np.inf, total)
 
+    def measured(self, precision: Floats) -> Floats:
+        """Return with which precision the coordinates of every set of axes are measured at each depth."""
+        return self.by_depth(precision)
+
+    def _slopes(self, slopes: Floats) -> Floats:
+        """Return derivatives by the precisions from those by what they are in every set of axes and depth."""
+        return np.asarray((self._holds * (slopes @ self._depth.T)).sum(axis=0))
+
     def wanted_by_set(self) -> dict[Axes, Floats]:
         """Return for every set of axes the weight that is wanted at each depth."""
         return dict(zip(self._sets, self.by_depth(self.wanted), strict=True))
@@ -109,17 +118,17 @@ class Problem:
 
     def error(self, precision: Floats) -> tuple[float, Floats]:
         """Return the weighted squared error and its derivatives."""
-        measured, asked = self.by_depth(precision), self.by_depth(self.wanted)
+        measured, asked = self.measured(precision), self.by_depth(self.wanted)
         value, slopes = 0.0, np.zeros_like(measured)
         for rows, classes in self._forests:
             part, by_depth = classes.error(measured[rows], asked[rows])
             value += float(self._count[rows] @ part)
             slopes[rows] = self._count[rows][:, None] * by_depth
-        return value, (self._holds * (slopes @ self._depth.T)).sum(axis=0)
+        return value, self._slopes(slopes)
 
     def parts(self, precision: Floats) -> Floats:
         """Return what the error of each group adds to the weighted squared error."""
-        measured, found = self.by_depth(precision), np.zeros(self.wanted.size)
+        measured, found = self.measured(precision), np.zeros(self.wanted.size)
         for group in np.flatnonzero(self.wanted):
             one = np.zeros(self.wanted.size)
             one[group] = self.wanted[group]
@@ -194,6 +203,28 @@ class Problem:
             options={"ftol": 1e-13, "maxiter": 80},
         )
         return np.asarray(np.maximum(found.x, LEAST) / cost[paid])
+
+
+class ResidualProblem(Problem):
+    """The same as a function of the precision of every residual: of a set of axes at a depth."""
+
+    @cached_property
+    def residuals(self) -> list[tuple[int, Axes]]:
+        """Every depth with each set of axes that is known there."""
+        return residuals_of(self.query)
+
+    @cached_property
+    def _at(self) -> tuple[list[int], list[int]]:
+        return [self._sets.index(axes) for _, axes in self.residuals], [depth for depth, _ in self.residuals]
+
+    def measured(self, precision: Floats) -> Floats:
+        """Return with which precision the coordinates of every set of axes are measured at each depth."""
+        found = np.zeros((len(self._sets), len(self.query.keep)))
+        found[self._at] = precision
+        return found
+
+    def _slopes(self, slopes: Floats) -> Floats:
+        return np.asarray(slopes[self._at])
 
 
 def _placed(paid: Any, precision: Floats) -> Floats:

@@ -1,0 +1,1 @@
+"""Noise whose outputs hang together, by a law that was made for what is asked and not for exact figures."""

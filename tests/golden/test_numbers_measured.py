@@ -1,0 +1,165 @@
+"""Numbers of the page on methods: those of the accuracy study as its record has them, and what the library computes."""
+
+import re
+from functools import cache
+
+import pytest
+
+import holdfast as hf
+from scripts import ROOT, program
+
+PAGE = "docs/how-to/which-method.md"
+ERRORS, BIAS = "mean absolute error by level", "bias by size of the true count"
+#: What the page calls the methods of the record, where that is another name.
+NAMES = {
+    "given, then topdown": "given, topdown",
+    "given, then onto": "given, onto",
+    "given non-negativity, calibrated": "given nonnegative",
+    "BlueDown": "bluedown",
+    "TopDown": "topdown",
+}
+EVEN = ["laplace, ε = 1.0, split even", *(f"laplace, ε = 1.0, split leaves {k}" for k in ("1.5", "2", "4"))]
+
+
+@cache
+def record():
+    """Rows of numbers by title and method."""
+    found, title = {}, ""
+    for line in (ROOT / "benchmarks" / "accuracy-results.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("|") and "±" in line:
+            method, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
+            found[title, method.strip()] = [float(cell.partition("±")[0].strip("* ")) for cell in cells]
+        elif ": " in line:
+            title = line
+    return found
+
+
+def recorded(setting, method):
+    (row,) = [row for (title, name), row in record().items() if name == method and title.startswith(setting)]
+    return row
+
+
+def tables():
+    """Rows of the page's tables by their first cell, table after table."""
+    found = []
+    for line in (ROOT / PAGE).read_text(encoding="utf-8").splitlines():
+        if line.startswith("|---"):
+            found.append({})
+        elif line.startswith("|") and found:
+            first, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
+            found[-1].setdefault(first.strip(), cells)
+    return found
+
+
+def agree(cells, numbers):
+    """Each cell is the number, rounded to the digits that it shows; the record itself has three."""
+    assert len(cells) == len(numbers)
+    for cell, number in zip(cells, numbers, strict=True):
+        shown = re.match(r"[+−]?[\d.]+", cell)[0].replace("−", "-")
+        digits = len(shown.partition(".")[2])
+        assert float(shown) == pytest.approx(number, abs=0.5 * 10**-digits + 0.0006), (cells, numbers)
+
+
+def table_with(row, width):
+    (found,) = [table for table in tables() if row in table and len(table[row]) == width]
+    return found
+
+
+@pytest.mark.parametrize(("dataset", "levels"), [("city", 3), ("blocks", 5)])
+def test_errors_of_each_method(dataset, levels):
+    wanted = "given non-negativity, calibrated"
+    rows = {
+        name: cells
+        for name, cells in table_with(wanted, levels).items()
+        if NAMES.get(name, name) in ("given", "onto", *NAMES.values())
+    }
+    assert len(rows) == 7
+    for name, cells in rows.items():
+        agree(cells, recorded(f"{dataset}, {EVEN[0]}: {ERRORS}", NAMES.get(name, name)))
+
+
+def test_bias_of_each_method():
+    (rows,) = [table for table in tables() if table.get("given", [""])[0] == "0.00"]
+    for name in ("given", "given, then topdown", "onto", "TopDown"):
+        agree(rows[name], recorded(BLOCKS_BIAS, NAMES.get(name, name)))
+
+
+def test_errors_of_each_split():
+    rows = table_with("as the others", 6)
+    for name, setting in zip(("as the others", "1.5 times", "twice", "four times"), EVEN, strict=True):
+        mine, theirs = (recorded(f"city, {setting}: {ERRORS}", method) for method in ("given, topdown", "topdown"))
+        agree(rows[name], [*mine, *theirs])
+    even, twice = (recorded(f"city, {setting}: {ERRORS}", "given, topdown")[-1] for setting in (EVEN[0], EVEN[2]))
+    assert twice / even == pytest.approx(2 / 3, abs=0.02)  # falls by a third
+
+
+#: Settings of the record, and the method that the page recommends.
+CITY, BLOCKS = (f"{case}, {EVEN[0]}: {ERRORS}" for case in ("city", "blocks"))
+BLOCKS_BIAS, BLOCKS_RHO_BIAS = (f"blocks, {noise}, ε = 1.0, split even: {BIAS}" for noise in ("laplace", "gaussian"))
+CITY_RHO, CITY_DELTA, CITY_EXACT, STATE_EXACT = (
+    f"{case}, ε = 1.0, split even: {ERRORS}"
+    for case in ("city, gaussian", "city, gaussian by δ", "city, exact total", "state, exact total")
+)
+MINE, BLUE = "given, topdown", "bluedown"
+
+
+def each(setting, methods, columns):
+    return [(setting, method, column) for method in methods for column in columns]
+
+
+#: Words around numbers, and for each number the setting, the method and the column of the record.
+SENTENCES = [
+    ("an empty block gets # people", [(BLOCKS_RHO_BIAS, "given nonnegative", 0)]),
+    ("`onto` and TopDown give it # and", [(BLOCKS_RHO_BIAS, "onto", 0)]),
+    ("TopDown give it # and `given` then `topdown` #.", each(BLOCKS_RHO_BIAS, ["topdown", MINE], [0])),
+    ("of a block falls from # to #,", each(BLOCKS, ["given", MINE], [4])),
+    ("can only be too high (#)", [(BLOCKS_BIAS, MINE, 0)]),
+    ("with an even split (#, #, #)", each(CITY, [BLUE], range(3))),
+    (
+        "the smaller: # trips at a zone, where Gaussian noise at (1, 10⁻⁶) has #",
+        [(CITY, MINE, 2), (CITY_DELTA, BLUE, 2)],
+    ),
+    ("a zone has # and #, a borough", each(CITY_RHO, [MINE, BLUE], [2])),
+    ("a borough # and #, the city", each(CITY_RHO, [MINE, BLUE], [1])),
+    ("the city # and # (", each(CITY_RHO, [MINE, BLUE], [0])),
+    ("worse above (# at boroughs, # at the city)", each(CITY_RHO, ["topdown"], [1, 0])),
+    ("(`onto`) at zones (#)", [(CITY_RHO, "onto", 2)]),
+    ("a zone has # with BlueDown, # with `onto`, # with", each(CITY_DELTA, [BLUE, "onto", MINE], [2])),
+    ("# at boroughs and # at zones, where InfTDA", each(CITY_EXACT, [MINE], [1, 2])),
+    ("InfTDA has # ± 0.07 and # ± 0.01", each(CITY_EXACT, ["InfTDA"], [1, 2])),
+    ("# at tracts and # at groups against # and #.", each(STATE_EXACT, [MINE, "InfTDA"], [2, 3])),
+    ("(# at boroughs, # at zones)", each(CITY_RHO, ["mbi"], [1, 2])),
+    ("it has # ± 0.17 and # ± 0.03", each(CITY_RHO, ["mbi, 50,000 rounds"], [1, 2])),
+    ("have #, # and", each(CITY_RHO, [BLUE, MINE], [1])),
+    ("and #, # in well", each(CITY_RHO, [BLUE, MINE], [2])),
+]
+
+
+@pytest.mark.parametrize(("words", "places"), SENTENCES, ids=[words for words, _ in SENTENCES])
+def test_numbers_of_a_sentence(words, places):
+    text = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
+    (found,) = re.findall(re.escape(words).replace(r"\#", r"([\d.]*\d)"), text)
+    found = (found,) if isinstance(found, str) else found
+    agree(found, [recorded(setting, way)[column] for setting, way, column in places])
+
+
+def test_one_count_by_four_ways():
+    rows = table_with("cut at zero", 6)
+    study = program("benchmarks/accuracy_one_count.py")
+    for place, count in enumerate(study.COUNTS):
+        for way, (values, chances) in study.ways(count).items():
+            error, bias = chances @ abs(values - count), chances @ (values - count)
+            shown = rows["given non-negativity, same ε" if way == "given nonnegative" else way][place]
+            assert shown == f"{error:.2f} ({bias:+.2f})".replace("+0.00", "0.00").replace("-0.00", "0.00")
+
+
+def test_the_rho_of_one_promise():
+    """Independent noise has an exact statement at (ε, δ) that noise on a lattice lacks."""
+    tree = hf.Hierarchy.from_parents([-1, 0, 1])
+    at = {"epsilon": 1, "delta": 1e-6}
+    base = hf.gaussian(hf.counts(tree), **at)
+    given = base.given(hf.consistent(tree)).calibrated(**at)
+    numbers = [f"{3 / (2 * made.base.law.variances[0]):.4f}" for made in (base, given)]
+    text = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
+    assert "may use ρ = {} where `given` must stay at {}".format(*numbers) in text
+    assert f"at ρ = {numbers[1]} a zone" in text
