@@ -73,7 +73,7 @@ def test_a_system_holds_exactly_where_the_constraint_read_word_by_word_does(name
     system = constraint.system(4)
     np.testing.assert_array_equal(system.holds(BOX), expected)
     np.testing.assert_array_equal(system.holds(BOX.astype(float)), expected)
-    for point, good in zip(BOX[::7], expected[::7], strict=True):
+    for point, good in zip(BOX[::19], expected[::19], strict=True):
         assert (system.violation(point) is None) == good
         assert (system.violation(point.astype(float)) is None) == good
         assert system.holds(point) is bool(good)

@@ -69,12 +69,6 @@ def test_two_rows_never_lose_more_than_they_say(seed):
     check_two_rows(seed)
 
 
-@pytest.mark.slow
-def test_two_rows_never_lose_more_than_they_say_in_many_cases():
-    for seed in range(100, 160):
-        check_two_rows(seed)
-
-
 @pytest.mark.parametrize("scale", [1, 2, 4, 8])
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_two_rows_cost_their_worst_table(scale, n):

@@ -10,7 +10,7 @@ from holdfast.given import Problem
 from holdfast.given.exact.enumeration import possible_tables
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(30))
 def test_listed_tables_are_exactly_the_possible_ones(seed):
     rng = np.random.default_rng([4, seed])
     n = int(rng.integers(2, 5))

@@ -33,7 +33,7 @@ def test_odds_never_change_by_more_than_epsilon():
 
 def test_simulations_meet_listed_laws():
     prior = {(2, 4): F(1, 4), (3, 4): F(1, 4), (3, 5): F(1, 2)}
-    table = weights("laplace", F(1), 80)
+    table = weights("laplace", F(1), 20)
     window = window_for(list(prior), table)
     exact = hf.knowledge_gain({x: base(x, table, window) for x in prior}, prior, lambda x: x[0] == 3)
     found = hf.knowledge_gain(hf.laplace(hf.histogram(2), scale=1), prior, lambda x: x[0] == 3)

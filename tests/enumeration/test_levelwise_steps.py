@@ -65,13 +65,13 @@ def endless(low, high):
 @pytest.mark.slow
 def test_the_fit_is_the_best_of_all_active_sets():
     bitten = 0
-    for k, noisy, low, high, spreads, total in instances(300, 1):
+    for k, noisy, low, high, spreads, total in instances(120, 1):
         found = one_level(k, spreads).move(noisy[None], *as_reals(low, high))[0]
         wanted = best_split(noisy[1:].astype(float), np.diag(1 / spreads), *endless(low[1:], high[1:]), total)
         assert found[0] == total
         assert found[1:] == pytest.approx(wanted, abs=1e-9)
         bitten += bool((found[1:] == low[1:]).any() and (found[1:] == high[1:]).any())
-    assert bitten > 50  # both kinds of bounds bite together often enough to be tested
+    assert bitten > 20  # both kinds of bounds bite together often enough to be tested
 
 
 def test_rounding_is_the_nearest_of_all_controlled_roundings():

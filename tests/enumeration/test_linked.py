@@ -65,7 +65,7 @@ def test_no_household_changes_more_than_is_said(case):
     columns = every_household(query)
     assert not (query.consistency() @ columns).any()
     rng = np.random.default_rng(5)
-    for _ in range(6):
+    for _ in range(3):
         values = [int(each) for each in rng.integers(0, 7, len(query.levels))]
         weights = np.array(values)[query.level_of]
         for p in (1, 2):
@@ -117,7 +117,7 @@ def test_the_households_of_an_audit_are_households(case):
 def test_an_audit_refutes_a_statement_that_forgets_the_persons():
     query = village()
     mechanism = hf.gaussian(query, rho=1)
-    assert not hf.audit(mechanism, seconds=2).violated
+    assert not hf.audit(mechanism, seconds=0.5).violated
     forgetful = hf.gaussian(query, scale=mechanism.base.law.variances[0] ** 0.5 / 6)
     assert hf.audit(forgetful, guarantee=mechanism.guarantee, seconds=2).violated
 
@@ -174,7 +174,7 @@ def test_given_has_the_law_of_dense_conditioning():
     assert law.guarantee.rho == 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_whole_tables_hold_everything_and_lie_near_the_nearest(seed, monkeypatch):
     query = village(parents=(-1, 0, 0, 1, 1, 2, 2))
     mechanism = hf.gaussian(query, rho=2).onto(hf.consistent(query) & hf.nonnegative())

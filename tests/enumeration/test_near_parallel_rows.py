@@ -99,19 +99,12 @@ def test_the_printed_case():
 
 @pytest.mark.slow
 def test_statements_about_nearly_parallel_rows():
-    check_statements(1, 30)
-    check_lengths(2, 300)
+    check_statements(1, 12)
+    check_lengths(2, 100)
 
 
 @pytest.mark.slow
-def test_statements_about_many_nearly_parallel_rows():
-    check_statements(3, 25)
-    check_lengths(4, 250)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("apart", [1, 7])
-@pytest.mark.parametrize("entry", [5_000, 30_000, 10**9, 10**15])
+@pytest.mark.parametrize(("entry", "apart"), [(5_000, 1), (30_000, 7), (10**9, 7), (10**15, 1)])
 def test_everything_can_be_released(entry, apart):
     cells, truth = hf.histogram(5), [3, 1, 2, 4, 5]
     rows = [[1, -entry, 2, 1, 1], [1, -entry + apart, 2, 1, 1]]

@@ -3,7 +3,9 @@
 The oracle is decimal arithmetic with 80 digits; the code under test uses binary balls.
 """
 
+import functools
 import itertools
+from bisect import bisect_left, bisect_right
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -51,6 +53,7 @@ def decimal(number: Fraction) -> Decimal:
     return Decimal(number.numerator) / Decimal(number.denominator)
 
 
+@functools.cache
 def oracle(kind: str, parameter: Fraction) -> list[Decimal]:
     """Return F_0, F_1, … in the order 0, −1, 1, −2, 2, … until 1 − F < 10^−30."""
     with localcontext(prec=DIGITS):
@@ -70,8 +73,8 @@ def expected(cumulative: list[Decimal], value: int, bits: int) -> int | None:
     """Return the symbol that all U in [value, value + 1)/2^bits share, or None."""
     with localcontext(prec=DIGITS):
         low, high = (Decimal(value + d) / Decimal(2) ** bits for d in (0, 1))
-        below = sum(1 for f in cumulative if f <= low) - 1
-        through = sum(1 for f in cumulative if f < high) - 1
+        below = bisect_right(cumulative, low) - 1
+        through = bisect_left(cumulative, high) - 1
         return below if below == through and high < 1 else None
 
 
@@ -101,7 +104,7 @@ CASES = [("laplace", x) for x in LAPLACE] + [("gaussian", x) for x in GAUSSIAN]
 @pytest.mark.parametrize(("kind", "parameter"), CASES)
 def test_every_first_word_decides_what_the_law_says(kind, parameter):
     cumulative = oracle(kind, parameter)
-    for bits in (1, 4, 8):
+    for bits in (1, 6):
         assert disagreements(comparison_of(kind, parameter, bits), cumulative) == 0
 
 
@@ -151,7 +154,7 @@ def test_an_undecided_word_is_decided_by_what_follows(kind, parameter):
     seen = 0
     for value in range(1 << 6):
         if expected(cumulative, value, 6) is None:
-            low = sum(1 for f in cumulative if f <= Decimal(value) / 64) - 1
+            low = bisect_right(cumulative, Decimal(value) / 64) - 1
             assert comparison.decide(value, Scripted([], [0] * 9)) == low
             assert comparison.decide(value, Scripted([], [2**64 - 1] * 3 + [0])) > low
             seen += 1

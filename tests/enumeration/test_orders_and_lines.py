@@ -127,16 +127,9 @@ def check_order(seed):
     assert worst <= statement.epsilon + 1e-9, (str(constraint), scales, kind, records, worst, statement.epsilon)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(24))
 def test_orders_never_lose_more_than_they_say(seed):
     check_order(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(3))
-def test_orders_never_lose_more_than_they_say_in_many_cases(block):
-    for seed in range(100 + 15 * block, 115 + 15 * block):
-        check_order(seed)
 
 
 REFERENCES = [
@@ -203,12 +196,6 @@ def test_one_sum_never_loses_more_than_it_says(seed):
     check_row(seed)
 
 
-@pytest.mark.slow
-def test_one_sum_never_loses_more_than_it_says_in_many_cases():
-    for seed in range(100, 125):
-        check_row(seed)
-
-
 @pytest.mark.parametrize(
     ("rows", "scales", "kind", "bounds"),
     [
@@ -262,16 +249,9 @@ def check_slacks(seed):
     return worst, statement
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 def test_certified_suprema_are_never_below_the_loss(seed):
     check_slacks(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(2))
-def test_certified_suprema_are_never_below_the_loss_in_many_cases(block):
-    for seed in range(100 + 20 * block, 120 + 20 * block):
-        check_slacks(seed)
 
 
 @pytest.mark.parametrize("entry", [20_000, 2**41])

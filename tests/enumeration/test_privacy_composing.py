@@ -52,7 +52,7 @@ def test_no_change_that_keeps_all_figures_shows_more_than_is_promised(kind):
     """Pairs of mechanisms on four cells with figures of their own: records are counted right, losses not too small."""
     random = np.random.default_rng(7)
     attained = compared = more_records = 0
-    while compared < 12:
+    while compared < 8:
         parts = []
         for _ in range(2):
             W = np.eye(4, dtype=np.int64)[: int(random.integers(3, 5))]
@@ -77,8 +77,8 @@ def test_no_change_that_keeps_all_figures_shows_more_than_is_promised(kind):
         attained += worst > total.epsilon * (1 - 1e-9)
         more_records += total.records > 1
         compared += 1
-    assert attained >= 4
-    assert more_records >= 4
+    assert attained >= 3
+    assert more_records >= 3
 
 
 def test_rows_and_columns_exact_in_two_tables_need_a_swap():

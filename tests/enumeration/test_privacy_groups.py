@@ -64,7 +64,7 @@ def test_groups_of_records_are_never_promised_too_much(kind):
     """Random equalities and scales; some allow statements about more records, and these cover every change."""
     random = np.random.default_rng(8)
     promised = refused = 0
-    for _ in range(60):
+    for _ in range(36):
         n = int(random.integers(3, 6))
         A = random.integers(-1, 2, size=(int(random.integers(1, 3)), n)) * random.integers(0, 2, size=n)
         scales = (4.0 ** random.integers(0, 4, size=n)).tolist()
@@ -82,8 +82,8 @@ def test_groups_of_records_are_never_promised_too_much(kind):
                 continue
             promised += 1
             assert group.epsilon >= largest_loss(A, scales, counted, records) * (1 - 1e-12)
-    assert promised > 20
-    assert refused > 10
+    assert promised > 12
+    assert refused > 6
 
 
 def test_fixed_cells_and_exchanges_in_one_class_still_add_up():

@@ -99,7 +99,7 @@ def random_groups(rng, query):
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_largest_change_and_kinds_match_the_listed_set(kind, relation):
     rng = np.random.default_rng(31)
-    for _ in range(60 if relation.records == 1 else 25):
+    for _ in range(20 if relation.records == 1 else 10):
         query = random_query(rng, kind)
         if relation.records > 1 and query.cells > 8:
             continue
@@ -124,7 +124,7 @@ def test_largest_change_and_kinds_match_the_listed_set(kind, relation):
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_sensitivity_is_the_smallest_double_not_below(kind, relation):
     rng = np.random.default_rng(32)
-    for _ in range(30 if relation.records == 1 else 10):
+    for _ in range(12 if relation.records == 1 else 6):
         query = random_query(rng, kind)
         if relation.records > 1 and query.cells > 8:
             continue

@@ -25,10 +25,11 @@ def needed_rows(S, W, adds, most):
     seen = np.array([W[:, q] - W[:, p] for p, q in rows])
     found = np.zeros((n, n), int)
     for size in range(1, most + 1):
-        for chosen in combinations_with_replacement(range(len(rows)), size):
-            listed = list(chosen)
+        every = np.array(list(combinations_with_replacement(range(len(rows)), size)))
+        altering = ~kept[every].sum(axis=1).any(axis=1) & seen[every].sum(axis=1).any(axis=1)
+        for listed in every[altering].tolist():
             total = sum(cost[i] for i in listed)
-            if total > most or kept[listed].sum(axis=0).any() or not seen[listed].sum(axis=0).any():
+            if total > most:
                 continue
             if any(not kept[list(part)].sum(axis=0).any() for k in range(1, size) for part in combinations(listed, k)):
                 continue
@@ -73,7 +74,7 @@ def agrees(together, column, matrix, most):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("kind", ["replace-one", "add-remove"])
 def test_random_rows_on_a_histogram(seed, kind):
     rng = np.random.default_rng(seed)

@@ -48,7 +48,7 @@ def random_query(rng, alike, most=6):
 
 
 @pytest.mark.parametrize("alike", [True, False])
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(6))
 def test_answers_equalities_and_largest_changes(seed, alike):
     rng = np.random.default_rng(seed)
     query = random_query(rng, alike)
@@ -80,7 +80,7 @@ def _largest_pair(weight, W):
     return max(int((weight[:, None] * np.abs(W - W[:, [j]])).sum(axis=0).max()) for j in range(W.shape[1]))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_law_and_the_best_estimate_are_those_of_least_squares(seed):
     rng = np.random.default_rng(seed)
     query = random_query(rng, alike=True)
@@ -119,7 +119,7 @@ def test_groups_of_different_sizes_have_the_best_estimate_too(seed):
 
 
 @pytest.mark.parametrize("alike", [True, False])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_other_split_is_better_than_the_gap_says(seed, alike):
     rng = np.random.default_rng(seed)
     query = random_query(rng, alike, most=5)

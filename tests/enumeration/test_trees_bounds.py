@@ -100,7 +100,7 @@ def check(mechanism, tree, rates, low, high, exact=(), within=0.0):
             assert worst >= statement.epsilon - within - 1e-9
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(30))
 def test_boxes_cost_exactly_the_price_at_an_end(seed):
     rng = np.random.default_rng([11, seed])
     count = int(rng.integers(1, 4))
@@ -112,7 +112,7 @@ def test_boxes_cost_exactly_the_price_at_an_end(seed):
     check(mechanism, tree, rates, low, high)  # nothing is cut off: all outputs are enumerated
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_boxes_hold_for_several_and_for_replaced_records(seed):
     rng = np.random.default_rng([12, seed])
     count = int(rng.integers(2, 4))
@@ -123,7 +123,7 @@ def test_boxes_hold_for_several_and_for_replaced_records(seed):
     check(noise.given(hf.consistent(tree) & bounds_on_leaves(tree, low, high)), tree, rates, low, high)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_leaves_may_have_bounds_on_either_side_or_none(seed):
     rng = np.random.default_rng([13, seed])
     count = int(rng.integers(2, 4))
@@ -137,7 +137,7 @@ def test_leaves_may_have_bounds_on_either_side_or_none(seed):
     check(noise.given(hf.consistent(tree) & bounds_on_leaves(tree, low, high)), tree, rates, low, high, within=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(30))
 def test_exact_nodes_hold_for_data_that_share_them(seed):
     rng = np.random.default_rng([14, seed])
     count = int(rng.integers(2, 4))
@@ -153,7 +153,7 @@ def test_exact_nodes_hold_for_data_that_share_them(seed):
     check(mechanism, tree, rates, low, high, exact, within=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_fixed_nodes_hold_for_data_that_have_their_values(seed):
     rng = np.random.default_rng([15, seed])
     tree = random_tree(rng, 3)
@@ -237,7 +237,7 @@ def test_the_largest_price_is_found_among_many_leaves(case, how, monkeypatch):
         monkeypatch.setattr(leaf_bounds, "MOST_ENTRIES", 0)
     if how == "all compared":  # only what surely exceeds others is then evaluated
         monkeypatch.setattr(nonnegativity, "NEAR", 100.0)
-    for seed in range(3):
+    for seed in range(1):
         rng = np.random.default_rng([16, seed])
         groups = np.sort(rng.integers(1, 6, 30))
         parents = np.concatenate([[-1], np.zeros(5, int), groups, 6 + np.sort(rng.integers(0, 30, 120))])
@@ -296,7 +296,7 @@ def test_calibrated_meets_totals_from_below(case, relation):
     noise = hf.laplace(
         hf.counts(tree), epsilon=1, neighbours=relation, integer=case != "continuous", shares={0: 1, 1: 2, 2: 3}
     )
-    for total in (0.01, 1, 7):
+    for total in (0.01, 7):
         met = noise.given(held).calibrated(epsilon=total).guarantee.epsilon
         assert total * (1 - 1e-9) <= met <= total
 
@@ -321,7 +321,7 @@ def test_continuous_noise_stays_below_its_bound(seed):
     assert statement.epsilon < 2 * noise.guarantee.epsilon
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(30))
 def test_integer_gaussian_noise_pays_nothing_at_integer_orders(seed):
     """Any bounds, inner nodes included, exact nodes, and replaced records."""
     rng = np.random.default_rng([18, seed])

@@ -68,9 +68,9 @@ def weights(law, low: list[int]) -> dict[tuple[int, int], float]:
         for a, b in itertools.product(range(max(first, -REACH), REACH + 1), range(max(second, -REACH), REACH + 1)):
             sums[a + b] = sums.get(a + b, 0.0) + alone[a] * alone[b] * alone[a + b]
         both.append(sums)
+    top = np.exp(law.log_density(np.arange(-4 * REACH, 4 * REACH + 1))).tolist()
     joint = {
-        (s, t): f * g * float(np.exp(law.log_density(np.array([s + t]))[0]))
-        for (s, f), (t, g) in itertools.product(both[0].items(), both[1].items())
+        (s, t): f * g * top[s + t + 4 * REACH] for (s, f), (t, g) in itertools.product(both[0].items(), both[1].items())
     }
     total = sum(joint.values())
     return {key: value / total for key, value in joint.items()}

@@ -76,15 +76,9 @@ def compare(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(6))
 def test_no_neighbouring_tables_lose_more_than_is_said(part):
     assert sum(compare(seed) for seed in range(20 * part, 20 * part + 20)) >= 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(3))
-def test_no_neighbouring_tables_lose_more_than_is_said_in_many_cases(part):
-    assert sum(compare(1000 + seed) for seed in range(100 * part, 100 * part + 100)) >= 50
 
 
 CHAIN, FORK, THREE = [-1, 0], [-1, 0, 0], [-1, 0, 0, 0]

@@ -34,9 +34,9 @@ def small_tables_too(monkeypatch):
 @pytest.fixture(scope="module")
 def town():
     rng = np.random.default_rng(0)
-    tree = hf.Hierarchy.from_parents([-1] + [0] * 4 + [1 + i // 6 for i in range(24)])
+    tree = hf.Hierarchy.from_parents([-1] + [0] * 3 + [1 + i // 4 for i in range(12)])
     query = hf.counts(tree, by=(2, 3, 4), keep=[(), (0,), (1,), (0, 1, 2)])
-    cells = np.array([rng.multinomial(count, rng.dirichlet(np.full(24, 0.3))) for count in rng.geometric(0.03, 24)])
+    cells = np.array([rng.multinomial(count, rng.dirichlet(np.full(24, 0.3))) for count in rng.geometric(0.03, 12)])
     return query, query.answer(cells)
 
 
@@ -200,7 +200,7 @@ def test_exact_margins_that_cross_are_no_error_in_many_areas(monkeypatch):
         assert each.rho is None or each.rho >= few[each.records].rho
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(8))
 def test_limits_of_areas_are_those_of_all_their_tables(seed):
     """Every table that keeps the rules lies within the limits; where limits cross there is none."""
     rng = np.random.default_rng(seed)
@@ -211,13 +211,9 @@ def test_limits_of_areas_are_those_of_all_their_tables(seed):
     high = low + rng.integers(0, 2, 3)
     rules = Rules.of_rows(query, rows_of(query, np.sort(outputs)), low, high)
     least, most, atom_low, atom_high = rules.limits
-    tables = [np.array(cells).reshape(2, 3) for cells in itertools.product(range(3), repeat=6)]
-    kept = [
-        t
-        for t in tables
-        if ((query.totals(t)[np.sort(outputs)] >= low) & (query.totals(t)[np.sort(outputs)] <= high)).all()
-    ]
-    for table in kept:
+    tables = np.array(list(itertools.product(range(3), repeat=6)))
+    sums = tables @ query.columns.toarray()[np.sort(outputs)].T
+    for table in tables[((sums >= low) & (sums <= high)).all(axis=1)].reshape(-1, 2, 3):
         areas_cells = np.stack([table.sum(axis=0), *table])
         sums = areas_cells @ rules.sets.T
         assert ((least <= sums) & (sums <= most)).all()

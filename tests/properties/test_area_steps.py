@@ -76,8 +76,8 @@ def test_everything_holds_and_margins_stay_near_the_estimate(village, integer):
     assert not release.evidence.nearest
     assert np.isfinite(release.evidence.gap)
     assert made.guarantee.rho == 1
-    values = np.abs(made.simulate(truth, 6, rng=hf.seeded(2)) - truth).mean(axis=0)
-    noisy = np.abs(hf.gaussian(query, rho=1, integer=integer).simulate(truth, 6, rng=hf.seeded(3)) - truth).mean(axis=0)
+    values = np.abs(made.simulate(truth, 4, rng=hf.seeded(2)) - truth).mean(axis=0)
+    noisy = np.abs(hf.gaussian(query, rho=1, integer=integer).simulate(truth, 4, rng=hf.seeded(3)) - truth).mean(axis=0)
     for group in range(len(query.groups)):
         outputs = query.outputs(group).ravel()
         if outputs.size > 20:  # groups of few figures are left to luck
@@ -173,7 +173,7 @@ def test_cells_that_are_known_to_be_empty_are(village):
     assert (high[rows] == 0).all()
     assert ((low <= truth) & (truth <= high)).mean() > 0.93
     free = hf.gaussian(query, rho=1).onto(hf.consistent(query) & hf.nonnegative(), integer=True)
-    errors = [np.abs(each.simulate(truth, 4, rng=hf.seeded(2)) - truth).mean() for each in (made, free)]
+    errors = [np.abs(each.simulate(truth, 2, rng=hf.seeded(2)) - truth).mean() for each in (made, free)]
     assert errors[0] < errors[1]
 
 
@@ -215,7 +215,7 @@ def test_baselines_hold_the_same_and_are_no_nearer_on_average(village, method):
     assert release.values.min() >= 0
     assert "gap of an area's parts" in release.evidence.notes[0]
     errors = [
-        ((each.simulate(truth, 8, rng=hf.seeded(2)) - truth) ** 2 / base.base.law.variances).sum()
+        ((each.simulate(truth, 3, rng=hf.seeded(2)) - truth) ** 2 / base.base.law.variances).sum()
         for each in (best, made)
     ]
     assert errors[0] < 1.1 * errors[1]

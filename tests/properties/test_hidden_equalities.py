@@ -82,7 +82,7 @@ def test_a_side_of_a_union_that_is_one_point_has_no_weight_under_continuous_nois
         _ = hf.laplace(hf.histogram(1), scale=1, integer=False).given(union).guarantee
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(30))
 def test_revealed_systems_allow_the_same_tables_and_hide_nothing(seed):
     """Against all whole tables of a box: the same are allowed, and no bound that is left is tight at all of them."""
     rng = np.random.default_rng([16, seed])

@@ -43,7 +43,7 @@ def test_limits_of_whole_errors_cover_at_their_level():
 @pytest.mark.parametrize(("chains", "keep"), [(100, 0.9), (1, 0.9), (100, 0.0)])
 def test_states_of_chains_count_for_less_than_independent_draws(chains, keep):
     rng = np.random.default_rng(6)
-    n, size = 200, 20_000
+    n, size = 50, 20_000
     state = rng.normal(size=(chains, n))
     kept = []
     for _ in range(size // chains):
@@ -70,7 +70,7 @@ def test_a_released_interval_that_is_measured_covers_the_listed_law():
     mechanism = hf.laplace(hf.counts(tree), epsilon=1).onto(hf.consistent(tree))
     truth = np.array([20, 10, 10])
     stream = hf.seeded(8)
-    made = [mechanism.release(truth, rng=stream) for _ in range(1000)]
+    made = [mechanism.release(truth, rng=stream) for _ in range(300)]
     assert made[0].spread.measured
     assert (
         np.abs(made[0].error_bars.centre - made[0].values).max() <= 1

@@ -155,10 +155,10 @@ MECHANISMS = {
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_standard_errors_and_intervals_tell_the_truth(name):
     mechanism = MECHANISMS[name]
-    size = 20_000
+    size = 10_000
     noise = mechanism.noise(size, rng=hf.seeded(7))
     errors = mechanism.standard_error()
-    # Kurtosis of these laws is at most 6: a variance over 20,000 draws is within 6·√(5/N) of its mean.
+    # Kurtosis of these laws is at most 6: a variance over N draws is within 6·√(5/N) of its mean.
     assert noise.var(axis=0) == pytest.approx(errors**2, rel=6 * np.sqrt(6 / size) + 0.02)
     assert np.abs(noise.mean(axis=0)).max() <= 6 * errors.max() / np.sqrt(size)
     release = mechanism.release(LEAVES, rng=hf.seeded(8))

@@ -112,14 +112,14 @@ def test_many_whole_rows_in_plain_numpy_are_the_same(monkeypatch: pytest.MonkeyP
         return found
 
     monkeypatch.setattr(nearest, "move_whole", counted)
-    for seed in range(40):
+    for seed in range(24):
         forest, noisy = problem(seed, True)
         made = Nearest.of(**forest, absolute=False)
         monkeypatch.setattr(nearest, "serves", lambda layout, _: layout.inner.size > 0)
         ours = moved(made, noisy)
         monkeypatch.setattr(nearest, "serves", lambda *_: False)
         np.testing.assert_array_equal(ours, moved(made, noisy), str(seed))
-    assert rows > 200
+    assert rows > 120
     assert given_up < 0.03 * rows
 
 

@@ -162,7 +162,7 @@ def test_intervals_hold_their_share_of_errors():
 
 def test_where_independent_noise_is_the_law_it_is_that_noise():
     """Laplace, k-norm of a total, and symmetric Gaussian noise are the conditioned laws, at the scale that is asked."""
-    query, total = hf.histogram(5), hf.invariant([[1] * 5])
+    query, total = hf.histogram(4), hf.invariant([[1] * 4])
     laplace = hf.laplace(query, scale=2, neighbours="replace-one").given(total)
     for law in ("laplace", "k-norm"):
         made_ = hf.extend(query, total, law=law, epsilon=1, neighbours="replace-one", integer=True)

@@ -32,7 +32,7 @@ def errors(query, constraint, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "kind"), list(itertools.product(CASES, KINDS)))
+@pytest.mark.parametrize(("case", "kind"), list(zip(CASES, itertools.cycle(KINDS), strict=False)))
 def test_the_optimum_is_never_above_the_others(case, kind):
     found = errors(*CASES[case], kind)
     assert -1e-9 <= found["gap"] < 1e-3
@@ -42,7 +42,7 @@ def test_the_optimum_is_never_above_the_others(case, kind):
     assert found["gaussian"] <= found["projected"] * (1 + 1e-8)  # SDP Cor 15
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(st.integers(2, 6), st.integers(3, 12), st.integers(0, 2**32 - 1), st.sampled_from(KINDS))
 def test_random_workloads_reach_their_gap(n, count, seed, kind):
     generator = np.random.default_rng(seed)
@@ -257,7 +257,7 @@ def test_second_moments_of_k_norm_noise_by_numerical_integration():
 
 @pytest.mark.slow
 def test_a_search_over_bases_is_never_worse_than_projection():
-    for (query, constraint), kind in itertools.product(CASES.values(), KINDS):
+    for (query, constraint), kind in zip(CASES.values(), itertools.cycle(KINDS[::-1]), strict=False):
         mechanism = hf.extend(query, constraint, law="laplace", epsilon=1, neighbours=kind)
         base = hf.laplace(query, epsilon=1, neighbours=kind, integer=False)
         projected = (base.onto(constraint, weights=None).standard_error() ** 2).sum()

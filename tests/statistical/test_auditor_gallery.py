@@ -96,7 +96,7 @@ def test_no_mechanism_of_the_page_of_combinations_is_refuted(generator, law, ver
     for number, case in enumerate(generator.cases()):
         integer = (number + (law == "Laplace")) % 2 == 0  # half of them for each law
         try:
-            report = hf.audit(generator.mechanism(case, law, integer, verb), seconds=0.05)
+            report = hf.audit(generator.mechanism(case, law, integer, verb), seconds=0.02)
         except hf.Refused:
             continue  # what the page refuses, or what promises nothing
         assert not report.violated, (case.name, integer, str(report))

@@ -14,7 +14,7 @@ from holdfast.given.near.gibbs import gibbs
 from holdfast.given.near.lines import lines
 
 ALARM = 1e-6
-DRAWS = 3_000
+DRAWS = 2_000
 MAKE = {"laplace": hf.laplace, "gaussian": hf.gaussian}
 
 

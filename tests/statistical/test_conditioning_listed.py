@@ -48,11 +48,11 @@ def test_draws_have_the_enumerated_law(name):
 
 def test_crossed_tables_are_drawn_as_row_after_row():
     asked = problem(margins((3, 3), CROSSED), 9, "laplace", 1)
-    draws = way.draw(asked, None, 20_000, hf.seeded(4))
+    draws = way.draw(asked, None, 8_000, hf.seeded(4))
     assert two_way.accepts(asked)
-    assert two_samples(two_way.draw(asked, None, 20_000, hf.seeded(5)), draws) > ALARM
+    assert two_samples(two_way.draw(asked, None, 8_000, hf.seeded(5)), draws) > ALARM
     other = problem(margins((3, 3), CROSSED), 9, "laplace", 1.15)
-    assert two_samples(two_way.draw(other, None, 20_000, hf.seeded(5)), draws) < ALARM
+    assert two_samples(two_way.draw(other, None, 8_000, hf.seeded(5)), draws) < ALARM
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])

@@ -44,7 +44,7 @@ def made(kind, law, exact):
     [("given-then-onto", "laplace", True), ("onto", "laplace", False), ("topdown", "gaussian", True)],
 )
 def test_intervals_cover_as_often_as_they_say(kind, law, exact):
-    releases, confidences = 150, (0.5, 0.9, 0.99)
+    releases, confidences = 80, (0.5, 0.9, 0.99)
     counts = covering(made(kind, law, exact), TRUTH, confidences, releases)
     for confidence, found in zip(confidences, counts, strict=True):
         assert (found >= stats.binom.ppf(RARE, releases, confidence)).all()

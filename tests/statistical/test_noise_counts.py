@@ -16,7 +16,7 @@ from holdfast.noise.draws.rejection import gaussian_sampler
 from holdfast.randomness import seeded
 
 ALARM = 1e-6
-DRAWS = 200_000
+DRAWS = 100_000
 
 
 def p_value(draws, law, cells=40):
@@ -73,14 +73,14 @@ def test_the_other_kind_of_noise_is_rejected(law):
 def test_draws_that_are_mostly_undecided_follow_the_law(law):
     """With first words of 5 bits most draws need the exact path."""
     sampler = laplace_sampler(law.scale, 5) if law.kind == "laplace" else gaussian_sampler(law.sigma2, 5)
-    draws = sampler.draw(4000, seeded(11))
+    draws = sampler.draw(1500, seeded(11))
     assert p_value(draws, law, cells=12) > ALARM
     assert p_value(draws, law.times(Fraction(13, 10)), cells=12) < ALARM
 
 
 @pytest.mark.parametrize("sigma2", [Fraction(600**2)])
 def test_rejection_with_short_words_follows_the_law(sigma2):
-    draws = gaussian_sampler(sigma2, 6).draw(3000, seeded(12))
+    draws = gaussian_sampler(sigma2, 6).draw(1500, seeded(12))
     law = IntegerGaussian(sigma2)
     assert p_value(draws, law, cells=12) > ALARM
     assert p_value(draws, law.times(Fraction(13, 10)), cells=12) < ALARM

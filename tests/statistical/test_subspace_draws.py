@@ -8,7 +8,7 @@ import holdfast as hf
 from subspaces import CASES, KINDS, budget, projector
 
 #: A fixed seed each; together the two-sided tests below raise a false alarm with probability below 1e-6.
-SIZE, FAR = 20_000, 7.0
+SIZE, FAR = 6_000, 7.0
 LAWS = ("optimal", "gaussian", "correlated", "laplace", "k-norm")
 SOME = ("total", "one margin of cells", "consistent margins, one exact", "exact node below an open one", "prefix sums")
 

@@ -70,7 +70,7 @@ def p_of_draws(mechanism, draws, reach):
 @pytest.mark.parametrize("case", CASES)
 def test_draws_have_the_listed_law(case, rho):
     mechanism = made(case, rho=rho)
-    assert p_of_draws(mechanism, mechanism.noise(30_000, hf.seeded(7)), 16) > LEVEL
+    assert p_of_draws(mechanism, mechanism.noise(10_000, hf.seeded(7)), 16) > LEVEL
 
 
 def test_vectors_accepted_without_looking_are_caught(monkeypatch):

@@ -16,7 +16,7 @@ CASES = {
     "level by level": (hf.counts(TREE), hf.consistent(TREE), {"method": "topdown"}),
     "network": (hf.margins((2, 3)), hf.equals(CROSSED, [30, 30, 20, 20, 20]), {}),
 }
-SIZE = 4_000
+SIZE = 1_500
 #: Standard errors that a mean of SIZE tables may be away from 0: with some 60 means, a false-alarm rate below 1e-6.
 MOST = 6.0
 
@@ -46,7 +46,7 @@ def test_one_coin_for_all_releases_would_be_biased(name):
     truth = truth_of(query)
     base = hf.laplace(query, scale=1)
     noisy = truth + base.noise(SIZE, rng=hf.seeded(3))
-    assert worst(base.onto(constraint, **how).image(noisy) - truth) > 2 * MOST
+    assert worst(base.onto(constraint, **how).image(noisy) - truth) > MOST
 
 
 def test_ordered_values_are_rounded_up_as_often_as_down():

@@ -28,8 +28,8 @@ def pearson(values, nodes, chances):
 @pytest.mark.parametrize("name", ALL)
 def test_draws_have_the_exact_law(name, kind):
     tree, scales, extra = ALL[name]
-    nodes = tables(tree, reach=14)
-    values = mechanism(ALL[name], kind).simulate(tree.sum_up(TRUTH), 4_000, rng=hf.seeded(5))
+    nodes = tables(tree, reach=9)
+    values = mechanism(ALL[name], kind).simulate(tree.sum_up(TRUTH), 2_500, rng=hf.seeded(5))
     assert np.array_equal(values, tree.sum_up(values[:, tree.leaves].T).T)
     assert pearson(values, nodes, law(ALL[name], kind, nodes)) > ALARM
     # the law in which what is not measured is measured with a scale of 0.75: rejected
@@ -40,7 +40,7 @@ def test_draws_have_the_exact_law(name, kind):
 def test_one_release_and_many_rows_have_one_law():
     """Rows one by one, and as many as tables of tickets are made for."""
     made = mechanism(CASES["up to the root"], "laplace")
-    nodes = tables(CASES["up to the root"][0], reach=14)
+    nodes = tables(CASES["up to the root"][0], reach=9)
     truth = CASES["up to the root"][0].sum_up(TRUTH)
     for rows in (500, 20_000):
         values = truth + made.noise(rows, rng=hf.seeded(6))

@@ -14,7 +14,7 @@ from holdfast import beliefs
 from holdfast.given.unions.segments import LONGEST_TABLE, Segment
 
 ALARM = 1e-6
-DRAWS = 20_000
+DRAWS = 6_000
 TREE = hf.Hierarchy.from_parents([-1, 0, 0])
 SUM = [[1, 1, 1]]
 

@@ -1,6 +1,7 @@
 """Cases for the tests of noise on a null space, and dense oracles that share no code with the laws."""
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import linprog
 
 import holdfast as hf
@@ -86,15 +87,21 @@ def largest_square(sigma, changes):
     return float((coordinates[:, kept] ** 2 / values[kept]).sum(axis=1).max())
 
 
-def gauge(columns, pairs, point):
-    """‖u‖_K of K = conv(± columns), or of the columns' differences, by a linear program."""
-    count = columns.shape[1]
-    left, right = np.hstack([columns, -columns]), point
-    if pairs:
-        left = np.vstack([left, np.r_[np.ones(count), -np.ones(count)]])
-        right = np.append(point, 0.0)
+def least_sums(left, points):
+    """Σt and t of min{Σt : left·t = u, t ≥ 0} for every row u of points, all by one linear program of blocks."""
     basis = np.linalg.svd(left, full_matrices=False)[0]
     basis = basis[:, : np.linalg.matrix_rank(left, tol=1e-9)]  # equalities that depend on others disturb the solver
-    found = linprog(np.full(2 * count, 0.5 if pairs else 1.0), A_eq=basis.T @ left, b_eq=basis.T @ right)
+    blocks = sparse.kron(sparse.eye_array(len(points)), basis.T @ left, format="csr")
+    found = linprog(np.ones(left.shape[1] * len(points)), A_eq=blocks, b_eq=(points @ basis).ravel())
     assert found.status == 0
-    return found.fun
+    chosen = found.x.reshape(len(points), -1)
+    return chosen.sum(axis=1), chosen
+
+
+def gauges(columns, pairs, points):
+    """‖u‖_K of every row u, for K = conv(± columns), or of the columns' differences, by a linear program."""
+    count, left = columns.shape[1], np.hstack([columns, -columns])
+    if pairs:
+        left = np.vstack([left, np.r_[np.ones(count), -np.ones(count)]])
+        points = np.column_stack([points, np.zeros(len(points))])
+    return least_sums(left, points)[0] * (0.5 if pairs else 1.0)

@@ -310,7 +310,7 @@ def _windows_downward(
         outlook.rest[k] = max(outlook.rest[k], own_rest)
         for side in range(2):
             if own_hold[side, 0] < outlook.hold[k, side, 0]:
-                outlook.hold[k, side] = own_hold[side]
+                put(own_hold[side], outlook.hold[k, side])
         _pass_down(p, pieces, own_rest, own_hold, held, followed, outlook)
 
 
