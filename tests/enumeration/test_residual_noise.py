@@ -157,6 +157,11 @@ def test_whole_noise_that_would_leave_64_bits_is_refused_also_when_rescaled():
     assert made(query, None, "add-remove", integer=False).calibrated(rho=1e-20).noise(1, hf.seeded(1)).any()
 
 
+def test_noise_too_small_to_be_drawn_is_refused():
+    with pytest.raises(hf.Refused, match="too small to be drawn"):
+        hf.gaussian(hf.margins((2, 3)), rho=1e308, residuals=True)
+
+
 def test_what_residuals_cannot_do_is_refused():
     query = QUERIES["one-way"]
     mechanism = made(query, None, "add-remove", integer=False)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+import holdfast as hf
 from holdfast.arguments import Refused
 from holdfast.privacy import (
     classical_delta,
@@ -120,3 +121,10 @@ def test_pure_to_concentrated():
 def test_bad_numbers_are_refused(call, sentence):
     with pytest.raises(Refused, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("epsilon", [1e17, 1e50, 1e308])
+def test_an_enormous_epsilon_is_no_fault(epsilon):
+    assert gaussian_mu(epsilon, 1e-6) == 1e6
+    with pytest.raises(hf.Refused):
+        hf.gaussian(hf.histogram(2), epsilon=epsilon, delta=1e-6)

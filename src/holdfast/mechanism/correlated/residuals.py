@@ -47,6 +47,8 @@ LEAST = 1e-3
 #: The largest error of a figure, against the noise that hides a neighbour and, where it is whole, against 1. A larger
 #: one would swallow the small noise of other residuals, since doubles have 53 bits.
 LARGEST = 2.0**26
+#: The largest precision of a residual: that of the smallest variance that noise has elsewhere.
+MOST_PRECISE = 2**400
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +149,10 @@ def largest(query: Query, precisions: Mapping[Residual, Fraction], neighbours: N
 
 def drawable(query: Query, precisions: Mapping[Residual, Fraction], neighbours: Neighbours, *, whole: bool) -> Direct:
     """Return what draws the noise; refused where some figure is untold, or so noisy that doubles lose other noise."""
+    if max(precisions.values(), default=0) > MOST_PRECISE:
+        raise Refused(
+            "the noise of some residual would be too small to be drawn: spend less, or give it a smaller share"
+        )
     found = Direct.of(in_areas(query), {key: float(value) for key, value in precisions.items()})
     error = math.sqrt(float(found.variances().max()))
     finest = math.sqrt(largest(query, precisions, neighbours))

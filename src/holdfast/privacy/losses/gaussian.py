@@ -73,7 +73,8 @@ def gaussian_epsilon(mu: Any, delta: Any) -> float:
 
 def gaussian_mu(epsilon: Any, delta: Any) -> float:
     """Return the largest double μ that is certainly (ε, δ)-private: noise σ = Δ₂/μ suffices."""
-    e, d = not_negative("epsilon", epsilon), probability("delta", delta)
+    # What holds at an ε holds at every larger one, which balls may not tell.
+    e, d = min(not_negative("epsilon", epsilon), Fraction(LARGEST_EPSILON)), probability("delta", delta)
 
     def holds(mu: float) -> bool:
         return mu == 0 or at_most(lambda: curve(Fraction(mu), e), d)
