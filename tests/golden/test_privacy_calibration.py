@@ -127,4 +127,4 @@ def test_bad_numbers_are_refused(call, sentence):
 def test_an_enormous_epsilon_is_no_fault(epsilon):
     assert gaussian_mu(epsilon, 1e-6) == 1e6
     with pytest.raises(hf.Refused):
-        hf.gaussian(hf.histogram(2), epsilon=epsilon, delta=1e-6)
+        assert hf.gaussian(hf.histogram(2), epsilon=epsilon, delta=1e-6).guarantee
