@@ -15,6 +15,7 @@ from holdfast.release.certificate.naming import rows_where
 from holdfast.release.certificate.verify import verify
 from holdfast.release.spec.places import SpecError
 from holdfast.release.storage.tables import read_parquet, texts, write_table
+from tampering import certificate_of, sealed
 
 PLACES = (
     "borough,zone,called\nNorth,N1,<Mill> & Quay\nNorth,N2,Airport\nSouth,S1,Airport\nSouth,S2,\nSouth,S3,=SUM(1)\n"
@@ -78,6 +79,7 @@ def test_a_code_with_two_labels_is_a_difference(labelled, tmp_path):
     }
     columns["zone_label"][int(np.flatnonzero(columns["zone_label"] == "Airport")[0])] = "Elsewhere"
     write_table(columns, place / "table.parquet", place / "table.csv")
+    sealed(place, certificate_of(place))
     assert "table: labels" in [check.name for check in verify(place).differences]
 
 

@@ -20,6 +20,7 @@ from holdfast.release.pieces import drawing, parts
 from holdfast.release.pieces.tasks import Here
 from holdfast.release.spec.spec import read_spec
 from jobs import job, tree
+from tampering import certificate_of, sealed
 
 FRAME = pl.DataFrame({"zone": ["N1"] * 30 + ["N2"] * 20 + ["S1"] * 10 + ["S2"]})
 REST = "hold: [consistent, nonnegative{}]\nmethod: {}\nengine: spark"
@@ -132,6 +133,7 @@ def test_rows_that_are_twice_or_missing_are_found(tmp_path, wrong):
     lines = (folder / "table.csv" / "00001.csv").read_text().splitlines()
     lines = [*lines, lines[-1]] if wrong == "twice" else lines[:-1]
     (folder / "table.csv" / "00001.csv").write_text("\n".join(lines))
+    sealed(folder, certificate_of(folder))
     assert "copies" in str(verify(folder).differences)
     assert "do not have every row once" in stranger(folder).stdout
 

@@ -17,8 +17,8 @@ from holdfast.release.certificate.sums import disagreement, first_unequal, named
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
-from holdfast.release.storage.files import sha256_of
 from holdfast.release.storage.tables import FIGURES, read_parquet, write_table
+from tampering import certificate_of, sealed
 
 KINDS = ("hierarchy", "moved", "margins", "contingency", "several")
 
@@ -40,19 +40,6 @@ def copies(originals, tmp_path):
 def broken(folder):
     """The names of the checks that find something, and what they say."""
     return {check.name: check.sentence for check in verify(folder).differences}
-
-
-def certificate_of(folder):
-    return json.loads((folder / "certificate.json").read_text())
-
-
-def sealed(folder, certificate):
-    """Write a certificate with hashes, sizes and seal as they should be."""
-    for file in certificate["files"]:
-        path = folder / file["name"]
-        file.update(bytes=path.stat().st_size, sha256=sha256_of(path))
-    certificate["seal"] = seal_of(certificate)
-    (folder / "certificate.json").write_text(json.dumps(certificate))
 
 
 def forged(folder, change, prefix=""):

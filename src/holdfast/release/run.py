@@ -25,6 +25,7 @@ import numpy as np
 from holdfast.arguments import Fault, Refused
 from holdfast.mechanism.release import Release
 from holdfast.privacy import Guarantee
+from holdfast.release.certificate.bars import accepted_findings
 from holdfast.release.certificate.certificate import (
     CONFIDENCE,
     FILE,
@@ -35,7 +36,7 @@ from holdfast.release.certificate.certificate import (
     ReleasedFile,
 )
 from holdfast.release.certificate.checks import asks_for_errors
-from holdfast.release.certificate.verify import accepted_findings, budget_findings, verify
+from holdfast.release.certificate.verify import budget_findings, verify
 from holdfast.release.certifying import TableFiles, certificate_of, table_certificate
 from holdfast.release.disclosure.disclosure import GivenAway, given_away, refuse_disclosure, refuse_foretold
 from holdfast.release.disclosure.public_words import Figures, published
