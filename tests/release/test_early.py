@@ -34,6 +34,7 @@ def make_key(folder):
     ("wrong", "words"),
     [
         (lambda folder: (folder / "out").mkdir(), "exists already: name another output folder"),
+        (lambda folder: (folder / "certificate.json").touch(), "is a release, and stays as it is"),
         (lambda folder: (folder / "key.pem").unlink(), "the key in"),
         (lambda folder: (folder / "book.sqlite").write_text("nothing of that kind"), "book.sqlite"),
         (lambda folder: (folder / "trips.csv").unlink(), "there is no file 'trips.csv'"),

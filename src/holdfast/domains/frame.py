@@ -27,7 +27,7 @@ def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
         except ImportError:
             continue
     wanted = "polars, pandas or pyarrow" if backend is None else backend
-    raise Refused(f"to_frame needs {wanted}, which is not installed")
+    raise Refused(f"a data frame needs {wanted}, which is not installed: pip install it")
 
 
 def nodes_of_frame(

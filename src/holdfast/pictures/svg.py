@@ -40,6 +40,9 @@ class Picture:
             f'aria-label="{escape(self.description)}">{self.body}</svg>'
         )
 
+    def __repr__(self) -> str:
+        return f"<Picture of {self.width:g} × {self.height:g}: notebooks show it, save('picture.svg') writes it>"
+
     def _repr_html_(self) -> str:
         return str(self)
 

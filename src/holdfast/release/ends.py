@@ -18,6 +18,7 @@ from holdfast.release.ledger.entries import STATES, Entry
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.signing.keys import read_key
 from holdfast.release.spec.spec import Spec
+from holdfast.release.storage.files import refuse_inside
 from holdfast.release.storage.reading import files_of
 
 NOTHING = "nothing was charged, drawn or published"
@@ -83,6 +84,7 @@ def refuse_early(
         folder = Path(spec.output if output is None else output).absolute()
         if os.path.lexists(folder):
             raise Refused(f"{folder} exists already: name another output folder, or move this one away")
+        refuse_inside(folder)
         if spec.key_file is not None:
             read_key(spec.key_file)
         source = spec.data.source

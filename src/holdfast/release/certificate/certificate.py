@@ -22,13 +22,13 @@ from pydantic import Field, ValidationError
 from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
 from holdfast.release.certificate.statement import AcceptedError, Model, RecodedAxis, Statement
-from holdfast.release.storage.files import plain_json, read_plain
+from holdfast.release.storage.files import CERTIFICATE, plain_json, read_plain
 from holdfast.release.storage.parts import part_names
 from holdfast.version import __version__
 
 #: Version of the JSON form, and the name of its file.
 SCHEMA: Final = "holdfast-certificate-1"
-FILE = "certificate.json"
+FILE = CERTIFICATE
 #: The data dictionary beside it.
 PACKAGE = "datapackage.json"
 #: Probability with which an interval covers its true value.

@@ -16,6 +16,8 @@ from typing import Any
 
 from holdfast.arguments import Refused
 
+#: What makes a folder a release.
+CERTIFICATE = "certificate.json"
 #: Bytes read at a time.
 CHUNK = 1 << 20
 #: Bytes of the largest file that is read whole.
@@ -134,6 +136,13 @@ def refuse_without_room(folder: Path, size: int) -> None:
         path.unlink()
 
 
+def refuse_inside(folder: Path) -> None:
+    """Refuse a folder inside a release, which would not be as certified with it."""
+    release = next((above for above in folder.absolute().parents if os.path.lexists(above / CERTIFICATE)), None)
+    if release is not None:
+        raise Refused(f"{release} is a release, and stays as it is: name an output folder outside of it")
+
+
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
     """Give an empty folder beside the wanted one, for one process at a time; whatever is left in it is removed.
@@ -144,6 +153,7 @@ def workplace(folder: Path) -> Iterator[Path]:
     """
     if not folder.name:
         raise Refused(f"{folder} exists already: name another output folder")
+    refuse_inside(folder)
     path = _partial(folder)
     made = _make_parents(folder)
     lock = _claim(path, folder)
