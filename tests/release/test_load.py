@@ -75,8 +75,8 @@ def test_names_that_do_not_exist_are_refused_with_the_nearest(moved, where, sent
 
 def test_a_ratio_lies_between_0_and_1_and_has_no_end_where_its_denominator_may_be_0(moved):
     table = moved.table()
-    share = table.ratio({"borough": "South"}, {"city": "city"}, confidence=1 - 1e-6)
-    assert 0 < share.low < 217 / 270 < share.high <= 1
+    share = table.ratio({"borough": "South"}, {"city": "city"})
+    assert 0 < share.low < share.high < 1
     assert share.value == pytest.approx(table.values[2] / table.values[0])
     open_ended = table.ratio({"zone": "S2"}, {"zone": "S1"})
     assert open_ended.low == 0
