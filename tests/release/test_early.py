@@ -6,7 +6,9 @@ from typer.testing import CliRunner
 import holdfast as hf
 import released
 from holdfast.cli.command import app
+from holdfast.release.certificate.certificate import SCHEMA
 from holdfast.release.job.job import Job
+from holdfast.release.storage.files import refuse_inside
 
 
 @pytest.fixture
@@ -26,6 +28,10 @@ def called(*words):
     return CliRunner().invoke(app, list(words))
 
 
+#: How a certificate begins.
+SOME = f'{{"schema": "{SCHEMA}", '
+
+
 def make_key(folder):
     assert called("key", str(folder / "key.pem")).exit_code == 0
 
@@ -34,7 +40,7 @@ def make_key(folder):
     ("wrong", "words"),
     [
         (lambda folder: (folder / "out").mkdir(), "exists already: name another output folder"),
-        (lambda folder: (folder / "certificate.json").touch(), "is a release, and stays as it is"),
+        (lambda folder: (folder / "certificate.json").write_text(SOME), "is a release, and stays as it is"),
         (lambda folder: (folder / "key.pem").unlink(), "the key in"),
         (lambda folder: (folder / "book.sqlite").write_text("nothing of that kind"), "book.sqlite"),
         (lambda folder: (folder / "trips.csv").unlink(), "there is no file 'trips.csv'"),
@@ -49,6 +55,11 @@ def test_refusals_come_before_methods_are_compared(folder, wrong, words):
     assert "nothing was charged" in told.stderr
     with pytest.raises(hf.Refused, match=words):
         hf.job("spec.yaml").release()
+
+
+def test_a_file_of_the_same_name_is_no_release(tmp_path):
+    (tmp_path / "certificate.json").write_text('{"schema": "of another kind"}')
+    refuse_inside(tmp_path / "out" / "june")
 
 
 def test_other_records_folders_and_ledgers_take_the_place_of_the_specs(folder):

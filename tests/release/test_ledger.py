@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from at_once import charged_at_once
 from holdfast.arguments import Refused
 from holdfast.release.ledger import ledger_file
 from holdfast.release.ledger.accounts import Account, Budget
@@ -335,22 +336,7 @@ def test_statements_come_back_to_the_last_bit(ledger):
 
 def test_processes_at_once_never_overspend(ledger):
     ledger.set_budget(*DATA, epsilon=1)
-    statements = pure(0.1)
-    children = []
-    for _ in range(6):
-        child = os.fork()
-        if child == 0:
-            done = 0
-            for _ in range(4):
-                try:
-                    charge(ledger, statements)
-                    done += 1
-                except Overspent:
-                    pass
-            os._exit(done)
-        children.append(child)
-    done = sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
-    assert done == 10
+    assert charged_at_once(6, 4, lambda _: charge(ledger, pure(0.1))) == 10
     assert len(ledger.entries()) == 10
 
 

@@ -1,8 +1,6 @@
 """A ledger on a real PostgreSQL server: one writer at a time, append-only, and the same chain as in a file."""
 
-import contextlib
 import os
-import sys
 
 import psycopg
 import pytest
@@ -10,9 +8,10 @@ import pytest
 import holdfast as hf
 import postgres
 import released
+from at_once import charged_at_once
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger import sums
-from holdfast.release.ledger.ledger import Ledger, Overspent
+from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.run import release
 
 DATA = ("trips", "record")
@@ -73,23 +72,7 @@ def test_an_empty_server_is_an_empty_ledger_and_reading_makes_nothing(ledger):
 
 def test_processes_at_once_never_overspend(ledger):
     ledger.set_budget(*DATA, epsilon=1)
-    children = []
-    for process in range(4):
-        child = os.fork()
-        if child == 0:
-            done = 0
-            for number in range(4):
-                try:
-                    charge(ledger, f"{process}-{number}")
-                    done += 1
-                except Overspent:
-                    pass
-                except BaseException as error:
-                    print(process, number, error, file=sys.stderr, flush=True)
-                    os._exit(99)
-            os._exit(done)
-        children.append(child)
-    assert sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) == 8
+    assert charged_at_once(4, 4, lambda name: charge(ledger, name)) == 8
     assert len(ledger.verify()) == 10
 
 
@@ -192,18 +175,7 @@ def test_whoever_may_only_add_rows_can_change_none(ledger, address):
 def test_processes_at_once_over_rows_of_sums(ledger, monkeypatch):
     monkeypatch.setattr(sums, "EVERY", 6)
     ledger.set_budget(*DATA, epsilon=2)
-    children = []
-    for process in range(3):
-        child = os.fork()
-        if child == 0:
-            done = 0
-            for number in range(7):
-                with contextlib.suppress(Overspent):
-                    charge(ledger, f"{process}-{number}")
-                    done += 1
-            os._exit(done)
-        children.append(child)
-    assert sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) == 16
+    assert charged_at_once(3, 7, lambda name: charge(ledger, name)) == 16
     kinds = [row.kind for row in ledger.verify()]
     assert (kinds.count("charge"), kinds.count("sums")) == (16, 3)
 

@@ -129,10 +129,8 @@ def ratio(above: Summed, below: Summed, tail: float) -> tuple[float | None, Ends
         return error, quotient(above.interval(tail), below.interval(tail))
     errors = above.errors(), below.errors()
     known = None if errors[0] is None or errors[1] is None else (errors[0], errors[1])
-    found, certain = (
-        fieller(a, b, joint, known, tail, farthest(above.bars, tail)),
-        quotient(above.certain, below.certain),
-    )
+    found = fieller(a, b, joint, known, tail, farthest(above.bars, tail))
+    certain = quotient(above.certain, below.certain)
     if found[1] < certain[0] or certain[1] < found[0]:  # a rare draw, of which only what is certain is left
         return error, certain
     return error, within(found, certain)

@@ -353,7 +353,8 @@ def load(folder: str | Path) -> LoadedRelease:
     if wrong:
         raise Refused(f"{place} is not as it was released: {wrong[0].sentence}")
     found = LoadedRelease(place, read_certificate(place))
-    assert found.tables  # read now, while it is as it was verified
+    if not found.tables:  # they are read now, while they are as they were verified
+        raise Refused(f"{place} is a release without a table")
     return found
 
 

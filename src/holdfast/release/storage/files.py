@@ -16,8 +16,8 @@ from typing import Any
 
 from holdfast.arguments import Refused
 
-#: What makes a folder a release.
-CERTIFICATE = "certificate.json"
+#: What makes a folder a release, and how such a file says of which kind it is, whatever its version.
+CERTIFICATE, KIND = "certificate.json", b'"holdfast-certificate-'
 #: Bytes read at a time.
 CHUNK = 1 << 20
 #: Bytes of the largest file that is read whole.
@@ -138,9 +138,10 @@ def refuse_without_room(folder: Path, size: int) -> None:
 
 def refuse_inside(folder: Path) -> None:
     """Refuse a folder inside a release, which would not be as certified with it."""
-    release = next((above for above in folder.absolute().parents if os.path.lexists(above / CERTIFICATE)), None)
-    if release is not None:
-        raise Refused(f"{release} is a release, and stays as it is: name an output folder outside of it")
+    for above in folder.absolute().parents:
+        with suppress(OSError):
+            if KIND in read_plain(above / CERTIFICATE)[:100]:
+                raise Refused(f"{above} is a release, and stays as it is: name an output folder outside of it")
 
 
 @contextmanager
