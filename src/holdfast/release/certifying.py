@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -61,10 +61,11 @@ if TYPE_CHECKING:
     from holdfast.release.job.job import Job
     from holdfast.release.job.table import Table
     from holdfast.release.job.unprotected import Unprotected as OpenFigures
+    from holdfast.release.table.domain import Layout
 
 
 class TableFiles(NamedTuple):
-    """The names of a table's files, each a folder of so many parts where it has any."""
+    """The names of a table's files, each a folder of so many parts where it has any, and whether these are runs."""
 
     parquet: str
     csv: str
@@ -73,6 +74,7 @@ class TableFiles(NamedTuple):
     records: str | None = None
     records_csv: str | None = None
     parts: int = 0
+    runs: bool = False
 
 
 def _neighbours(found: Neighbours) -> TableNeighbours:
@@ -101,7 +103,7 @@ def table_certificate(
         columns=list(table.layout.columns),
         labels=list(table.layout.labels),
         recoded=_recoded(table),
-        domain_hash=domain_hash(table.layout.columns),
+        domain_hash=domain_hash(table.layout),
         grid=str(table.mechanism.base.unit),
         method=table.chosen.method,
         ways=ways,
@@ -138,6 +140,7 @@ def table_certificate(
         records=files.records,
         records_csv=files.records_csv,
         parts=files.parts,
+        runs=files.runs,
         record_columns=[] if files.records is None else list(table.record_columns),
         ties=None if ties is None else f"{ties:016x}",
     )
@@ -183,9 +186,11 @@ def _tied(table: Table) -> dict[str, Any]:
     }
 
 
-def domain_hash(columns: Mapping[str, npt.NDArray[Any]]) -> str:
+def domain_hash(layout: Layout) -> str:
     """Return the hash of the names of all rows, in their order: two tables with the same one have the same domain."""
-    found = hashlib.sha256()
+    found, columns = hashlib.sha256(), layout.columns
+    if layout.in_parts is not None:
+        return layout.in_parts.domain_hash
     for name, texts in columns.items():
         found.update(json.dumps([name, texts.tolist()], ensure_ascii=False, separators=(",", ":")).encode())
     return f"sha256:{found.hexdigest()}"

@@ -231,6 +231,7 @@ class TableCertificate(Model):
 
     `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
     `parts`: its files are folders of so many, whose rows begin with their number in the table; 0: each is one file.
+    `runs`: each part is a run of whole areas that follows the one before, those of upper levels first.
     """
 
     name: str
@@ -266,6 +267,7 @@ class TableCertificate(Model):
     records: Annotated[str, Field(pattern=FILE_NAME)] | None
     records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
     parts: Annotated[int, Field(ge=0)] = 0
+    runs: bool = False
     record_columns: list[str]
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 

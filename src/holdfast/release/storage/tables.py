@@ -36,8 +36,8 @@ def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Pat
         connection.execute("SET pandas_analyze_sample = 0")
         connection.register("columns_of_table", dict(columns))
         connection.execute(f"COPY columns_of_table TO {_text(parquet)} (FORMAT parquet)")
-        if csv is not None:
-            chosen = f"SELECT * {_in_digits(columns)} FROM columns_of_table"
+        if csv is not None:  # from the file, whose texts are the engine's own: they are taken from Python once
+            chosen = f"SELECT * {_in_digits(columns)} FROM {rows_of([parquet])}"
             connection.execute(f"COPY ({chosen}) TO {_text(csv)} (FORMAT csv, HEADER, DELIMITER ',')")
     for path in (parquet, csv):
         if path is not None:
@@ -78,6 +78,15 @@ def write_repeated(columns: Mapping[str, npt.NDArray[Any]], times: npt.NDArray[n
 def read_parquet(path: Path | Sequence[Path]) -> Columns:
     """Read the columns of a table, or of its parts one after the other; what is empty is masked."""
     return _read(path, "")
+
+
+def read_column(paths: Sequence[Path], name: str) -> npt.NDArray[Any]:
+    """Read one column of a table's parts, one after the other; what is empty is masked."""
+    with session() as connection:
+        found = connection.execute(f"SELECT {quoted_name(name)} AS found FROM {rows_of(paths)}").fetchnumpy()
+    return (
+        np.ma.asarray(found["found"]) if isinstance(found["found"], np.ma.MaskedArray) else np.asarray(found["found"])
+    )
 
 
 def first_rows(paths: Sequence[Path], count: int) -> Columns:
