@@ -19,7 +19,11 @@ from town import job, write
 
 LABELLED = ("  values:", "  labels: {sex: {F: female, M: male}}\n  values:")
 EXACT = ("[consistent, nonnegative]", "[consistent, nonnegative, {exact: [{quarter: total}]}]")
-RECODED = ("  measure:", "  recode: {kind: {of: lives, groups: {many: [family], one: [alone]}}}\n  measure:")
+FOUR = ("lives: [family, alone]", "lives: [family, alone, sea, jail]")
+RECODED = (
+    "  measure:",
+    "  recode: {kind: {of: lives, groups: {many: [family, jail], one: [alone, sea]}}}\n  measure:",
+)
 GROUPS = ("[[sex, age], lives, total]", "[[sex, kind], age, total]")
 
 
@@ -113,7 +117,7 @@ def test_a_tampered_part_is_refused(town, tmp_path):
         hf.load(folder)
 
 
-@pytest.mark.parametrize("changes", [[EXACT], [RECODED, GROUPS], [("  shares: best", "  numbers: real")]])
+@pytest.mark.parametrize("changes", [[EXACT], [FOUR, RECODED, GROUPS], [("  shares: best", "  numbers: real")]])
 def test_whatever_holds_is_verified_in_parts(tmp_path, monkeypatch, changes):
     made = released(tmp_path / "parts", 100, monkeypatch, *changes, (", records: true", ""))
     assert made.table().certificate.runs

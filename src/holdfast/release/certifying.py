@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.noise import Independent
+from holdfast.mechanism.correlated.residuals import OnResiduals
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.source import RESIDUALS
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours
 from holdfast.queries.areas.linked import LinkedCounts
@@ -47,7 +49,7 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
-from holdfast.release.certificate.statement import AcceptedError, RecodedAxis
+from holdfast.release.certificate.statement import AcceptedError, RecodedAxis, ResidualNoise
 from holdfast.release.job.caveats import protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
@@ -103,6 +105,7 @@ def table_certificate(
         columns=list(table.layout.columns),
         labels=list(table.layout.labels),
         recoded=_recoded(table),
+        residuals=_residuals(table),
         domain_hash=domain_hash(table.layout),
         grid=str(table.mechanism.base.unit),
         method=table.chosen.method,
@@ -161,6 +164,22 @@ def _recoded(table: Table) -> list[RecodedAxis]:
     ]
 
 
+def _residuals(table: Table) -> list[ResidualNoise]:
+    source, query = table.mechanism.source, table.layout.query
+    if not isinstance(source, OnResiduals):
+        return []
+    tree, cube = query.domain
+    assert cube is not None
+    return [
+        ResidualNoise(
+            level=None if tree is None else tree.levels[depth],
+            axes=[cube.all_names[axis] for axis in axes],
+            square=str(square),
+        )
+        for (depth, axes), square in source.squares.items()
+    ]
+
+
 def _linked(table: Table) -> list[LinkedTable]:
     query = table.layout.query
     if not isinstance(query, LinkedCounts):
@@ -211,7 +230,7 @@ def _levels(table: Table) -> list[LevelCertificate]:
                 published=level.published,
                 follows=level.follows,
                 share=share,
-                noise=_noise(table.mechanism.base.law, table.layout.level_of == number) if measured else [],
+                noise=_noise(table.mechanism, table.layout.level_of == number) if measured else [],
                 in_words=level.noise,
                 expected_absolute_error=_finite(level.absolute_error),
                 interval_width=_finite(level.interval_width),
@@ -220,7 +239,10 @@ def _levels(table: Table) -> list[LevelCertificate]:
     return found
 
 
-def _noise(law: Independent, outputs: npt.NDArray[np.bool_]) -> list[Noise]:
+def _noise(mechanism: Mechanism, outputs: npt.NDArray[np.bool_]) -> list[Noise]:
+    law = mechanism.base.law
+    if mechanism.source.law == RESIDUALS:  # it is said residual by residual
+        return []
     which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
     found = []
     for number, figures in zip(*np.unique(which[outputs], return_counts=True), strict=True):

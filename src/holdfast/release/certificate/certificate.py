@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
-from holdfast.release.certificate.statement import AcceptedError, Model, RecodedAxis, Statement
+from holdfast.release.certificate.statement import AcceptedError, Model, Number, RecodedAxis, ResidualNoise, Statement
 from holdfast.release.storage.files import CERTIFICATE, plain_json, read_plain
 from holdfast.release.storage.parts import part_names
 from holdfast.version import __version__
@@ -39,15 +39,12 @@ PACKAGES = ("numpy", "scipy", "numba", "duckdb", "highspy", "clarabel", "cryptog
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 #: The same, or a part of a table in a folder of its own.
 PART_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[0-9]{5,}[.][a-z]+)?$"
-#: A whole number or fraction as text.
-NUMBER = r"^-?[0-9]+(/[1-9][0-9]*)?$"
 HASH = r"^sha256:[0-9a-f]{64}$"
 
 
 #: "areas": margins of a cube in every area of a hierarchy; "linked": those of several tables that are tied.
 Kind = Literal["hierarchy", "histogram", "cube", "areas", "linked"]
 Row = Annotated[int, Field(ge=0)]
-Number = Annotated[str, Field(pattern=NUMBER)]
 
 
 class Bound(Model):
@@ -243,6 +240,7 @@ class TableCertificate(Model):
     columns: list[str]
     labels: list[str] = Field(default=[])
     recoded: list[RecodedAxis] = Field(default=[])
+    residuals: list[ResidualNoise] = Field(default=[])
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number
     neighbours: TableNeighbours
@@ -274,7 +272,7 @@ class TableCertificate(Model):
     @property
     def measured(self) -> list[LevelCertificate]:
         """The levels or margins of its outputs, without exact margins that are written besides."""
-        return [level for level in self.noise_by_level if level.noise]
+        return [level for level in self.noise_by_level if level.noise or self.residuals]
 
     @property
     def files(self) -> list[str]:

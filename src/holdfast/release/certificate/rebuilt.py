@@ -30,6 +30,7 @@ from holdfast.constraints import (
     ordered,
 )
 from holdfast.domains import Cube, Hierarchy
+from holdfast.mechanism.correlated.residuals import OnResiduals
 from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.source import Plain
@@ -53,7 +54,10 @@ def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
     equal, unequal = _equalities(table, columns, query), _inequalities(table)
     everything = _both(equal, unequal)
     neighbours = Neighbours(table.neighbours.kind, table.neighbours.records)
-    noise = Mechanism(Plain(Additive(query, _law(table, columns), neighbours)))
+    if table.residuals:
+        noise = Mechanism(_on_residuals(table, query, neighbours))
+    else:
+        noise = Mechanism(Plain(Additive(query, _law(table, columns), neighbours)))
     method, whole = table.method, table.holds.whole
     if everything is None or method == "noise":
         return noise
@@ -71,6 +75,18 @@ def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
         return noise.onto(equal, weights=None, integer=False)
     named = method if method in ("topdown", "bluedown") and unequal is None else None
     return noise.onto(everything, integer=whole, method=named)
+
+
+def _on_residuals(table: TableCertificate, query: Query, neighbours: Neighbours) -> OnResiduals:
+    """Noise on residuals, by the precision of each."""
+    tree, cube = query.domain
+    assert cube is not None
+    depths = [0 if each.level is None or tree is None else tree.depth_of_level(each.level) for each in table.residuals]
+    squares = {
+        (depth, cube.axes(tuple(each.axes))): Fraction(each.square)
+        for depth, each in zip(depths, table.residuals, strict=True)
+    }
+    return OnResiduals.of(query, neighbours, squares, integer=True)
 
 
 def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:
