@@ -171,3 +171,12 @@ def test_what_memory_does_not_hold_is_refused_before_the_charge(tmp_path, monkey
     ) as refused:
         made.release()
     assert "nothing was charged" in str(refused.value.__notes__)
+
+
+def test_whole_noise_given_sums_that_are_not_written_out_is_refused():
+    """Such a table did not add up."""
+    tree = hf.Hierarchy.from_parents([-1, *([0] * 20), *(1 + i // 20 for i in range(400))])
+    query = hf.counts(tree, by=(8, 2, 40), keep=[(), (0,), (0, 1, 2)])
+    assert query.many_sums is not None
+    with pytest.raises(hf.Refused, match="no way is known to draw integer Gaussian noise given the sums of 273,229"):
+        _ = hf.gaussian(query, rho=1).given(hf.consistent(query)).method

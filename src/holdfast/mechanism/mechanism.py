@@ -232,6 +232,7 @@ class Mechanism(Promising):
         coins = moving.coins(self.moves, 1, stream)
         coin = None if coins is None else int(coins[0])
         values, evidence = moving.certified(self.moves, noisy, checked, coin)
+        del noisy  # a census fills memory
         if self.held is not None:
             checking.last_look(self.held, values, checked, self.base.unit, evidence)
         shown = (self.query.in_units(values), checking.drawn_from(stream, statements), self.query, self.method)

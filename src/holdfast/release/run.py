@@ -231,9 +231,10 @@ def release(
                 step("drawing")
                 run.draws()
                 folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]
-                drawn = [who.draw(*each) for each in zip(job.tables, cells, answers, folders, strict=True)]
+                drawn = []
+                for table, truth, folder in zip(job.tables, answers, folders, strict=True):
+                    drawn.append(who.draw(table, cells.pop(0), truth, folder))
                 apart = [table.name for table, each in zip(job.tables, drawn, strict=True) if isinstance(each, Parts)]
-                del cells  # a census fills memory: what is not needed any more makes room
                 step("writing")
                 write_release(run, drawn, place, disclosed)
                 drawn.clear()

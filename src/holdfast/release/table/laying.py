@@ -29,7 +29,7 @@ FIGURE_BYTES, NAME_BYTES = 2000, 200
 #: Outputs that get a name in one piece, for messages and statements.
 MOST_NAMED = 1_000_000
 #: Memory of one figure in areas at the peak of a release whose table is written in parts, as measured.
-PART_BYTES = 70
+PART_BYTES = 95
 #: Figures of the largest table of margins in areas, and of the largest linked tables together.
 MOST_FIGURES, MOST_LINKED = 400_000_000, 20_000_000
 
