@@ -24,7 +24,7 @@ from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
 from holdfast.release.storage.parts import ROW, PartColumns, read_table
-from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, label_column, missing, rows_named, texts
+from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Named, label_column, missing, rows_named, texts
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
@@ -37,9 +37,9 @@ class LoadedTable:
     """One table of a release, and what can be computed from it; `noisy`: the noisy answers published beside it."""
 
     certificate: TableCertificate
-    columns: Mapping[str, npt.NDArray[Any]]
+    columns: Named
     release: str
-    noisy: Mapping[str, npt.NDArray[Any]] | None = None
+    noisy: Named | None = None
 
     def __repr__(self) -> str:
         table = self.certificate

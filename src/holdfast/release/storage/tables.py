@@ -22,6 +22,8 @@ LABEL = "_label"
 MEASUREMENTS = ("value", "standard_deviation")
 
 Columns = dict[str, npt.NDArray[Any]]
+#: Columns that may be read when they are asked for.
+Named = Mapping[str, npt.NDArray[Any]]
 
 
 def label_column(column: str) -> str:
@@ -129,7 +131,7 @@ def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.ma.getmaskarray(np.ma.asarray(column))
 
 
-def rows_named(columns: Columns, table: Columns, names: Sequence[str]) -> npt.NDArray[np.int64]:
+def rows_named(columns: Named, table: Named, names: Sequence[str]) -> npt.NDArray[np.int64]:
     """The row of a table that has the same names, for every row of other columns; −1 where there is none."""
     there, here = (
         list(zip(*(np.ma.filled(np.ma.asarray(found[name], dtype=object), None) for name in names), strict=True))

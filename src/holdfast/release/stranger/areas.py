@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Entry = tuple[Any, ...]
-#: Whether a number is not the sum of others.
-Unequal = Callable[[Any, Sequence[Any]], bool]
+#: Whether two lists of values do not have the same sum.
+Unequal = Callable[[Sequence[Any], Sequence[Any]], bool]
 
 
 class Level:
@@ -41,7 +41,7 @@ class Level:
 class Areas:
     """The areas of a table, taken in one after the other, those of upper levels first."""
 
-    def __init__(self, depths: int, unequal: Callable[[Sequence[Any], Sequence[Any]], bool]) -> None:
+    def __init__(self, depths: int, unequal: Unequal) -> None:
         self.depths, self.unequal = depths, unequal
         self.levels: dict[int, Level] = {}
 
@@ -91,17 +91,19 @@ class Areas:
                             return
 
 
-def by_areas(
-    rows: Any, places: Sequence[str], inside: Sequence[str], values: Any, which: Any, areas: Areas
-) -> Iterator[str]:
-    """Check some rows of a table, columns by name, area after area; which are in their order."""
-    named, entries = [rows[name] for name in places], [rows[name] for name in inside]
-    for path, some in itertools.groupby(which, key=lambda row: tuple(column[row] for column in named)):
-        own = list(some)
-        wrong = areas.take(
-            path, [tuple(column[row] for column in entries) for row in own], [values[row] for row in own], own[0]
-        )
-        if wrong is not None:
-            yield wrong
-            return
-    yield from areas.between()
+def in_areas(told: dict[str, Any], named: dict[str, list[Any]], values: Any, unequal: Unequal) -> Iterator[str]:
+    """Check the areas of every table, columns by name, which name their rows one after the other."""
+    places, linked = told["places"], told["kind"] == "linked"
+    inside = [column for name, column in named.items() if name not in places and not (linked and name == "table")]
+    tables, above = named["table"] if linked else [None] * told["rows"], [named[name] for name in places]
+    for table in dict.fromkeys(tables):
+        areas = Areas(len(places), unequal)
+        rows = (row for row in range(told["rows"]) if tables[row] == table)
+        for path, some in itertools.groupby(rows, key=lambda row: tuple(column[row] for column in above)):
+            own = list(some)
+            entries = [tuple(column[row] for column in inside) for row in own]
+            wrong = areas.take(path, entries, [values[row] for row in own], own[0])
+            if wrong is not None:
+                yield wrong
+                return
+        yield from areas.between()

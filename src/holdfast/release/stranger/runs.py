@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.release.stranger.areas import Areas
 from holdfast.release.stranger.reading import Broken, Json, content_of, names_of
-from holdfast.release.stranger.table import Findings, Table
+from holdfast.release.stranger.table import Findings, Table, ends_wrong
 
 
 class Reals:
@@ -122,7 +122,7 @@ class Runs(Table):
     def ends(self, row: int, value: Any, low: str | None, high: str | None) -> None:
         """Check that the ends of an interval can be what they are said to be."""
         basis, ends = self.told["interval"]["basis"], [None if text is None else float(text) for text in (low, high)]
-        for wrong in self.ends_wrong(basis, value, ends[0], ends[1], row in self.alone):
+        for wrong in ends_wrong(basis, value, ends[0], ends[1], row in self.alone):
             self.wrong.setdefault("intervals", wrong)
 
     def noisy(self, number: int, first: int) -> None:

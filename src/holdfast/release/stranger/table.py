@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from holdfast.release.stranger.areas import Areas, by_areas
+from holdfast.release.stranger.areas import in_areas
 from holdfast.release.stranger.reading import Broken, Json, rows_of
 
 NEAR = Fraction(1, 10**9)
@@ -79,17 +79,7 @@ class Table:
         elif self.told["kind"] == "cube":
             yield from self.by_margins(range(self.count))
         elif self.told["kind"] in ("areas", "linked"):
-            yield from self.in_areas()
-
-    def in_areas(self) -> Findings:
-        """Check areas of every table, which name their rows one after the other."""
-        places, inside = self.told["places"], [name for name in self.named if name not in self.told["places"]]
-        inside = [name for name in inside if self.told["kind"] == "areas" or name != "table"]
-        tables = self.named["table"] if self.told["kind"] == "linked" else [None] * self.count
-        for table in dict.fromkeys(tables):
-            rows = [row for row in range(self.count) if tables[row] == table]
-            areas = Areas(len(places), lambda one, two: self.unequal(sum(one), two))
-            yield from by_areas(self.named, places, inside, self.values, rows, areas)
+            yield from in_areas(self.told, self.named, self.values, lambda one, two: self.unequal(sum(one), two))
 
     def by_levels(self) -> Findings:
         """Check every node against the rows one level below that have its names."""
@@ -143,8 +133,8 @@ class Table:
                 continue
             limit = Fraction(text)
             room = Fraction(0) if self.whole else NEAR * max(Fraction(1), abs(limit))
-            least = sign * limit - room
-            least = least.numerator if least.denominator == 1 else least
+            least: Any = sign * limit - room
+            least = least.numerator if least.denominator == 1 else least  # whole numbers compare faster
             for row in rows:
                 if sign * self.values[row] < least:
                     yield f"row {row} is beyond {text}"
@@ -236,20 +226,7 @@ class Table:
         ends = [[None if text is None else float(text) for text in self.rows[end]] for end in ("low", "high")]
         exact = {rows[0] for figure in self.holds["exact"] for rows in figure["rows"] if len(rows) == 1}
         for row, (value, low, high) in enumerate(zip(self.values, *ends, strict=True)):
-            yield from self.ends_wrong(basis, value, low, high, row in exact)
-
-    def ends_wrong(self, basis: str | None, value: Any, low: float | None, high: float | None, exact: bool) -> Findings:
-        """Check the ends of one interval."""
-        if basis is None and (low is not None or high is not None):
-            yield "intervals are given although nothing certifies them"
-        if basis in ("law", "simulation") and (low is None or high is None):
-            yield "intervals are missing"
-        if low is not None and high is not None and low > high:
-            yield "an interval ends before it begins"
-        if basis is not None and exact and not low == high == value:
-            yield "the interval of an exact figure is not the figure"
-        if basis == "bounds" and not ((low is None or low <= value) and (high is None or value <= high)):
-            yield "a value lies outside the limits that are certain"
+            yield from ends_wrong(basis, value, low, high, row in exact)
 
     def beside(self) -> Findings:
         """Check noisy answers and synthetic records beside the table."""
@@ -282,3 +259,17 @@ class Table:
         others = {name for table, axes in of_table.items() if table != row.get("table") for name in axes}
         others -= set(of_table.get(row.get("table"), ()))
         return all(row[name] is not None for name in names if name not in others)
+
+
+def ends_wrong(basis: str | None, value: Any, low: float | None, high: float | None, exact: bool) -> Findings:
+    """Check the ends of one interval."""
+    if basis is None and (low is not None or high is not None):
+        yield "intervals are given although nothing certifies them"
+    if basis in ("law", "simulation") and (low is None or high is None):
+        yield "intervals are missing"
+    if low is not None and high is not None and low > high:
+        yield "an interval ends before it begins"
+    if basis is not None and exact and not low == high == value:
+        yield "the interval of an exact figure is not the figure"
+    if basis == "bounds" and not ((low is None or low <= value) and (high is None or value <= high)):
+        yield "a value lies outside the limits that are certain"

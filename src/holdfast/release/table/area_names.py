@@ -39,13 +39,13 @@ class Coded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AreaNames(Mapping[str, Texts]):
-    """Columns of names of the outputs of margins in areas; `values` are those of the axes, recoded ones last.
+    """Columns of names of the outputs of margins in areas; `of_axes` are the values of the axes, recoded ones last.
 
     A value stands also in the column of a recoded axis: its group. A column is made whenever it is asked for.
     """
 
     query: AreaMargins
-    values: Sequence[Texts]
+    of_axes: Sequence[Texts]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._small)
@@ -119,7 +119,7 @@ class AreaNames(Mapping[str, Texts]):
         at = 0
         for (_, axes), name, size in zip(self.query.groups, self.query.levels, self.query.sizes.tolist(), strict=True):
             entries["level"][at : at + size] = name
-            for axis, texts in enumerate(self.values):
+            for axis, texts in enumerate(self.of_axes):
                 if table.tells(axes, (axis,)):
                     entries[table.all_names[axis]][at : at + size] = texts[table.within(axes, (axis,))]
             at += size

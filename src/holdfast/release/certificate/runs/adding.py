@@ -132,12 +132,12 @@ class Adding:
             if path in level.place:
                 yield f"row {first + start} begins an area that has rows already"
                 return
-            level.place[path] = len(level.starts)  # type: ignore[index]
+            level.place[path] = len(level.starts)
             level.starts.append(first + start)
         above = max((d for d in self.levels if d < depth), default=None)
         if above is None:
             return
-        owner = np.array([self.levels[above].place.get(path[: above + 1], -1) for path in paths])  # type: ignore[arg-type]
+        owner = np.array([self.levels[above].place.get(path[: above + 1], -1) for path in paths])
         if (owner < 0).any():
             yield f"row {first + starts[np.argmax(owner < 0)]} has no row above it"
             return
@@ -154,7 +154,8 @@ class Adding:
             upper, lower = self.levels[above], self.levels[depth]
             width = len(upper.inside.entries)
             mine = self.values[np.array(upper.starts)[:, None] + np.arange(width)]
-            sums, checked = self.below[depth], []
+            sums = self.below[depth]
+            checked: list[frozenset[str]] = []
             pairs = sorted(
                 product(upper.inside.margins().items(), lower.inside.margins().items()),
                 key=lambda pair: -len(pair[0][0] & pair[1][0]),
