@@ -1,4 +1,4 @@
-"""Write docs/dependencies.md: every package of the users' lock with its licence and why it is there. Needs the environment.
+"""Write docs/dependencies.md: every package of the lock with its licence and why it is there; needs the environment.
 
 `script/licences.py --check` asks `pip-audit` about the lock where it is installed and the registry can be reached.
 """
