@@ -113,9 +113,16 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     made = _empty(room, forest.n)
     tree, sizes = (forest.parents, children, start), np.zeros(3, dtype=np.int64)
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
-    most_children = int(np.diff(start).max(initial=0))
-    used = _Room(table, low.copy(), high.copy(), np.full(forest.n, -1), np.empty(most_children + 16, dtype=np.int64))
-    _cut(tree, forest.order, forest.exact, law, low, high, (leaf_kind, *ends), made, sizes, used)
+    bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
+    allowed = (low.copy(), high.copy()) if bounded else (low[:0], high[:0])
+    stack = np.empty(int(np.diff(start).max(initial=0)) + 16, dtype=np.int64)
+    free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
+    several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
+    of_leaf = (leaf_kind, *ends, bool(several))
+    _cut(
+        tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes,
+        _Room(table, *allowed, np.full(forest.n, -1), stack),
+    )  # fmt: skip
     pieces, kinds, leaves = (int(size) for size in sizes)
     cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
@@ -232,8 +239,9 @@ def _reached(v: Any, tree: Any, exact: Any, least: Any, most: Any) -> Any:
 
 
 @compiled(**BORROWED)
-def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, leaf_kind: Any) -> Any:
+def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any:
     """Whether a piece, whose parts have these kinds, is of kind k."""
+    leaf_kind, several = of_leaf[0], of_leaf[3]
     if made.kind_left[k] != parts[0] or made.kind_right[k] != parts[1]:
         return False
     if made.law[k] != own[0] or made.low[k] != own[1] or made.high[k] != own[2]:
@@ -242,7 +250,7 @@ def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, leaf_kind: Any) -> A
     if made.members[made.example[k]] != made.members[p]:
         return False
     same = True
-    for j in range(made.members[p]):
+    for j in range(made.members[p] if several else 0):
         same = same and leaf_kind[made.leaves[head + j]] == leaf_kind[made.leaves[other + j]]
     return same
 
@@ -250,7 +258,7 @@ def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, leaf_kind: Any) -> A
 @compiled(**BORROWED)
 def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> None:
     """Write down a new kind, with its first piece as the example."""
-    leaf_kind, leaf_low, leaf_high = of_leaf
+    leaf_kind, leaf_low, leaf_high, _ = of_leaf
     lo, hi, height = np.int64(0), np.int64(0), np.int64(0)
     for j in range(made.first[p], made.first[p] + made.members[p]):
         lo = _plus(lo, leaf_low[leaf_kind[made.leaves[j]]], NONE_LOW)
@@ -268,15 +276,16 @@ def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) ->
 @compiled(**BORROWED)
 def _kind_of(made: Any, sizes: Any, table: Any, p: Any, own: Any, of_leaf: Any) -> Any:
     """The kind of a piece, an old one where one is alike; `table` finds kinds by a hash."""
-    leaf_kind = of_leaf[0]
+    leaf_kind, several = of_leaf[0], of_leaf[3]
     a, b = made.left[p], made.right[p]
     parts = (made.kind[a] if a >= 0 else np.int64(-1), made.kind[b] if b >= 0 else np.int64(-1))
     h = _mixed(_mixed(_mixed(_mixed(_mixed(1, parts[0] + 2), parts[1] + 2), own[0] + 2), own[1]), own[2])
-    for j in range(made.first[p], made.first[p] + made.members[p]):
+    h = _mixed(h, made.members[p])
+    for j in range(made.first[p], made.first[p] + made.members[p] if several else 0):
         h = _mixed(h, leaf_kind[made.leaves[j]] + 1)
     slot = np.int64(h & np.uint64(table.size - 1))
     while table[slot] >= 0:
-        if _alike(made, table[slot], p, parts, own, leaf_kind):
+        if _alike(made, table[slot], p, parts, own, of_leaf):
             return table[slot]
         slot = (slot + 1) & (table.size - 1)
     k = sizes[KINDS]
@@ -314,7 +323,8 @@ def _joined(made: Any, sizes: Any, table: Any, stack: Any, counts: Any, own: Any
     for i in range(parcels):
         head = begin + free * i // parcels
         size = begin + free * (i + 1) // parcels - head
-        _frequent_first(made.leaves, of_leaf[0], head, head + size)
+        if of_leaf[3]:
+            _frequent_first(made.leaves, of_leaf[0], head, head + size)
         last = total == 1
         stack[i] = _piece(
             made, sizes, table, (none, none), (head, size), own if last else nothing, output if last else none, of_leaf
@@ -345,7 +355,7 @@ class _Room(NamedTuple):
     """Room that cutting needs besides what it makes."""
 
     table: Ints  # kinds by a hash, −1 where there is none
-    least: Ints  # the noise that bounds at and below an output allow
+    least: Ints  # the noise that bounds at and below an output allow; empty where there are none
     most: Ints
     piece_of: Ints  # the piece whose total is an output's noise; −1: that noise is 0
     stack: Ints
@@ -358,6 +368,7 @@ def _cut(
     """Fill `made`, children before parents, and `sizes`: how many pieces, kinds and leaves there are."""
     parents, _, start = tree
     table, least, most, piece_of, stack = room
+    bounded = least.size > 0
     for step in range(parents.size - 1, -1, -1):
         v = order[step]
         is_leaf = start[v] == start[v + 1]
@@ -367,16 +378,18 @@ def _cut(
         inner = _gathered(v, tree, exact, piece_of, made.leaves, sizes, stack)
         parcels = (sizes[PLACED] - begin + MOST_LEAVES - 1) // MOST_LEAVES
         if parcels + inner == 0:
-            least[v], most[v] = 0, 0
+            if bounded:
+                least[v], most[v] = 0, 0
             continue  # nothing below is free: the noise is 0
-        _by_kind(made.leaves, of_leaf[0], begin, sizes[PLACED])
-        below, above = _reached(v, tree, exact, least, most)
-        own, output = (np.int64(-1), NONE_LOW, NONE_HIGH), np.int64(-1)
-        if not is_leaf:
+        if of_leaf[3]:
+            _by_kind(made.leaves, of_leaf[0], begin, sizes[PLACED])
+        own, output, bounds = (np.int64(-1), NONE_LOW, NONE_HIGH), np.int64(-1), (NONE_LOW, NONE_HIGH)
+        if bounded and not is_leaf:  # a bound that the bounds below imply need not be cut again
+            below, above = _reached(v, tree, exact, least, most)
+            bounds = (NONE_LOW if below >= low[v] else low[v], NONE_HIGH if above <= high[v] else high[v])
             least[v], most[v] = max(low[v], below), min(high[v], above)
-            if not exact[v]:  # a bound that the bounds below imply need not be cut again
-                bounds = (NONE_LOW if below >= low[v] else low[v], NONE_HIGH if above <= high[v] else high[v])
-                own, output = (np.int64(law[v]), bounds[0], bounds[1]), np.int64(v)
+        if not is_leaf and not exact[v]:
+            own, output = (np.int64(law[v]), bounds[0], bounds[1]), np.int64(v)
         last = _joined(made, sizes, table, stack, (parcels, inner, begin), own, output, of_leaf)
         if exact[v]:
             made.root[last] = 2
