@@ -174,7 +174,7 @@ def _softened(own: Any, sign: Any, below: Any, slope: Any) -> Any:
 @compiled(**BORROWED)
 def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followed: Any) -> None:
     """How the totals of pieces of kinds higher than `known` bend when they stray, from the leaves up."""
-    rate, laplace = weight
+    rate, laplace, _ = weight
     slope, below, _, _, before, bends = followed
     left, right = pieces.left, pieces.right
     for p in range(pieces.kind.size):
@@ -221,9 +221,8 @@ def _window(p: Any, pieces: Any, held: Any, mean: Any, grid: Any, need: Any, rou
 @compiled(**BORROWED)
 def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any, own_hold: Any) -> Any:
     """What holds a piece's total below its own weight: that weight and everything outside; `own_hold` is filled."""
-    rate, laplace = weight
-    rest, hold = held
-    own_rest = rest[p]
+    rate, laplace, _ = weight
+    hold, own_rest = held[1], held[0][p]
     for side in range(2):
         put(hold[p, side], own_hold[side])
     if law < 0:
@@ -268,20 +267,17 @@ def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, fol
 
 @compiled(**BORROWED)
 def _windows_downward(
-    pieces: Any, weight: Any, mean: Any, need: Any, known: Any, rough: Any, followed: Any, outlook: Any, held: Any,
-    own_hold: Any,
-) -> None:  # fmt: skip
+    pieces: Any, weight: Any, mean: Any, need: Any, known: Any, rough: Any, followed: Any, outlook: Any, held: Any
+) -> None:
     """Windows and tilts of kinds higher than `known`; a kind's window holds those of all its pieces.
 
-    What holds a total from outside goes down, in `held`: `rest`, the variance with which it lets the total move, and
-    `hold`, how that bends; `own_hold` is room for one of these.
+    What holds a total from outside goes down, in `held`: the variance with which it lets the total move, and how that
+    bends; its last place is room for one piece more.
     """
-    rate, laplace = weight
+    (_, laplace, hardest), own_hold = weight, held[1][-1]
     kind, root, lowest, highest = pieces.kind, pieces.root, pieces.lowest, pieces.highest
     slope, below, centre = followed.slope, followed.below, followed.centre
-    low, high, hardest = outlook.low, outlook.high, 0.0
-    for each in rate:
-        hardest = max(hardest, each)
+    low, high = outlook.low, outlook.high
     for k in range(pieces.law.size):
         if pieces.height[k] > known:
             low[k], high[k], outlook.rest[k] = LARGEST, -LARGEST, 0.0
@@ -395,11 +391,10 @@ class Prospect:
         assert responses is not None
         assert followed is not None
         *leaf, steep = self._leaf
-        weight = laws.rate, laws.laplace
+        weight = laws.rate, laws.laplace, float(laws.rate.max(initial=0.0))
         for kinds in self.heights[known + 1 :]:
-            self._over(lambda some: upward(some, pieces, tuple(leaf), weight, *self._grid, responses), kinds)
+            self._over(lambda some: upward(some, pieces, tuple(leaf), weight[:2], *self._grid, responses), kinds)
         _slopes_downward(pieces, *self._grid, responses, known, followed)
         _bends_upward(pieces, steep, weight, known, followed)
-        held = (np.empty(pieces.size), np.empty((pieces.size, 2, 3)))
-        guessed = (pieces, weight, responses.mean, self._need, known, self._rough, followed, self.outlook)
-        _windows_downward(*guessed, held, np.empty((2, 3)))
+        held, rough = (np.empty(pieces.size), np.empty((pieces.size + 1, 2, 3))), self._rough
+        _windows_downward(pieces, weight, responses.mean, self._need, known, rough, followed, self.outlook, held)

@@ -118,11 +118,8 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     stack = np.empty(int(np.diff(start).max(initial=0)) + 16, dtype=np.int64)
     free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
-    of_leaf = (leaf_kind, *ends, bool(several))
-    _cut(
-        tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes,
-        _Room(table, *allowed, np.full(forest.n, -1), stack),
-    )  # fmt: skip
+    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.full(forest.n, -1), stack)
+    _cut(tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes, used)
     pieces, kinds, leaves = (int(size) for size in sizes)
     cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
