@@ -1,6 +1,6 @@
 """Make docs/pictures/report.png again: release the made-up city and photograph the label of its report in Chromium.
 
-    .venv/bin/python script/report_picture.py
+.venv/bin/python script/report_picture.py
 """
 
 import base64
@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "examples")]
 
-import browser  # noqa: E402
 import make_data  # noqa: E402
 
+import browser  # noqa: E402
 import holdfast as hf  # noqa: E402
 
 #: Pixels of the picture's width; it ends a little below the label.
