@@ -165,10 +165,12 @@ class LoadedTable:
         return self.error_bars.centre
 
     def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
-        """Estimate a sum of true figures: `where` {"borough": "North"}, or with one of `weights` for every row.
+        """Estimate a sum of true figures.
 
-        Where codes have labels, {"zone_label": "Astoria"} means every zone that is called so. The ends cover the truth
-        with at least the probability `confidence`.
+        Args:
+            where: which ones, by names: {"borough": "North"}; by labels: {"zone_label": "Astoria"}.
+            weights: instead of names, a number for every row of the table.
+            confidence: the ends cover the truth with at least this probability.
         """
         asked = weights_of(self.certificate, self.columns, where, weights)
         found = self._known(asked, confidence)
