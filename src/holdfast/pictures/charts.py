@@ -207,25 +207,25 @@ def points(rows: Sequence[tuple[str, float, float, float]], words: str, beside: 
         if math.isfinite(low) and math.isfinite(high):  # higher than the dot, so that a narrow one is seen too
             drawn.append(rectangle(scale(low), y - 6, scale(high) - scale(low), 12, 4, opacity=0.6))
             drawn += [line(scale(end), y - 6, scale(end), y + 6) for end in (low, high)]
-        drawn.append(circle(scale(value), y, 3, 0))
+        drawn.append(circle(scale(value), y, 3, 0, stroke="currentColor", stroke_width=0.8))
         drawn.append(text(width - right + 8 + widest, y, printed[i][0], "end", font_weight=600))
         drawn.append(text(width - right + 16 + widest, y, printed[i][1], font_size=SMALL))
     if beside:
-        drawn.append(_below(scale, bottom + 44, beside, width, font_size=SMALL))
+        drawn.append(_below(scale, bottom + 44, shortened(beside, width), width, font_size=SMALL))
     told = "; ".join(f"{name} {number(value)} {_between(low, high)}".rstrip() for name, value, low, high in rows)
     tall = bottom + AXIS + (16 if beside else 0)
     return Picture("".join(drawn), width, tall, f"{words}. {told}.{f' {beside}.' if beside else ''}")
 
 
-def chosen_rows(levels: Mapping[str, Sequence[int]], level: str | None, most: int) -> tuple[list[int], str, str]:
-    """Choose which figures a picture shows: their rows, what they are called, and which levels it leaves out.
+def chosen_rows(levels: Mapping[str, Any], level: str | None, most: int) -> tuple[list[int], str, str]:
+    """Choose which figures a picture shows, from the rows of each level: some rows, their name, what is left out.
 
     Without a level all of them, where they are at most `most`; otherwise the finest level of at most so many; otherwise
     the first figures of the first level that has several.
     """
     sizes = {name: len(rows) for name, rows in levels.items()}
     if level is None and sum(sizes.values()) <= most:
-        return sorted(row for rows in levels.values() for row in rows), "", ""
+        return sorted(int(row) for rows in levels.values() for row in rows), "", ""
     if level is None:
         several = [name for name, size in sizes.items() if size > 1] or list(sizes)
         level = next((name for name in reversed(several) if sizes[name] <= most), several[0])
