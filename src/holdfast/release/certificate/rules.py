@@ -20,7 +20,7 @@ def by_rows(values: Values, table: TableCertificate) -> dict[str, Callable[[], F
     """What is checked of values by the numbers of their rows alone."""
     holds = table.holds
     return {
-        "signs": lambda: _bound(values, np.arange(table.rows), Fraction(0), None),
+        "signs": lambda: _bound(values, None, Fraction(0), None),
         "bounds": lambda: _bounds(values, holds.bounds),
         "orders": lambda: _orders(values, holds.orders),
         "linear rules": lambda: _linear(values, holds.linear),
@@ -37,16 +37,16 @@ def _bounds(values: Values, bounds: Sequence[Bound]) -> Findings:
 
 
 def _bound(values: Values, rows: Any, low: Fraction | None, high: Fraction | None) -> Findings:
-    """Compare with inclusive limits: exactly for whole numbers, which pass a limit by whole steps."""
-    found, whole = values[rows], values.dtype.kind == "i"
+    """Compare some rows, None: all, with inclusive limits: exactly for whole numbers, which pass a limit by steps."""
+    found, whole = values if rows is None else values[rows], values.dtype.kind == "i"
     if low is not None:
         below = found < (math.ceil(low) if whole else float(low) - TOLERANCE * max(1.0, abs(float(low))))
         if below.any():
-            yield f"row {rows[np.argmax(below)]} is below {low}"
+            yield f"row {np.argmax(below) if rows is None else rows[np.argmax(below)]} is below {low}"
     if high is not None:
         above = found > (math.floor(high) if whole else float(high) + TOLERANCE * max(1.0, abs(float(high))))
         if above.any():
-            yield f"row {rows[np.argmax(above)]} is above {high}"
+            yield f"row {np.argmax(above) if rows is None else rows[np.argmax(above)]} is above {high}"
 
 
 def _orders(values: Values, orders: Sequence[Sequence[int]]) -> Findings:
@@ -87,7 +87,7 @@ def _side(values: Values, side: Side) -> Findings:
     if not (side.nonnegative or side.bounds or side.orders or side.linear):
         yield "a side has no rules"
     if side.nonnegative:
-        yield from _bound(values, np.arange(values.size), Fraction(0), None)
+        yield from _bound(values, None, Fraction(0), None)
     yield from _bounds(values, side.bounds)
     yield from _orders(values, side.orders)
     yield from _linear(values, side.linear)

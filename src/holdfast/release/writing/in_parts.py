@@ -141,7 +141,7 @@ def write_in_parts(
     parts = Parts(table, drawn, names, files, place)
     folders = [place / name for _, pair in parts.pairs for name in pair]
     for folder in folders:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
     interval = parts.interval()
     _ = parts.reach, parts.deviations  # found once, and not by every thread
     with Progress("writing", count) as progress:
@@ -154,6 +154,7 @@ def write_in_parts(
         in_threads(write, count)
     for folder in folders:
         sync_folder(folder)
+    vars(drawn).pop("error_bars", None)  # a census fills memory, and they can be found again
     columns = first_rows([place / name for name in part_names(files.parquet, 1)], SHOWN)
     for name in names:
         columns[name] = texts(columns[name])
