@@ -266,8 +266,6 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     levels = columns[table.columns[0]]
     if missing(levels).any() or not set(np.unique(levels.astype(str)).tolist()) <= set(table.levels):
         yield f"{table.parquet} has rows of a level that is not certified"
-    if not {each.level for each in table.measured} <= set(table.levels):
-        yield "the certificate speaks of noise at a level that the table does not have"
     found = hashlib.sha256()
     for name in table.columns:
         names = texts(columns[name][: table.outputs]).tolist()
@@ -278,7 +276,11 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
 
 
 def _beyond(table: TableCertificate) -> Findings:
-    """Say whether the certificate speaks of rows that the table does not have."""
+    """Say whether the certificate speaks of levels or rows that the table does not have."""
+    places = {(each.level, axis) for each in table.residuals for axis in each.axes or [table.columns[-1]]}
+    known = all(level in (None, *table.places) and axis in table.columns for level, axis in places)
+    if not known or not {each.level for each in table.measured} <= set(table.levels):
+        yield "the certificate speaks of noise at a level that the table does not have"
     reached = [row for figure in table.holds.exact for rows in figure.rows for row in rows]
     parts: list[Holds | Side] = [table.holds, *(side for sides in table.holds.either for side in sides)]
     for part in parts:

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.release.stranger.areas import Areas
 from holdfast.release.stranger.reading import Broken, Json, content_of, names_of
-from holdfast.release.stranger.table import Findings, Table, ends_wrong
+from holdfast.release.stranger.table import Findings, Table, ends_wrong, refuse_other_levels
 
 
 class Reals:
@@ -43,6 +43,7 @@ class Runs(Table):
         self.parts, self.places = told["parts"], told["places"]
         if told["kind"] != "areas" or self.count != self.outputs or not self.places:
             raise Broken("only tables of areas are written in runs")
+        refuse_other_levels(told)
         self.values: Any = array("q") if self.whole else Reals()
         self.rows = {}
         self.wrong: dict[str, str] = {}

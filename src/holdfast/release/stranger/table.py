@@ -37,8 +37,7 @@ class Table:
         levels = self.rows[told["columns"][0]]
         if None in levels or not set(levels) <= set(told["levels"]):
             raise Broken("there are rows of a level that is not certified")
-        if not {each["level"] for each in told["noise_by_level"] if each["noise"]} <= set(told["levels"]):
-            raise Broken("the certificate speaks of noise at a level that the table does not have")
+        refuse_other_levels(told)
         found = hashlib.sha256()
         for name in told["columns"]:
             words = [name, self.rows[name][: self.outputs]]
@@ -261,6 +260,14 @@ class Table:
         others = {name for table, axes in of_table.items() if table != row.get("table") for name in axes}
         others -= set(of_table.get(row.get("table"), ()))
         return all(row[name] is not None for name in names if name not in others)
+
+
+def refuse_other_levels(told: Json) -> None:
+    """Refuse noise at a level that the table does not have."""
+    named = {each["level"] for each in told["noise_by_level"] if each["noise"] or told.get("residuals")}
+    of_residuals = {each["level"] for each in told.get("residuals", [])} - {None}
+    if not (named <= set(told["levels"]) and of_residuals <= set(told.get("places", []))):
+        raise Broken("the certificate speaks of noise at a level that the table does not have")
 
 
 def ends_wrong(basis: str | None, value: Any, low: float | None, high: float | None, exact: bool) -> Findings:
