@@ -143,6 +143,9 @@ def test_a_stranger_sees_areas_that_do_not_add_up_in_one_file(town, tmp_path):
 
 @pytest.mark.parametrize("changes", [[EXACT], [FOUR, RECODED, GROUPS], [("  shares: best", "  numbers: real")]])
 def test_whatever_holds_is_verified_in_parts(tmp_path, monkeypatch, changes):
+    if EXACT in changes:  # as where another release was sealed meanwhile: everything is written again
+        answers, seal = iter([False]), run.Run.seal
+        monkeypatch.setattr(run.Run, "seal", lambda self, *given: next(answers, True) and seal(self, *given))
     made = released(tmp_path / "parts", 100, monkeypatch, *changes, (", records: true", ""))
     assert made.table().certificate.runs
     told = stranger(made.folder)
