@@ -16,7 +16,7 @@ import pytest
 
 import holdfast as hf
 import released
-from holdfast.release import run, writing
+from holdfast.release import run
 from holdfast.release.certificate.certificate import read_certificate
 from holdfast.release.certificate.load import load
 from holdfast.release.certificate.verify import verify
@@ -27,6 +27,7 @@ from holdfast.release.run import could_release, release
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.storage.files import workplace
 from holdfast.release.storage.tables import read_csv, read_parquet
+from holdfast.release.writing import files as writing
 
 STEPS = ("checking the ledger", "counting", "charging the ledger", "drawing", "writing", "verifying", "publishing")
 

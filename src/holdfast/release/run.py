@@ -237,9 +237,10 @@ def release(
                 step("drawing")
                 run.draws()
                 folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]
-                drawn = []
-                for table, truth, folder in zip(job.tables, answers, folders, strict=True):
-                    drawn.append(who.draw(table, cells.pop(0), truth, folder))
+                each = zip(job.tables, answers, folders, strict=True)
+                drawn = [who.draw(table, cells.pop(0), truth, folder) for table, truth, folder in each]
+                if not exact:
+                    answers.clear()  # a census fills memory
                 _write_and_verify(run, drawn, place, disclosed, step)
                 step("publishing")
                 while not run.seal(place, published(job, answers) if exact else (), past):

@@ -39,11 +39,13 @@ def _independent(mechanism: Made) -> bool:
     return mechanism.source.system is None and mechanism.source.law is None
 
 
-def measured_deviations(mechanism: Made) -> Floats:
-    """The standard deviation of every noisy answer that a move started from; infinite where nothing was measured."""
+def measured_deviations(mechanism: Made, rows: slice = slice(None)) -> Floats:
+    """The standard deviation of noisy answers that a move started from; infinite where nothing was measured."""
+    law = mechanism.base.law
     if _independent(mechanism):
-        return np.sqrt(np.asarray(mechanism.base.law.variances)) * float(mechanism.base.unit)
-    return np.asarray(mechanism.linear_part.standard_error())
+        some = law if rows == slice(None) else law.at(np.arange(*rows.indices(law.n)))
+        return np.sqrt(np.asarray(some.variances)) * float(mechanism.base.unit)
+    return np.asarray(mechanism.linear_part.standard_error()[rows])
 
 
 def sum_intervals(bars: ErrorBars, sums: Any, confidence: Any) -> Floats:

@@ -66,11 +66,6 @@ class Parts:
         bars = self.drawn.error_bars
         return None if bars is None or bars.spread is None else bars.reach(CONFIDENCE)
 
-    @cached_property
-    def deviations(self) -> Floats:
-        """The standard deviations of the noisy answers."""
-        return measured_deviations(self.table.mechanism)
-
     def interval(self) -> Interval:
         """Say what the ends of intervals mean."""
         bars = self.drawn.error_bars
@@ -101,8 +96,9 @@ class Parts:
         write_table(columns | _labels(self.table.layout.labels, named), *paths["table"])
         if "measurements" in paths:
             assert self.drawn.measurements is not None
-            kept = np.flatnonzero(np.isfinite(self.deviations[rows]))
-            noisy, spread = self.drawn.measurements[rows][kept], self.deviations[rows][kept]
+            spread = measured_deviations(self.table.mechanism, rows)
+            kept = np.flatnonzero(np.isfinite(spread))
+            noisy, spread = self.drawn.measurements[rows][kept], spread[kept]
             parquet, csv = paths["measurements"]
             write_table({ROW: first + kept, **dict(zip(MEASUREMENTS, (noisy, spread), strict=True))}, parquet)
             write_csv({ROW: first + kept, MEASUREMENTS[1]: spread, "count": noisy}, csv)
@@ -143,7 +139,7 @@ def write_in_parts(
     for folder in folders:
         folder.mkdir(exist_ok=True)
     interval = parts.interval()
-    _ = parts.reach, parts.deviations  # found once, and not by every thread
+    _ = parts.reach  # found once, and not by every thread
     with Progress("writing", count) as progress:
 
         def write(some: slice) -> None:
