@@ -56,7 +56,7 @@ def test_balls_and_doubles_draw_the_same_tables(kind, seed):
 def test_balls_and_doubles_draw_the_same_city():
     low = np.where(np.arange(270) < 7, -NONE, -(np.arange(270) % 4))
     plain, careful = (
-        sampler(CITY, "laplace", 3, low, inflation=inflation).draw(1, hf.seeded(8)) for inflation in (1, 1e11)
+        sampler(CITY, "laplace", 3, low, inflation=inflation).draw(1, hf.seeded(8)) for inflation in (1.0, 1e11)
     )
     assert np.array_equal(plain, careful)
 

@@ -10,7 +10,7 @@ import pytest
 
 from killing import lost
 
-pytestmark = pytest.mark.timeout(600)  # a hundred processes take their time on a busy machine
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a hundred processes take their time on a busy machine
 
 SHARED = Path(__file__).parents[1] / "support"
 #: Points along the lines that run, and in time.
@@ -39,7 +39,6 @@ def killed(tmp_path_factory):
     return ended(tmp_path_factory.mktemp("killed"), "kill", KILLS)
 
 
-@pytest.mark.slow
 def test_killed_at_any_point_nothing_is_lost(killed):
     for point in killed:
         assert lost(point) is None
@@ -55,7 +54,6 @@ def test_the_kill_points_lie_in_every_phase(killed):
     assert ("certificate.json", "datapackage.json", "report.html", *alone) in left
 
 
-@pytest.mark.slow
 def test_interrupted_at_any_point_nothing_is_lost_and_nothing_is_left_over(tmp_path):
     points = ended(tmp_path, "interrupt", INTERRUPTS)
     assert_every_phase_was_met(points)
