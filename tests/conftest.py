@@ -29,3 +29,7 @@ def pytest_collection_finish():
     """Everything loaded by now stays until the end: it need not be searched for garbage again and again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()
