@@ -110,6 +110,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_command_audits_a_spec_without_its_data(folder):
     made = CliRunner().invoke(app, ["audit", "spec.yaml", "--seconds", "0.5"])
     assert made.exit_code == 0, made.stderr
@@ -151,6 +152,7 @@ output: out
 """
 
 
+@pytest.mark.slow
 def test_several_tables_are_audited_together_against_the_total(folder):
     """Each table keeps to its own statement; a total that forgets one of them is refuted by both at once."""
     (folder / "spec.yaml").write_text(TABLES)

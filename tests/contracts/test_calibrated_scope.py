@@ -39,6 +39,7 @@ def test_calibration_does_not_depend_on_the_scale_it_starts_from(delta):
     assert found == pytest.approx([4.0] * 3, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_delta_below_what_draws_can_give_is_refused_in_one_sentence():
     exact = hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)]))
     for scale in (0.01, 1):

@@ -17,16 +17,19 @@ def modules(house):
     return house.modules()
 
 
+@pytest.mark.slow
 def test_the_page_of_limits_is_up_to_date():
     limits = program("script/limits.py")
     assert limits.PAGE.read_text(encoding="utf-8") == limits.page(), "run script/limits.py"
 
 
+@pytest.mark.slow
 def test_nothing_new_exceeds_a_limit_of_the_house(house, modules):
     found = {line.partition(": ")[0] if not line.startswith("circle") else line for line in house.objections(modules)}
     assert found <= LEFT, found - LEFT
 
 
+@pytest.mark.slow
 def test_no_clock_decides_a_result(modules):
     """Only what is shown while one waits, what a plan measures and how long an audit tries look at a clock."""
     named = {module.name for module in modules if {"time", "timeit"} & set(clocks(module))}

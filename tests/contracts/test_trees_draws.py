@@ -53,6 +53,7 @@ def test_balls_and_doubles_draw_the_same_tables(kind, seed):
     assert (plain <= high).all()
 
 
+@pytest.mark.slow
 def test_balls_and_doubles_draw_the_same_city():
     low = np.where(np.arange(270) < 7, -NONE, -(np.arange(270) % 4))
     plain, careful = (
@@ -61,6 +62,7 @@ def test_balls_and_doubles_draw_the_same_city():
     assert np.array_equal(plain, careful)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_workers_do_not_change_a_table(kind):
     parents = nation(36_000, group=9)

@@ -118,6 +118,7 @@ def test_groups_of_different_sizes_have_the_best_estimate_too(seed):
     assert (padded.outside(padded.query.totals(cells)) == padded.answer(cells)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_other_split_is_better_than_the_gap_says(seed, alike):

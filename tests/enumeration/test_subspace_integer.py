@@ -72,6 +72,7 @@ def test_the_delta_of_the_listed_law_is_within_the_promise(case):
         assert np.maximum(np.exp(moved - total) - math.exp(1.5 - total) * np.exp(there), 0).sum() <= 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_window_holds_nearly_everything(case):
     """The windows above lose nothing that matters: a wider one gives the same sums, also of the noise moved."""

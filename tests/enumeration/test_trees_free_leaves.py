@@ -63,6 +63,7 @@ def test_a_leaf_that_is_not_measured_costs_nothing():
     assert mechanism(alone, "laplace").guarantee.epsilon == pytest.approx(1 / 0.75, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOUNDED)
 def test_statements_given_bounds_hold(name):
     case = BOUNDED[name]

@@ -125,6 +125,7 @@ def test_projected_noise_of_the_campus():
     says("theory/THEORY.md", f"true δ is {classical(1, 1e-12):.1f}× the claim")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "shape"), [("102 counties", None), ("5 × 5 table", (5, 5)), ("Berkeley", (2, 2, 6)), ("Rochdale", (2,) * 8)]
 )

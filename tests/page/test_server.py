@@ -132,6 +132,7 @@ def test_the_best_shares_are_better_than_those_of_the_file(made):
     assert after < before
 
 
+@pytest.mark.slow
 def test_prices_methods_preview_and_comparison(made):
     client, site, _ = made
     fields = moved(site, shares={"city": "0.3", "borough": "0.3", "zone": "0.4"})
@@ -245,6 +246,7 @@ def test_several_tables_keep_their_own_rules(tmp_path):
 # --- what it does not do --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_records_are_never_opened(tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("records were opened")

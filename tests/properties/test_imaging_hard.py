@@ -115,6 +115,7 @@ def test_hard_images_stay_where_they_are(seed):
         np.testing.assert_allclose(again, found.values, atol=float(found.evidence.grid) * 4)
 
 
+@pytest.mark.slow
 def test_rationals_find_what_cvxpy_finds():
     """The dual active-set method reaches the optimum of squares and of absolute values, and its prices prove it."""
     compared = 0

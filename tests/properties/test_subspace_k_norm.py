@@ -272,6 +272,7 @@ def test_coupled_walks_meet_and_stay_together():
     assert not np.array_equal(ahead, together)
 
 
+@pytest.mark.slow
 def test_walks_are_estimates(monkeypatch):
     monkeypatch.setattr(k_norm_facets, "MOST_FACETS", 10)
     query, constraint = CASES["workload"]

@@ -91,6 +91,7 @@ def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
     assert evidence.objective == pytest.approx(problem.value, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_pairs_left_out_come_back(monkeypatch):
     """Prefix sums spread their weight over most pairs: if few are taken at first, more follow until the gap is met."""
     monkeypatch.setattr(dual_weights, "MOST_CHOSEN", 400)

@@ -43,6 +43,7 @@ def stranger(folder) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, folder / "verify.py"], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["given", "topdown", "onto", "given-then-onto"])
 @pytest.mark.parametrize("exact", ["", ", exact: [borough]"])
 def test_parts_are_one_table(tmp_path, method, exact):
@@ -64,6 +65,7 @@ def test_parts_are_one_table(tmp_path, method, exact):
     assert (table.noisy is None) == (method == "given")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["given", "onto"])
 def test_totals_over_categories_and_records_are_in_parts_too(tmp_path, method):
     text = tree(table="categories: [sex]", rest=REST.format("", method))

@@ -190,6 +190,7 @@ def test_figures_that_cannot_be_looked_at_are_not_called_contradictions(tmp_path
     assert found.ranges is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["[South]", "[borough]"])
 def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
     release(tree_job(tmp_path, first, name="first"))

@@ -17,6 +17,7 @@ def found(tmp_path, share, *careless):
         pytest.skip(str(reason))
 
 
+@pytest.mark.slow
 def test_whatever_was_not_synced_is_not_missed(tmp_path):
     """A share of `script/harden power`, which does the same with all examples."""
     cases = found(tmp_path, 0.08)

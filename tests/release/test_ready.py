@@ -192,6 +192,7 @@ def test_no_name_is_near_where_several_are_as_near():
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_records_there(here):
     (here / "spec.yaml").write_text(TEXT.replace("name: trips", "source: trips.csv"))
     pl.DataFrame(ROWS).write_csv(here / "trips.csv")
