@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 #: Cases of one test from here on are left to the slow tier.
-QUICK_CASES = 4
+QUICK_CASES = 3
 
 settings.register_profile("holdfast", deadline=None, derandomize=True)
 settings.load_profile("holdfast")

@@ -143,6 +143,7 @@ def _squared_error(query, precision):
     return float(np.trace(W @ np.linalg.pinv(G, rcond=1e-12) @ W.T))
 
 
+@pytest.mark.slow
 def test_an_axis_whose_groups_are_alike_is_two_axes():
     """A recoding into groups of one size says what a second axis would."""
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])

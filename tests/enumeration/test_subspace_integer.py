@@ -34,6 +34,7 @@ def test_rho_is_the_largest_form_over_all_moves_that_share_the_figures(case, law
             assert largest / 2 <= statement.rho <= float(largest / 2) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_rho_of_several_records_is_the_largest_form_over_their_moves(kind):
     for case in ("histogram with total", "tree with exact root", "prefix sums", "weighted total"):

@@ -67,6 +67,7 @@ def test_every_answer_forbids_what_the_page_does_not_need(made):
 # --- what it says ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_the_plan(made):
     client, site, folder = made
     for fields in (

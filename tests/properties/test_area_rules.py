@@ -93,6 +93,7 @@ def test_bounds_by_a_public_table_and_known_zeros_beside_exact_totals(town):
     assert (release.values[totals] == truth[totals]).all()
 
 
+@pytest.mark.slow
 def test_figures_in_areas_without_written_rows_are_the_same(town, monkeypatch):
     """The way that does not write rows out must say and release what the other one does."""
     query, truth = town

@@ -165,6 +165,7 @@ def test_cells_of_relations_are_shortest(pairs):
         assert np.abs(drawn.sum(axis=1)).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_weighted_total_of_many_cells():
     """The zero is the weighted median, a heavy cell more often; variances against those of all facets for few."""
     weights = np.array([[1, 2, 3, 1, 5, 2, 2, 1, 3]])

@@ -398,6 +398,7 @@ def test_slices_that_do_not_fit_are_refused(job, folder, secret):
     assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_secret_stands_nowhere(folder, capfd):
     seen = b""
     commands = [

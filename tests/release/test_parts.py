@@ -108,6 +108,7 @@ def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch)
     assert verify(folder, ledger).ok
 
 
+@pytest.mark.slow
 def test_what_was_changed_in_a_part_is_found(tmp_path):
     _, folder, _ = in_parts(tmp_path, "given")
     extra = folder / "table.csv" / "00003.csv"
@@ -128,6 +129,7 @@ def test_a_folder_of_parts_that_is_a_link_is_found(tmp_path):
         assert "table.csv does not belong to the release" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["twice", "missing"])
 def test_rows_that_are_twice_or_missing_are_found(tmp_path, wrong):
     """Also where the certificate was made for them."""
