@@ -174,9 +174,8 @@ def whole_numbers(name: str, values: Any, shape: Sequence[int] | None = None) ->
         bad = np.flatnonzero(result.ravel() != np.rint(result.ravel()))
         if bad.size:
             raise Refused(f"{name} must hold whole numbers, but the entry at position {bad[0]} is not whole")
-    flat = result.ravel()
-    bad = np.flatnonzero((flat >= LARGEST) | (flat <= -LARGEST))
-    if bad.size:
+    if result.size and (result.max() >= LARGEST or result.min() <= -LARGEST):
+        bad = np.flatnonzero((result.ravel() >= LARGEST) | (result.ravel() <= -LARGEST))
         raise Refused(f"{name} must stay below 2**62 in size, but the entry at position {bad[0]} does not")
     return result.astype(np.int64)
 

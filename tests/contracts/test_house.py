@@ -1,4 +1,4 @@
-"""The figures of the house, and the page of limits that is made from the source."""
+"""The figures of the house, and the pages that are made from the source and the lock."""
 
 import ast
 
@@ -18,9 +18,10 @@ def modules(house):
 
 
 @pytest.mark.slow
-def test_the_page_of_limits_is_up_to_date():
-    limits = program("script/limits.py")
-    assert limits.PAGE.read_text(encoding="utf-8") == limits.page(), "run script/limits.py"
+@pytest.mark.parametrize("name", ["limits", "licences"])
+def test_the_pages_of_limits_and_of_licences_are_up_to_date(name):
+    made = program(f"script/{name}.py")
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), f"run script/{name}.py"
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from holdfast.release.run import release
 NASTY = '<b onclick="x">&"</b>'
 PICTURES = {
     "bands": bands([(NASTY, 2, 6), ("city", 0, 0), ("zone", math.inf, math.inf)], NASTY),
-    "bars": bars([(NASTY, 2, 6), ("city", 0, 0), ("zone", math.inf, math.inf), ("wide", 5000, 5000)], NASTY, 1),
+    "bars": bars([(NASTY, 2, 6), ("city", 0, 0), ("zone", math.inf, math.inf), ("wide", 5000, 5000)], NASTY, [1]),
     "parts": parts([(NASTY, 1), *((f"level {i}", i) for i in range(12))]),
     "curves": curves([0, 3, 40], [(NASTY, [1, 2, 3]), ("bias", [1, 0, -2])], NASTY, "error"),
     "hundred": hundred(74),
@@ -113,6 +113,9 @@ def test_pictures_of_plans_and_releases_show_their_figures(shown):
             assert f"{table.name}: {level.name}: {level.absolute_error:.3g}" in shown["plan"].plot().description
     drawn = shown["release"].plot(most=3)
     assert drawn.description.count(" to ") == 3
+    assert drawn.description.startswith("level 2: value")
+    assert "not drawn, plot(level=…): level 0, level 1" in drawn.description
+    assert "the first 2 of 3" in shown["release"].plot(level="level 2", most=2).description
     assert len(elements(shown["release"].plot(level="level 2"), "circle")) == 3
     with pytest.raises(hf.Refused, match="level must be one of"):
         shown["release"].plot(level="zone")

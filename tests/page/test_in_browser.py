@@ -128,6 +128,27 @@ def test_a_slider_moved_by_keys_changes_the_figure_that_the_library_computes(ope
     assert page.seen(*TROUBLE) == []
 
 
+def test_figures_follow_while_a_slider_is_dragged(opened, served):
+    """An answer is shown although the slider has been moved on; slow answers must not wait for the end of it."""
+    page = opened.page(served.address)
+    measured(page)
+    page(
+        "const strip = document.getElementById('strip'); window.seen = [];"
+        "new MutationObserver(() => seen.push(strip.firstChild.textContent)).observe(strip, {childList: true});"
+        "const real = window.fetch;"
+        "window.fetch = async (...sent) => { const found = await real(...sent);"
+        "await new Promise((done) => setTimeout(done, 500)); return found; };"
+        "document.getElementById('epsilon-slider').focus()"
+    )
+    moved = []
+    for _ in range(2):
+        press(page, "ArrowRight")
+        moved.append("ε " + page("document.getElementById('epsilon').value"))
+    until(page, f"seen.includes('{moved[1]}')")
+    assert moved[0] != moved[1]
+    assert page("seen")[:2] == moved
+
+
 def test_an_error_that_is_wanted_moves_the_budget_and_the_split(opened, served):
     page = opened.page(served.address)
     measured(page)

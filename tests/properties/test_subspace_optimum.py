@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+from dataclasses import replace
 
 import cvxpy
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
+from holdfast.subspace.gaussian.correlated import correlated
 from holdfast.subspace.gaussian.optimal import optimal
 from holdfast.subspace.geometry import Geometry
 from holdfast.subspace.optimum import dual_weights
@@ -304,3 +306,16 @@ def test_a_grid_counts_in_its_own_units():
     fine = hf.extend(hf.workload(W, grid=0.5), hf.invariant([[1, 1, 0]]), law="gaussian", rho=0.5)
     plain = hf.extend(hf.workload(W), hf.invariant([[1, 1, 0]]), law="gaussian", rho=0.5)
     assert fine.standard_error() == pytest.approx(plain.standard_error(), rel=1e-8)
+
+
+@pytest.mark.parametrize("case", ["total", "margins of cells", "consistent margins"])
+def test_correlated_noise_does_not_depend_on_how_its_space_is_turned(case):
+    """Axes of alike cells are equally long; rounding must not decide which are halved."""
+    query, constraint = CASES[case]
+    neighbours = hf.Neighbours("replace-one")
+    geometry = Geometry.of(query, constraint.system(query.n), neighbours)
+    turn = np.linalg.qr(np.random.default_rng(3).standard_normal((geometry.rank, geometry.rank)))[0]
+    turned = replace(geometry, basis=geometry.basis @ turn.T, points=turn @ geometry.points)
+    laws = [correlated(each, neighbours) for each in (geometry, turned)]
+    one, other = (law.factor @ law.factor.T for law in laws)
+    assert one == pytest.approx(other, abs=1e-4 * abs(one).max())

@@ -27,6 +27,7 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.job.slices import noise_of_agent, noise_of_all, shared_noise
 from holdfast.release.ledger.ledger import Ledger
+from holdfast.release.run import Run
 from holdfast.release.signing.keys import write_key
 from holdfast.release.spec.spec import read_spec
 from holdfast.release.table.division import OUTSIDERS, Division, against_outsiders, joined
@@ -296,6 +297,25 @@ def test_agents_release_what_one_machine_would_and_the_ledger_is_charged_once(jo
     again = distributed.gather(job, output=folder / "again")
     assert (again / "table.csv").read_bytes() == (joint / "table.csv").read_bytes()
     assert len(Ledger(folder / "book.sqlite").figures("trips")) == 1
+
+
+def test_slices_are_gathered_again_where_exact_figures_were_kept_meanwhile(job, folder, secret, monkeypatch):
+    for name in RECORDS:
+        run(job, name, secret)
+    book, seal = Ledger(folder / "book.sqlite"), Run.seal
+
+    def late(self, place, figures, since):
+        monkeypatch.undo()
+        other = {"release": "another", "certificate": "sha256:0", "folder": folder / "other", "when": self.when}
+        assert book.seal(job.dataset, job.unit, **other, figures=figures)
+        return seal(self, place, figures, since)
+
+    monkeypatch.setattr(Run, "seal", late)
+    with pytest.raises(Refused, match="another release of this dataset kept exact figures meanwhile: gather"):
+        distributed.gather(job)
+    assert not (folder / "out").exists()
+    assert verify(distributed.gather(job), book).ok
+    assert len(book.figures("trips")) == 2
 
 
 def test_an_agent_that_crashed_makes_the_same_bytes(job, folder, secret, monkeypatch):

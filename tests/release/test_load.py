@@ -188,8 +188,11 @@ def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
 
 def test_numbers_are_shown_for_people():
     shown = str(Estimate(2877642.0, 3.475, 2877635.0, 2877649.0, 0.95))
-    assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95 %, standard error 3.475)"
-    assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 10.25 at 90 %)"
+    assert shown == "2,877,642 (2,877,635 to 2,877,649 at 95 %, standard error 3.48)"
+    assert str(Estimate(5.0, None, -0.0, 10.25, 0.9)) == "5 (0 to 11 at 90 %)"  # outwards
+    assert str(Estimate(0.727924, 0.01044, 0.706335, 0.749732, 0.95)) == (
+        "0.728 (0.706 to 0.750 at 95 %, standard error 0.0104)"
+    )
 
 
 def test_a_ratio_to_an_exact_figure_is_the_estimate_in_other_units(tmp_path):

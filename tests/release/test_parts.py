@@ -65,6 +65,24 @@ def test_parts_are_one_table(tmp_path, method, exact):
     assert (table.noisy is None) == (method == "given")
 
 
+def test_parts_stay_where_exact_figures_were_kept_meanwhile(tmp_path, monkeypatch):
+    """The certificate is written again, with what both releases give away; the parts are not."""
+    seal, parts_before = run.Run.seal, {}
+
+    def late(self, place, figures, since):
+        monkeypatch.setattr(run.Run, "seal", seal)
+        parts_before.update({path.name: path.stat().st_ino for path in (place / "table.parquet").iterdir()})
+        other = {"release": "another", "certificate": "sha256:0", "folder": tmp_path / "other", "when": self.when}
+        assert self.ledger.seal(self.job.dataset, self.job.unit, **other, figures=figures)
+        return seal(self, place, figures, since)
+
+    monkeypatch.setattr(run.Run, "seal", late)
+    _, folder, ledger = in_parts(tmp_path, "onto", ", exact: [borough]")
+    assert verify(folder, ledger).ok
+    assert {path.name: path.stat().st_ino for path in (folder / "table.parquet").iterdir()} == parts_before
+    assert len(ledger.figures("trips")) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["given", "onto"])
 def test_totals_over_categories_and_records_are_in_parts_too(tmp_path, method):

@@ -1,6 +1,7 @@
 """What exact figures give away in a release: refused unless accepted, listed, and remembered by the ledger."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,11 +9,13 @@ import pytest
 import jobs
 import released
 from holdfast.arguments import Refused
+from holdfast.release import run
 from holdfast.release.certificate.verify import verify
 from holdfast.release.disclosure import figure_rows
 from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.disclosure.figure_rows import TOO_LARGE
 from holdfast.release.disclosure.public_words import published, treatment
+from holdfast.release.ends import KEPT
 from holdfast.release.explain import explain
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
@@ -63,6 +66,44 @@ def test_a_second_release_that_pins_with_the_first_is_refused(tmp_path):
     assert len(Ledger(later.spec.ledger_file).entries()) == 1
     alone = tree_job(tmp_path / "elsewhere", "[[North, N1]]", name="second")
     assert verify(release(alone)).ok
+
+
+def released_meanwhile(monkeypatch, meanwhile):
+    """Let another release be made once, just before the one that follows is sealed."""
+    seal = run.Run.seal
+
+    def late(*given):
+        monkeypatch.undo()
+        release(meanwhile)
+        return seal(*given)
+
+    monkeypatch.setattr(run.Run, "seal", late)
+
+
+def test_figures_of_a_release_that_was_sealed_meanwhile_are_counted(tmp_path, monkeypatch):
+    """Of two releases at once, whichever is sealed last says what both give away."""
+    later = tree_job(tmp_path, "[[North, N1]]", "accept_disclosure: true", name="second")
+    released_meanwhile(monkeypatch, tree_job(tmp_path, "[North]", name="first"))
+    folder = release(later)
+    assert verify(folder, Ledger(later.spec.ledger_file)).ok
+    certificate = json.loads((folder / "certificate.json").read_text())
+    found = {each["why"][:24]: each["rows"] for each in certificate["tables"][0]["unprotected"]}
+    assert found["determined by the exact "] == [[4, 4]]
+    assert [[1, 1]] in found.values()
+    assert "determined by the exact figures" in (folder / "report.html").read_text()
+    states = {Path(entry.folder).name: entry.state for entry in Ledger(later.spec.ledger_file).entries()}
+    assert states == {"first": "published", "second": "published"}
+
+
+def test_what_a_release_that_was_sealed_meanwhile_pins_is_refused(tmp_path, monkeypatch):
+    later, told = tree_job(tmp_path, "[[North, N1]]", name="second"), []
+    released_meanwhile(monkeypatch, tree_job(tmp_path, "[North]", name="first"))
+    with pytest.raises(Refused, match="determine 1 other figure ") as found:
+        release(later, aside=told.append)
+    assert found.value.__notes__ == [KEPT]
+    assert "N2" in told[0]
+    assert not (tmp_path / "second").exists()
+    assert len(Ledger(later.spec.ledger_file).figures(later.dataset)) == 1
 
 
 def test_explain_and_plan_name_what_published_figures_determine(tmp_path):

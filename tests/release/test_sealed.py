@@ -251,6 +251,8 @@ def test_both_verifiers_agree_on_what_was_tampered_with(originals, tmp_path):
         ("hierarchy", ("tables", 0, "unprotected"), [], "names nothing that is not protected"),
         ("hierarchy", ("tables", 0, "unprotected", 0, "rows"), [], "is not among what is not protected"),
         ("hierarchy", ("tables", 0, "unprotected", 0, "rows", 0, 1), 10**6, "speaks of rows that the table does not"),
+        ("hierarchy", ("tables", 0, "unprotected", 1, "rows", 0, 0), 20, "speaks of rows that the table does not"),
+        ("hierarchy", ("tables", 0, "noise_by_level", 0, "level"), "other", "noise at a level that the table does not"),
         ("histogram", ("tables", 0, "holds", "whole"), False, "are not real numbers"),
     ],
 )

@@ -179,6 +179,21 @@ def test_an_old_copy_that_is_put_back_before_the_charge_is_found(ledger, gone):
     assert ledger.path.exists() is not gone
 
 
+def test_an_old_copy_that_is_put_back_just_before_the_lock_is_found(ledger, monkeypatch):
+    old, read = ledger.path.read_bytes(), Ledger.past
+    charge(ledger, "later")
+
+    def then_put_back(self, *given):
+        found = read(self, *given)
+        self.path.write_bytes(old)
+        return found
+
+    past = ledger.past(*DATA)
+    monkeypatch.setattr(Ledger, "past", then_put_back)
+    with pytest.raises(hf.Refused, match="is not the one that was read when this began"):
+        charge(ledger, "more", since=past)
+
+
 def test_rows_cut_off_at_the_end_are_missed(ledger):
     last = len(ledger.rows())
     forced(ledger.path, f"DELETE FROM {TABLE} WHERE number = {last}")

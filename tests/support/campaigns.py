@@ -26,7 +26,7 @@ from holdfast.release.ledger.chain import Entered, behind
 from holdfast.release.ledger.entries import charge_content
 from holdfast.release.ledger.ledger import Ledger, Overspent
 from holdfast.release.ledger.ledger_file import LedgerFile
-from holdfast.release.ledger.sums import EVERY
+from holdfast.release.ledger.sums import EVERY, Sums
 from holdfast.release.ledger.table import SUMS
 from holdfast.release.run import release
 from holdfast.release.spec.spec import read_spec
@@ -250,15 +250,21 @@ def charge(ledger, name, statements=STATEMENTS, budget=None):
 
 
 def filled(path: Path, count, parts=(STATEMENTS,), data=DATA, marks=()):
-    """A ledger with so many charges, made at once; with marks each has the rows of a whole release."""
+    """A ledger with so many charges and their sums, made at once; with marks each has the rows of a whole release."""
     content = json.dumps(charge_content(parts, "Trips", "sha256:0"))
     with LedgerFile(path).writing() as table:
         rows = list(table.all())
+        sums, last = Sums(rows), rows[-1].number
         for number in range(count):
             entered = [Entered(WHEN, "charge", content, *data, f"old{number}")]
             entered += [Entered(WHEN, kind, "{}", key=f"old{number}") for kind in marks]
             for each in entered:
                 rows.append(behind(rows[-1], each))
+                sums.take(rows[-1])
+            if rows[-1].number - last >= EVERY:
+                rows.append(behind(rows[-1], Entered(WHEN, SUMS, sums.text())))
+                sums.take(rows[-1])
+                last = rows[-1].number
         if count:
             table.insert(rows[1:])
     return Ledger(path)

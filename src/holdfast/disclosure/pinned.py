@@ -81,8 +81,8 @@ class Disclosure:
         if found.size == 0:
             return "no output is pinned by the exact figures"
         labels = self.query.labels
-        shown = ", ".join(f"{labels[i]} = {self.low[i]}" for i in found[:LISTED].tolist())
-        more = f" and {found.size - LISTED} more" if found.size > LISTED else ""
+        shown = "; ".join(f"{labels[i]} is {self.low[i]}" for i in found[:LISTED].tolist())
+        more = f"; and {found.size - LISTED} more" if found.size > LISTED else ""
         verb = "output is" if found.size == 1 else "outputs are"
         return f"{found.size} {verb} pinned by the exact figures: {shown}{more}"
 
@@ -118,7 +118,7 @@ def pinned(
         >>> import holdfast as hf
         >>> totals = hf.exact_margins((2, 3), [(0,), (1,)])
         >>> print(hf.pinned(hf.margins((2, 3)), totals, truth=[0, 2, 1, 0, 0, 5]))
-        2 outputs are pinned by the exact figures: axis 0=0, axis 1=0 = 0, axis 0=1, axis 1=0 = 0
+        2 outputs are pinned by the exact figures: axis 0=0, axis 1=0 is 0; axis 0=1, axis 1=0 is 0
     """
     known = [read_known(query, invariants, figures, truth)]
     for number, release in enumerate(earlier):

@@ -54,10 +54,12 @@ class Hierarchy:
     def from_parents(
         cls, parents: Any, names: Sequence[str] | None = None, levels: Sequence[str] | None = None
     ) -> Hierarchy:
-        """Build from `parents`, each node's parent (−1 for a root), nodes in any order, one root or several.
+        """Build from the parents of nodes, which may stand in any order; one root or several.
 
-        names: one label per node, different among the children of one node; without them a node is called by
-        its number. levels: one name per depth; without them "level 0", "level 1", ….
+        Args:
+            parents: each node's parent, −1 for a root.
+            names: one label per node, different among the children of one node; None: a node is called by its number.
+            levels: one name per depth; None: "level 0", "level 1", ….
         """
         above = whole_numbers("parents", parents)
         if above.ndim != 1 or above.size == 0:
@@ -84,13 +86,17 @@ class Hierarchy:
 
     @classmethod
     def from_frame(cls, frame: Any, levels: Sequence[str], root: str | None = None) -> Hierarchy:
-        """Build from a frame of the public domain: one row per leaf, one column for each of `levels`, top level first.
+        """Build from a frame of the public domain: one row per leaf, one column for each level.
 
-        Any frame that narwhals reads will do (pandas, polars, pyarrow, …). A node is known by its whole path,
-        so equal names below different parents are different nodes. `root` adds one node above all others,
-        named so, and its level is named so; without it the first column's values are the roots of a forest.
-        Nodes are numbered breadth-first by level, within a level in the order of first appearance, so the
-        leaves are in the order of the rows.
+        A node is known by its whole path, so equal names below different parents are different nodes. Nodes are
+        numbered breadth-first by level, within a level in the order of first appearance, so the leaves are in the order
+        of the rows.
+
+        Args:
+            frame: any frame that narwhals reads (pandas, polars, pyarrow, …).
+            levels: the columns, top level first.
+            root: the name of one node above all others, and of its level; None: the first column's values are the roots
+                of a forest.
         """
         parents, labels, names = nodes_of_frame(frame, levels, root)
         return cls._made(parents, names, labels, breadth_first(parents)[:4])

@@ -229,7 +229,7 @@ def _state(base: Additive, system: System, differences: Differences, **words: An
 def _subspace(base: Additive, system: System) -> list[Guarantee]:
     """All neighbours, about the part of the output in N (THEORY §2, 2)."""
     space = system.null_space()
-    words = subspace_words(system) | {"neighbours": base.neighbours}
+    words = subspace_words(system, base.query) | {"neighbours": base.neighbours}
     if space.is_zero:
         return []
     if base.law.integer and not _stays_whole(base, system):

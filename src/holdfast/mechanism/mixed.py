@@ -118,7 +118,7 @@ class Mixture(Promising):
             return []
         if held.null_space().is_zero:
             return []
-        return [replace(mixed(statements), unprotected=published(held))]
+        return [replace(mixed(statements), unprotected=published(held, self.query))]
 
     @property
     def method(self) -> str:

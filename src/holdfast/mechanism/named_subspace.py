@@ -147,7 +147,7 @@ def _additive(mechanism: Any, rows: sparse.csr_array) -> Iterator[Guarantee]:
         return
     words: dict[str, Any] = {"scope": "subspace", "exact": False, "neighbours": base.neighbours}
     words["because"] = NAMED.format(why=CHEAPEST)
-    words["unprotected"] = () if system is None else published(system)
+    words["unprotected"] = () if system is None else published(system, base.query)
     words["assumes"] = assumptions(base.query, system)
     if base.law.kind == "laplace":
         found = base.pure(loss, **words)

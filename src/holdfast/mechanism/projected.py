@@ -92,7 +92,7 @@ class Projected(Promising):
 
         statements = sharing(base, self.system, state)
         if not any(each.scope == "all" for each in statements):
-            unprotected = (*self.claimed.unprotected, *published(self.system))
+            unprotected = (*self.claimed.unprotected, *published(self.system, base.query))
             statements.append(replace(statement, scope="subspace", unprotected=unprotected))
         return Promise.of(statements, NO_MOVE)
 

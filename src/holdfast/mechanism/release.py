@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from holdfast.evidence import Evidence
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.synthetic import cells_of, named_cells
 from holdfast.noise.spread import Spread
-from holdfast.pictures import Picture, points
+from holdfast.pictures import Picture, chosen_rows, points
 from holdfast.privacy import Guarantee
 from holdfast.queries import Query
 
@@ -79,12 +79,18 @@ class Release:
         return figures_card(f"{self.values.size:,} figures", shown, self.values.size, self.guarantee, told)
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
-        """Draw the first `most` figures of a level with their 95 % intervals, where known; None: of all levels."""
-        rows = np.arange(self.values.size)
+        """Draw the first `most` figures of a level with their 95 % intervals, where these are known.
+
+        Without a level all figures, where they are at most `most`; otherwise the finest level of at most so many. The
+        picture says what is drawn.
+        """
+        levels: Mapping[str, Any] = {"figures": range(self.values.size)}
+        if self.query.levels is not None:
+            levels = {name: np.flatnonzero(self.query.level_of == i) for name, i in self.query.levels.items()}
         if level is not None:
-            levels = self.query.levels or {}
-            rows = np.flatnonzero(self.query.level_of == levels[one_of("level", level, list(levels))])
-        return points(self._shown(rows[: whole("most", most, at_least=1)]), "value, with its 95 % interval")
+            one_of("level", level, list(self.query.levels or {}))
+        rows, drawn, beside = chosen_rows(levels, level, whole("most", most, at_least=1))
+        return points(self._shown(np.asarray(rows)), f"{drawn}value, and its 95 % interval", beside)
 
     def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
         """Name, value and interval of some figures; an interval that depends on the data is not a number."""

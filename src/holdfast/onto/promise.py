@@ -65,7 +65,7 @@ def _subspace(base: Additive, problem: Problem) -> list[Guarantee]:
     orthogonally or by its own variances, has μ = max‖Σ^{−1/2}Π_N d‖. An oblique projection of Laplace noise costs
     max_d min{Σ|t_i|/λ_i : P t = Π_N d} (THEORY §3).
     """
-    words = subspace_words(problem.system) | {"neighbours": base.neighbours}
+    words = subspace_words(problem.system, base.query) | {"neighbours": base.neighbours}
     loss = projected_loss(base, problem.space)
     if problem.space.is_zero or loss == 0:
         return []  # nothing is left open: the statement would be about nothing

@@ -125,7 +125,7 @@ def methods(job: Job) -> dict[str, str]:
         known = [each for each in table.comparison if each.errors is not None and math.isfinite(each.errors.score)]
         several = len({each.noise for each in table.comparison}) > 1
         rows = [(_named(each, several), each.errors.score if each.errors else math.inf, 0.0) for each in known]
-        chosen = next((i for i, each in enumerate(known) if each.chosen), None)
+        chosen = [i for i, each in enumerate(known) if each.chosen]
         picture = bars(rows, "mean over levels of the expected absolute error", chosen) if len(rows) > 1 else None
         shown.append({"table": table, "picture": picture, "several": several})
     return {"methods": _filled("methods.html", tables=shown, named=_named)}

@@ -1,7 +1,7 @@
 """Pictures and short cards, made of text alone: the same for report, notebooks and files, without another library."""
 
 from holdfast.pictures.card import card, rows_of, table_of
-from holdfast.pictures.charts import bands, bars, curves, hundred, parts, points, spreads
+from holdfast.pictures.charts import bands, bars, chosen_rows, curves, hundred, parts, points, spreads
 from holdfast.pictures.studies import Layer, five, plane
 from holdfast.pictures.svg import Picture, number
 
@@ -11,6 +11,7 @@ __all__ = [
     "bands",
     "bars",
     "card",
+    "chosen_rows",
     "curves",
     "five",
     "hundred",

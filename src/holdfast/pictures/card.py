@@ -10,6 +10,7 @@ from html import escape
 
 _CARD = "display:inline-block;max-width:60em;border:1px solid #8888;border-radius:6px;padding:.5em .9em;color:inherit"
 _PLAIN = "border:none;background:transparent;text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0"
+_HEAD = f"{_PLAIN};font-weight:600;white-space:nowrap"
 _RIGHT = _PLAIN.replace("left", "right")
 
 
@@ -22,7 +23,7 @@ def card(kind: str, heading: str, *parts: str) -> str:
 def rows_of(rows: Mapping[str, str]) -> str:
     """Return names with their words as rows."""
     told = (
-        f'<tr style="background:transparent"><th scope="row" style="{_PLAIN};font-weight:600">{escape(name)}</th>'
+        f'<tr style="background:transparent"><th scope="row" style="{_HEAD}">{escape(name)}</th>'
         f'<td style="{_PLAIN}">{escape(words)}</td></tr>'
         for name, words in rows.items()
         if words

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from holdfast.pictures.svg import (
     CHARACTER,
     COLOURS,
+    TEXT,
     Picture,
     Scale,
     circle,
@@ -26,6 +27,8 @@ from holdfast.pictures.svg import (
 #: Width of pictures: on a phone they shrink a little, elsewhere they stand at this size.
 WIDTH = 420.0
 ROW, AXIS, LABELS = 28.0, 38.0, 205.0
+#: Size of the text of ticks and limits.
+SMALL = 11
 Row = tuple[str, float, float]
 
 
@@ -53,7 +56,7 @@ def bands(rows: Sequence[Row], words: str) -> Picture:
             drawn.append(rectangle(scale(-limit), y - 8, scale(limit) - scale(-limit), 16, 4, rx=3))
             drawn.append(rectangle(scale(-mean), y - 8, max(scale(mean) - scale(-mean), 1.5), 16, 0, rx=1))
             drawn.append(text(scale(limit) + 5, y, f"±{number(limit)}"))
-    drawn.append(text(middle, height - 8, words, "middle", opacity=0.75))
+    drawn.append(_below(scale, height - 8, words, WIDTH))
     told = [
         f"{name}: {'exact' if limit == 0 else f'mean error {number(mean)}, most within {number(limit)}'}"
         for name, mean, limit in rows
@@ -61,15 +64,16 @@ def bands(rows: Sequence[Row], words: str) -> Picture:
     return Picture("".join(drawn), WIDTH, height, f"How far figures fall from the truth. {'; '.join(told)}.")
 
 
-def bars(rows: Sequence[Row], words: str, chosen: int | None = None) -> Picture:
+def bars(rows: Sequence[Row], words: str, chosen: Collection[int] = (), nothing: str = "exact") -> Picture:
     """Draw a bar for each name and figure, with a thin line to a second figure where it is larger.
 
-    `chosen`: the bar that stands out; None: all alike. An unknown figure is infinite.
+    `chosen`: the bars that stand out; none: all alike. An unknown figure is infinite; one of 0 is called `nothing`.
     """
-    left = label_width([name for name, _, _ in rows], LABELS)
-    scale = scale_of([value for _, *both in rows for value in both], left, WIDTH - 60)
+    left = label_width([name for name, _, _ in rows], LABELS + 80)
+    width = WIDTH + max(left - LABELS, 0.0)  # long names do not take the room of the bars
+    scale = scale_of([value for _, *both in rows for value in both], left, width - 60)
     bottom = 6 + ROW * len(rows)
-    drawn = [_axis(scale, bottom, words)]
+    drawn = [_axis(scale, bottom, words, width)]
     for i, (name, value, limit) in enumerate(rows):
         y = 6 + ROW * (i + 0.5)
         drawn.append(text(left - 8, y, shortened(name, left), "end"))
@@ -77,15 +81,20 @@ def bars(rows: Sequence[Row], words: str, chosen: int | None = None) -> Picture:
             drawn.append(text(left + 6, y, "depends on the data"))
             continue
         if value > 0:
-            colour = 0 if chosen is None or chosen == i else 4
+            colour = 0 if not chosen or i in chosen else 4
             drawn.append(rectangle(left, y - 8, scale(value) - left, 16, colour, rx=1))
-        if math.isfinite(limit) and limit > value:
-            drawn.append(line(scale(value), y, scale(limit), y))
-            drawn.append(line(scale(limit), y - 4, scale(limit), y + 4))
-        end = scale(max(value, limit if math.isfinite(limit) else 0.0)) if value > 0 else left
-        drawn.append(text(end + 6, y, number(value) if value > 0 else "exact"))
-    told = [f"{name}: {number(value) if value > 0 else 'exact'}" for name, value, _ in rows]
-    return Picture("".join(drawn), WIDTH, bottom + AXIS, f"{words}. {'; '.join(told)}.")
+        shown, end = number(value) if value > 0 else nothing, scale(value) if value > 0 else left
+        reaches = math.isfinite(limit) and limit > value
+        drawn.append(text(end + 6, y - 6 if reaches else y, shown, font_weight=600 if reaches else None))
+        if reaches:  # the figure of the bar stands above the line, that of the line at its end
+            drawn.append(line(end, y + 5, scale(limit), y + 5))
+            drawn.append(line(scale(limit), y + 1, scale(limit), y + 9))
+            drawn.append(text(scale(limit) + 6, y + 5, number(limit), font_size=SMALL))
+    told = [
+        f"{name}: {number(value) if value > 0 else nothing}" + (f", line to {number(limit)}" if limit > value else "")
+        for name, value, limit in rows
+    ]
+    return Picture("".join(drawn), width, bottom + AXIS, f"{words}. {'; '.join(told)}.")
 
 
 def parts(rows: Sequence[tuple[str, float]]) -> Picture:
@@ -110,26 +119,33 @@ def parts(rows: Sequence[tuple[str, float]]) -> Picture:
     return Picture("".join(drawn), WIDTH, y + 14, f"Shares of the budget: {told}.")
 
 
-def curves(x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], across: str, up: str) -> Picture:
-    """Draw figures against sizes, one line per name, told apart by colour, mark and dash; sizes of 0 stand first."""
-    left, top, right, bottom = 52.0, 26.0, WIDTH - 16, 226.0
+def curves(
+    x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], across: str, up: str, *, even: bool = False
+) -> Picture:
+    """Draw figures against sizes, one line per name, told apart by colour, mark and dash.
+
+    `even`: equal steps of the size are equally wide; otherwise equal factors are, and a size of 0 stands first.
+    """
+    left, top, right, bottom = 52.0, 44.0, WIDTH - 16, 244.0
     known = [value for _, values in series for value in values if math.isfinite(value)]
     highest, lowest = max([*known, 0.0]) or 1.0, min([*known, 0.0])
     room = (highest - lowest) * 0.06
     height = Scale(lowest - (room if lowest < 0 else 0.0), highest + room, bottom, top)
-    sizes = [value for value in x if value > 0]
+    sizes = [value for value in x if value > 0 or even]
     low, high = (min(sizes, default=1.0), max(sizes, default=10.0))
-    scale = Scale(low, high if high > low else 10 * low, left + 34, right - 10, logarithmic=True)
+    start = left + (12 if even else 34)
+    scale = Scale(low, high if high > low else 10 * low, start, right - 10, logarithmic=not even)
 
     def across_at(size: float) -> float:
-        return scale(size) if size > 0 else left + 8
+        return scale(size) if size > 0 or even else left + 8
 
     drawn = [line(left, height(tick), right, height(tick), opacity=0.6 if tick == 0 else 0.15) for tick in height.ticks]
     drawn += [text(left - 6, height(tick), number(tick), "end") for tick in height.ticks]
-    ticks = [tick for tick in (10.0**power for power in range(-3, 19)) if low * 0.999 <= tick <= high * 1.001]
-    for size in [*([0.0] if min(x) == 0 else []), *(ticks or [low, high])]:
+    ticks = scale.ticks if even else _factors(low, high)
+    for size in [*([0.0] if min(x) == 0 and not even else []), *(ticks or [low, high])]:
         drawn.append(line(across_at(size), bottom, across_at(size), bottom + 4))
         drawn.append(text(across_at(size), bottom + 14, number(size), "middle"))
+    drawn.append(text(2, 8, up, opacity=0.75))
     for i, (name, values) in enumerate(series):
         places = [(across_at(a), height(b)) for a, b in zip(x, values, strict=True) if math.isfinite(b)]
         dash = None if i == 0 else "5 4"
@@ -138,14 +154,22 @@ def curves(x: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], ac
         drawn.append(element("polyline", points=joined, class_=f"hf-line-{i}", **look))
         drawn += [circle(a, b, 3.5, i) if i == 0 else rectangle(a - 3.2, b - 3.2, 6.4, 6.4, i) for a, b in places]
         start = left + i * (WIDTH - left) / 2
-        drawn.append(circle(start + 6, 10, 4, i) if i == 0 else rectangle(start + 2, 6, 8, 8, i))
-        drawn.append(text(start + 16, 10, name))
+        drawn.append(circle(start + 6, 28, 4, i) if i == 0 else rectangle(start + 2, 24, 8, 8, i))
+        drawn.append(text(start + 16, 28, name))
     drawn.append(text((left + right) / 2, bottom + 34, across, "middle", opacity=0.75))
     told = "; ".join(
         f"{name}: {', '.join(f'{number(b)} at size {number(a)}' for a, b in zip(x, values, strict=True))}"
         for name, values in series
     )
     return Picture("".join(drawn), WIDTH, bottom + 44, f"{up} against {across}. {told}.")
+
+
+def _factors(low: float, high: float) -> list[float]:
+    """Round figures from low to high: powers of ten, and where these are few also twice and five times them."""
+    powers = [10.0**power for power in range(-3, 19)]
+    ticks = [power for power in powers if low * 0.999 <= power <= high * 1.001]
+    several = sorted(power * times for power in powers for times in (1, 2, 5))
+    return ticks if len(ticks) > 2 else [each for each in several if low * 0.999 <= each <= high * 1.001]
 
 
 def hundred(right: int, before: int = 50) -> Picture:
@@ -161,36 +185,75 @@ def hundred(right: int, before: int = 50) -> Picture:
     return Picture("".join(drawn), 322, 82, words)
 
 
-def points(rows: Sequence[tuple[str, float, float, float]], words: str) -> Picture:
-    """Draw for each name its value and its interval; an interval that is not known is left out."""
-    names = last_names([name for name, *_ in rows])
+def points(rows: Sequence[tuple[str, float, float, float]], words: str, beside: str = "") -> Picture:
+    """Draw for each name its value as a dot on the band of its interval, and print both.
+
+    An interval that is not known is left out. `beside` says in a last line what is not drawn.
+    """
+    names, height = last_names([name for name, *_ in rows]), 22.0
     left = label_width(names, LABELS)
     known = [each for _, *figures in rows for each in figures if math.isfinite(each)]
     lowest, highest = min([*known, 0.0]), max([*known, 0.0]) or 1.0
-    scale = Scale(lowest, highest, left + 6, WIDTH - 60)
-    height = 22.0
-    drawn = [_axis(scale, 6 + height * len(rows), words)]
+    printed = [(number(value), _between(low, high)) for _, value, low, high in rows]
+    widest = max((len(value) for value, _ in printed), default=0) * CHARACTER
+    right = widest + max((len(ends) for _, ends in printed), default=0) * CHARACTER * SMALL / TEXT + 24
+    width = max(WIDTH, left + right + 170)
+    scale = Scale(lowest, highest, left + 6, width - right - 8)
+    bottom = 6 + height * len(rows)
+    drawn = [_axis(scale, bottom, words, width)]
     for i, (_, value, low, high) in enumerate(rows):
         y = 6 + height * (i + 0.5)
         drawn.append(text(left - 8, y, shortened(names[i], left, end=True), "end"))
-        end = scale(value)
-        if math.isfinite(low) and math.isfinite(high):
-            drawn.append(line(scale(low), y, scale(high), y, stroke_width=2, opacity=0.7))
-            end = scale(high)
-        drawn.append(circle(scale(value), y, 4, 0))
-        drawn.append(text(end + 8, y, number(value)))
-    told = "; ".join(
-        f"{name} {number(value)}{f' ({number(low)} to {number(high)})' if math.isfinite(low + high) else ''}"
-        for name, value, low, high in rows
-    )
-    return Picture("".join(drawn), WIDTH, 6 + height * len(rows) + AXIS, f"{words}. {told}.")
+        if math.isfinite(low) and math.isfinite(high):  # higher than the dot, so that a narrow one is seen too
+            drawn.append(rectangle(scale(low), y - 6, scale(high) - scale(low), 12, 4, opacity=0.6))
+            drawn += [line(scale(end), y - 6, scale(end), y + 6) for end in (low, high)]
+        drawn.append(circle(scale(value), y, 3, 0, stroke="currentColor", stroke_width=0.8))
+        drawn.append(text(width - right + 8 + widest, y, printed[i][0], "end", font_weight=600))
+        drawn.append(text(width - right + 16 + widest, y, printed[i][1], font_size=SMALL))
+    if beside:
+        drawn.append(_below(scale, bottom + 44, shortened(beside, width), width, font_size=SMALL))
+    told = "; ".join(f"{name} {number(value)} {_between(low, high)}".rstrip() for name, value, low, high in rows)
+    tall = bottom + AXIS + (16 if beside else 0)
+    return Picture("".join(drawn), width, tall, f"{words}. {told}.{f' {beside}.' if beside else ''}")
 
 
-def _axis(scale: Scale, y: float, words: str) -> str:
+def chosen_rows(levels: Mapping[str, Any], level: str | None, most: int) -> tuple[list[int], str, str]:
+    """Choose which figures a picture shows, from the rows of each level: some rows, their name, what is left out.
+
+    Without a level all of them, where they are at most `most`; otherwise the finest level of at most so many; otherwise
+    the first figures of the first level that has several.
+    """
+    sizes = {name: len(rows) for name, rows in levels.items()}
+    if level is None and sum(sizes.values()) <= most:
+        return sorted(int(row) for rows in levels.values() for row in rows), "", ""
+    if level is None:
+        several = [name for name, size in sizes.items() if size > 1] or list(sizes)
+        level = next((name for name in reversed(several) if sizes[name] <= most), several[0])
+    others = [name for name in levels if name != level]
+    left_out = f"not drawn, plot(level=…): {', '.join(others[:4])}{', …' if len(others) > 4 else ''}" if others else ""
+    part = "" if sizes[level] <= most else f", the first {most} of {sizes[level]:,}"
+    return [int(row) for row in levels[level][:most]], f"{level}{part}: ", left_out
+
+
+def _between(low: float, high: float) -> str:
+    """An interval in words, where there is one."""
+    if not math.isfinite(low + high):
+        return ""
+    return f"exactly {number(low)}" if low == high else f"{number(low)} to {number(high)}"
+
+
+def _axis(scale: Scale, y: float, words: str, width: float = WIDTH) -> str:
     drawn = [line(tick_at, 2, tick_at, y, opacity=0.15) for tick_at in map(scale, scale.ticks)]
-    drawn += [text(scale(tick), y + 11, number(tick), "middle", font_size=11) for tick in scale.ticks]
+    drawn += [text(scale(tick), y + 11, number(tick), "middle", font_size=SMALL) for tick in scale.ticks]
     how = f"{words}, logarithmic" if scale.logarithmic else words
-    return "".join([*drawn, text((scale.start + scale.end) / 2, y + 28, how, "middle", opacity=0.75)])
+    return "".join([*drawn, _below(scale, y + 28, how, width)])
+
+
+def _below(scale: Scale, y: float, words: str, width: float, **look: Any) -> str:
+    """Words in the middle of a scale, or as near as the picture has room for them."""
+    half = len(words) * CHARACTER * 0.46
+    middle = max(half, min((scale.start + scale.end) / 2, width - half)) if half < width / 2 else width / 2
+    return text(middle, y, words, "middle", opacity=0.75, **look)
 
 
 def spreads(rows: Sequence[tuple[str, Sequence[float], float, float]], words: str) -> Picture:
@@ -217,8 +280,8 @@ def spreads(rows: Sequence[tuple[str, Sequence[float], float, float]], words: st
             drawn.append(_hill(parts_of, own, scale, y, height - 20))
             drawn.append(line(scale(-limit), y + 5, scale(limit), y + 5, stroke_width=2))
             drawn.append(text(scale(max(own, limit)) + 6, y - 6, f"±{number(limit)}"))
-    drawn += [text(scale(tick), bottom + 11, number(tick), "middle", font_size=11) for tick in scale.ticks]
-    drawn.append(text((scale.start + scale.end) / 2, bottom + 28, words, "middle", opacity=0.75))
+    drawn += [text(scale(tick), bottom + 11, number(tick), "middle", font_size=SMALL) for tick in scale.ticks]
+    drawn.append(_below(scale, bottom + 28, words, WIDTH))
     told = "; ".join(
         f"{name}: {'exact' if own == 0 else 'unknown' if math.isinf(own) else f'95 in 100 within {number(limit)}'}"
         for name, _, own, limit in rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ from holdfast.queries.moves.touched import signatures_of
 
 #: So many rows or outputs are named one by one in a statement; the rest are counted.
 NAMED = 6
+#: Outputs up to which exact ones are called by their names, all of which are then written.
+LABELLED = 100_000
 
 #: Up to so many records are tried when some outputs stay frozen.
 MOST_RECORDS = 4
@@ -47,12 +50,16 @@ def named(first: Sequence[str], count: int) -> str:
     return f"{listed} and {count - len(first)} more" if count > len(first) else listed
 
 
-def published(system: System) -> tuple[str, ...]:
-    """Say which figures are published exactly."""
+def published(system: System, query: Query | None = None) -> tuple[str, ...]:
+    """Say which figures are published exactly; outputs of a query by their names."""
     rows = system.invariants
     if rows.count == 0:
         return ()
-    return (f"{named(rows.names[:NAMED], rows.count)} {PUBLISHED}",)
+    names = rows.names[:NAMED]
+    if query is not None and query.n <= LABELLED:
+        firsts = (rows.A.indices[start:end] for start, end in pairwise(rows.A.indptr[: NAMED + 1].tolist()))
+        names = [str(query.labels[its[0]]) if its.size == 1 else name for its, name in zip(firsts, names, strict=True)]
+    return (f"{named(names, rows.count)} {PUBLISHED}",)
 
 
 def frozen_words(base: Additive, frozen: Ints, never: Bools | None = None, records: int = 0) -> tuple[str, ...]:
@@ -176,7 +183,7 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
     When every neighbour keeps the invariants the scope is "all". When no single record can change alone, the
     statement is about the smallest number of records that can change together (THEORY §2, 1).
     """
-    figures = published(system)
+    figures = published(system, base.query)
     if base.query.cells is None:
         assumed = "the query is known by its sensitivities only: which neighbours share the invariants is not known"
         return [
@@ -191,7 +198,7 @@ def sharing(base: Additive, system: System, state: Callable[..., Guarantee]) -> 
     statements = []
     rows = system.invariants.A
     alone = rows.indices[rows.indptr[:-1][np.diff(rows.indptr) == 1]]
-    if rows.shape[0] <= NAMED and not set(map(str, base.query.labels[alone])) <= set(system.invariants.names[:NAMED]):
+    if base.query.n > LABELLED and rows.shape[0] <= NAMED:
         alone = alone[:0]  # `figures` do not say which outputs these are
     for moves, frozen, never in stages(base, system):
         if moves.everything:
@@ -287,6 +294,6 @@ def projected_loss(base: Additive, space: NullSpace) -> Fraction | None:
     return norm**power * (1 + Fraction(1, 2**50))
 
 
-def subspace_words(system: System) -> dict[str, Any]:
+def subspace_words(system: System, query: Query) -> dict[str, Any]:
     """The words that every subspace statement carries (SDP Def 5)."""
-    return {"scope": "subspace", "unprotected": published(system), "exact": False}
+    return {"scope": "subspace", "unprotected": published(system, query), "exact": False}

@@ -169,10 +169,14 @@ class Query(ABC):
     def count(self, frame: Any, count: str | None = None, outside: str = "refuse") -> Array:
         """Return the truth from records, one row each, in any data frame that narwhals reads.
 
-        count: a column that says how many records a row stands for. Records name their place by the columns of a
-        hierarchy's levels (the lowest ones that tell places apart), on a cube by a number per axis, in columns called
-        like the axes; where categories or cells have no axes, by a number in `category` or `cell`. outside: records
-        that name no cell are refused, or left out ("drop").
+        Records name their place by the columns of a hierarchy's levels (the lowest ones that tell places apart), on a
+        cube by a number per axis, in columns called like the axes; where categories or cells have no axes, by a number
+        in `category` or `cell`.
+
+        Args:
+            frame: the records.
+            count: a column that says how many records a row stands for; None: one.
+            outside: records that name no cell are refused ("refuse"), or left out ("drop").
         """
         return self.in_units(self._answer(count_cells(self.cells, *self.domain, frame, count, outside)))
 

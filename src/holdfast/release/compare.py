@@ -57,14 +57,18 @@ class Comparison:
         return frame_of(columns, backend)
 
     def plot(self) -> Picture:
-        """Draw the expected absolute errors, level by level."""
+        """Draw the expected absolute errors, level by level; the least of each level stands out."""
+        pairs = [(row, level) for level in self.levels for row in self.rows if level in row.errors]
         rows = [
             (f"{level}: {row.name}" if len(self.levels) > 1 else row.name, row.errors[level], 0.0)
-            for level in self.levels
-            for row in self.rows
-            if level in row.errors
+            for row, level in pairs
         ]
-        return bars(rows, "expected absolute error")
+        least = {level: min(row.errors[level] for row, its in pairs if its == level) for level in self.levels}
+        best = [i for i, (row, level) in enumerate(pairs) if row.errors[level] == least[level]]
+        if len(best) == len(pairs):
+            return bars(rows, "expected absolute error")
+        dark = "the least of its level" if len(self.levels) > 1 else "the least"
+        return bars(rows, f"expected absolute error; dark: {dark}", best)
 
     def __repr__(self) -> str:
         told = (

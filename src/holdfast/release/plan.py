@@ -129,7 +129,7 @@ class Plan:
             for table in self.tables
             for level in table.levels
         ]
-        return bars(rows, "expected absolute error; line to half the 95 % range")
+        return bars(rows, "expected absolute error; the line reaches 95 in 100 errors")
 
     def _repr_html_(self) -> str:
         promised = {

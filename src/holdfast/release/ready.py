@@ -92,7 +92,11 @@ class ReadyJob:
 
         Its tables are read from the folder when they are first asked for.
 
-        `source`, `output`, `ledger` and `engine` ("local" or "spark") take the place of what the spec says.
+        Args:
+            source: records in place of the spec's: a frame that narwhals reads, a file, or the address of a database.
+            output: the folder in place of the spec's; it must not exist.
+            ledger: the ledger in place of the spec's.
+            engine: "local" or "spark", in place of the spec's.
         """
         refuse_early(self.spec, output, ledger, records=source is None)
         book = None if ledger is None else Ledger(ledger)

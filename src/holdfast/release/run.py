@@ -141,18 +141,24 @@ class Run:
         """Mark in the ledger that drawing begins; durable when this returns."""
         self.ledger.mark("drawing", self.identity, self.when)
 
-    def publish(self, place: Path, figures: Sequence[Figures], aside: Callable[[str], None] = lambda _: None) -> None:
-        """Seal what was written, with the exact figures for releases to come, and give the folder its name."""
-        job, sealed = self.job, sha256_of(place / FILE)
-        self.ledger.seal(
-            job.dataset,
-            job.unit,
+    def seal(self, place: Path, figures: Sequence[Figures], since: Past) -> bool:
+        """Seal what was written, with the exact figures for releases to come.
+
+        Not done, and False, where other releases kept theirs since the ledger was read, which is read again then.
+        """
+        return self.ledger.seal(
+            self.job.dataset,
+            self.job.unit,
             release=self.identity,
-            certificate=sealed,
+            certificate=sha256_of(place / FILE),
             folder=self.folder,
             when=self.when,
             figures=figures,
+            since=since,
         )
+
+    def publish(self, place: Path, aside: Callable[[str], None] = lambda _: None) -> None:
+        """Give the folder, which is sealed, its name."""
         try:
             publish(place, self.folder)
             self.ledger.mark("published", self.identity, self.when)
@@ -229,17 +235,42 @@ def release(
                 run.draws()
                 folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]
                 drawn = [who.draw(*each) for each in zip(job.tables, cells, answers, folders, strict=True)]
-                step("writing")
-                write_release(run, drawn, place, disclosed)
-                step("verifying")
-                apart = [table.name for table, each in zip(job.tables, drawn, strict=True) if isinstance(each, Parts)]
-                wrong = verify(place, apart=apart).differences
-                if wrong:
-                    sentence = f"{wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
-                    raise Fault(f"nothing is released: {sentence}")
+                _write_and_verify(run, drawn, place, disclosed, step)
                 step("publishing")
-                run.publish(place, published(job, answers) if exact else (), aside)
+                while not run.seal(place, published(job, answers) if exact else (), past):
+                    disclosed = given_away(job, past.figures, answers if exact else None)
+                    _tell_determined(job, disclosed, aside)
+                    refuse_disclosure(job, disclosed)
+                    _clear_but_parts(place, drawn)
+                    _write_and_verify(run, drawn, place, disclosed, step)
+                run.publish(place, aside)
     return run.folder
+
+
+def _write_and_verify(
+    run: Run,
+    drawn: Sequence[Release | Parts],
+    place: Path,
+    disclosed: Sequence[GivenAway],
+    step: Callable[[str], None],
+) -> None:
+    """Write what was drawn, and look at it as a stranger would, save at parts, which those who drew them verified."""
+    step("writing")
+    write_release(run, drawn, place, disclosed)
+    step("verifying")
+    apart = [table.name for table, each in zip(run.job.tables, drawn, strict=True) if isinstance(each, Parts)]
+    wrong = verify(place, apart=apart).differences
+    if wrong:
+        sentence = f"{wrong[0].name} misses ({wrong[0].sentence}); this is a fault of holdfast"
+        raise Fault(f"nothing is released: {sentence}")
+
+
+def _clear_but_parts(place: Path, drawn: Sequence[Release | Parts]) -> None:
+    """Remove what is written again: everything but the parts of tables."""
+    kept = {place / name for each in drawn if isinstance(each, Parts) for name in each.files}
+    for path in place.rglob("*"):
+        if path not in kept and not path.is_dir():
+            path.unlink()
 
 
 def _tell_determined(job: Job, disclosed: Sequence[GivenAway], aside: Callable[[str], None]) -> None:

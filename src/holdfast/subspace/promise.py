@@ -59,7 +59,7 @@ def _promise(base: Additive, law: SubspaceLaw, system: System) -> Promise:
         return Promise.of([state(differences, **words)])
     statements = sharing(base, system, state)
     if not any(statement.scope == "all" for statement in statements):
-        words = subspace_words(system) | {"neighbours": base.neighbours}
+        words = subspace_words(system, base.query) | {"neighbours": base.neighbours}
         statements.append(_stated(base, law, law.largest, **words))
     return Promise.of(statements, NO_MOVE)
 

@@ -238,11 +238,12 @@ class System(Owner):
             missed = _missed(rows, column, equality, step)[:, 0]
             if missed.any():
                 return rows.names[int(np.flatnonzero(missed)[0])]
-        below, above = self._outside(column, step)
-        outside = np.flatnonzero(below[:, 0] | above[:, 0])
-        if outside.size:
-            position = int(outside[0])
-            return self.bound_name(position, bool(below[position, 0]))
+        if self.has_bounds:
+            below, above = self._outside(column, step)
+            outside = np.flatnonzero(below[:, 0] | above[:, 0])
+            if outside.size:
+                position = int(outside[0])
+                return self.bound_name(position, bool(below[position, 0]))
         if self.branches and not any(branch._holds(column, step)[0] for branch in self.branches):
             found = [branch.violation(values, scale) for branch in self.branches]
             return "every side of the union (" + "; ".join(str(name) for name in found) + ")"
@@ -306,9 +307,8 @@ class System(Owner):
     def _outside(self, columns: Array, step: Fraction) -> tuple[Array, Array]:
         """Tell for each coordinate and column (n, size) whether it lies below, or above, its bounds."""
         if columns.dtype.kind == "i":
-            low, high = self.integer_bounds(step)
-            has_low, has_high = low > -LARGEST, high < LARGEST
-            return (columns < low[:, None]) & has_low[:, None], (columns > high[:, None]) & has_high[:, None]
+            low, high = self.integer_bounds(step)  # ∓2**62 for none, beyond every value
+            return columns < low[:, None], columns > high[:, None]
         real_low, real_high = (side[:, None] / float(step) for side in self.real_bounds())
         size = np.abs(columns)
         slack_low = TOLERANCE * np.maximum(size + np.where(np.isfinite(real_low), np.abs(real_low), 0.0), 1.0)

@@ -111,8 +111,7 @@
     $("answer").classList.toggle("stale", words !== "");
   };
   const say = (words, working) => { $("status").textContent = words; results.setAttribute("aria-busy", String(working)); };
-  const errors = () => {
-    const budget = fields().budget;
+  const errors = (budget = fields().budget) => {
     const shown = [budget.kind === "rho" ? `ρ ${budget.rho}` : `ε ${budget.epsilon}`];
     for (const row of all(".errors tr[data-level]")) shown.push(`${row.dataset.level} ${row.querySelector("strong").textContent}`);
     $("strip").replaceChildren(...shown.map((words) => Object.assign(document.createElement("span"), { textContent: words })));
@@ -131,16 +130,18 @@
   const now = async () => {
     const run = ++current;
     const began = performance.now();
+    const sent = fields();
     try {
-      const found = await ask("plan", { fields: fields() });
-      if (run !== current || dirty) return;
+      const found = await ask("plan", { fields: sent });
+      if (run !== current) return;
+      // While something is dragged, its figures follow; what was moved meanwhile is asked next.
       fill(found.parts);
       $("spec").textContent = found.text;
       refuse("");
-      errors();
-      say(found.measured ? "Measured." : `Near figures after ${Math.round(performance.now() - began)} ms; measuring …`, true);
+      errors(sent.budget);
+      if (!dirty) say(found.measured ? "Measured." : `Near figures after ${Math.round(performance.now() - began)} ms; measuring …`, true);
     } catch (error) {
-      if (run !== current) return;
+      if (run !== current || dirty) return;
       refuse(error.message);
       say("", false);
     }

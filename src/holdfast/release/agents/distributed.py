@@ -144,8 +144,8 @@ def gather(
     _refuse_uncharged(run, slices.values())
     exact = bool(table.holding.exact)
     whole = in_units(values, first.step)
-    earlier = run.ledger.figures(job.dataset)
-    disclosed = given_away(job, earlier, [whole] if exact else None)
+    past = run.ledger.past(job.dataset, job.unit)
+    disclosed = given_away(job, past.figures, [whole] if exact else None)
     mechanism = table.mechanism
     drawn = Release(whole, table.guarantees, table.layout.query, mechanism.method, mechanism.error_bars)
     with (
@@ -160,7 +160,9 @@ def gather(
         if wrong:
             raise Refused(f"the slices do not make a table in which everything holds ({wrong[0].sentence}): ask again")
         step("publishing")
-        run.publish(place, published(job, [whole]) if exact else ())
+        if not run.seal(place, published(job, [whole]) if exact else (), past):
+            raise Refused("another release of this dataset kept exact figures meanwhile: gather the slices again")
+        run.publish(place)
     return run.folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,16 +37,25 @@ class Estimate:
     confidence: float
 
     def __str__(self) -> str:
-        error = "" if self.standard_error is None else f", standard error {self.standard_error:,.4g}"
-        value, low, high = (_shown(number) for number in (self.value, self.low, self.high))
+        error = "" if self.standard_error is None else f", standard error {self.standard_error:,.3g}"
+        width = self.high - self.low
+        places = 1 - math.floor(math.log10(width)) if 0 < width < math.inf else None  # two digits of the width
+        value = _shown(self.value, places, round)
+        low, high = _shown(self.low, places, math.floor), _shown(self.high, places, math.ceil)
         return f"{value} ({low} to {high} at {percent(self.confidence)}{error})"
 
 
-def _shown(number: float) -> str:
-    """A number for people: whole ones and large ones in full, and no zero with a sign."""
+def _shown(number: float, places: int | None, rounded: Callable[[float], int]) -> str:
+    """A number for people, to so many places: whole ones and large ones in full, and no zero with a sign."""
     if math.isinf(number) or math.isnan(number):
         return "not known" if math.isnan(number) else "no end"
-    shown = f"{number:,.0f}" if abs(number) >= 1e5 or number == math.floor(number) else f"{number:,.6g}"
+    if number == math.floor(number):
+        shown = f"{number:,.0f}"
+    elif places is None or places > 15:
+        shown = f"{number:,.6g}"
+    else:
+        places = max(places, 0)
+        shown = f"{rounded(number * 10.0**places) / 10.0**places:,.{places}f}"
     return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, one_of, probability, whole
 from holdfast.arrays import Floats
 from holdfast.domains.frame import frame_of
-from holdfast.pictures import Picture, points
+from holdfast.pictures import Picture, chosen_rows, points
 from holdfast.privacy import Guarantee
 from holdfast.randomness import Stream, seeded
 from holdfast.release.certificate.certificate import Certificate, TableCertificate, read_certificate
@@ -55,13 +55,18 @@ class LoadedTable:
         return figures_card(f"{table.name}, {table.rows:,} figures", shown, table.rows, self.guarantee, told)
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
-        """Draw the first `most` figures of a level with their intervals; None: the first level of several figures."""
-        levels = np.asarray(self.columns["level"]).astype(str)
-        asked = self.certificate.levels if level is None else [one_of("level", level, self.certificate.levels)]
-        rows = [np.flatnonzero(levels == name) for name in asked]
-        chosen = next((found for found in rows if found.size > 1), rows[-1])
-        words = f"value, with its {percent(self.certificate.interval.confidence)} interval"
-        return points(self._shown(chosen[: whole("most", most, at_least=1)]), words)
+        """Draw the first `most` figures of a level with their intervals.
+
+        Without a level all figures, where they are at most `most`; otherwise the finest level of at most so many. The
+        picture says what is drawn.
+        """
+        if level is not None:
+            one_of("level", level, self.certificate.levels)
+        named = np.asarray(self.columns["level"]).astype(str)
+        levels = {name: np.flatnonzero(named == name) for name in self.certificate.levels}
+        rows, drawn, beside = chosen_rows(levels, level, whole("most", most, at_least=1))
+        words = f"{drawn}value, and its {percent(self.certificate.interval.confidence)} interval"
+        return points(self._shown(np.asarray(rows)), words, beside)
 
     def _shown(self, rows: npt.NDArray[np.intp]) -> list[tuple[str, float, float, float]]:
         """Name, value and interval of some figures."""
@@ -160,10 +165,12 @@ class LoadedTable:
         return self.error_bars.centre
 
     def estimate(self, where: Any = None, weights: Any = None, confidence: float = 0.95) -> Estimate:
-        """Estimate a sum of true figures: `where` {"borough": "North"}, or with one of `weights` for every row.
+        """Estimate a sum of true figures.
 
-        Where codes have labels, {"zone_label": "Astoria"} means every zone that is called so. The ends cover the truth
-        with at least the probability `confidence`.
+        Args:
+            where: which ones, by names: {"borough": "North"}; by labels: {"zone_label": "Astoria"}.
+            weights: instead of names, a number for every row of the table.
+            confidence: the ends cover the truth with at least this probability.
         """
         asked = weights_of(self.certificate, self.columns, where, weights)
         found = self._known(asked, confidence)
@@ -291,7 +298,7 @@ class LoadedRelease:
         return "".join(table._repr_html_() for table in self.tables.values())
 
     def plot(self, level: str | None = None, most: int = 30) -> Picture:
-        """Draw the first figures of a level of the only table with their certified intervals."""
+        """Draw the first figures of a level of the only table with their certified intervals, as `LoadedTable.plot`."""
         return self.table().plot(level, most)
 
     @property

@@ -258,6 +258,8 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     levels = columns[table.columns[0]]
     if missing(levels).any() or not set(np.unique(levels.astype(str)).tolist()) <= set(table.levels):
         yield f"{table.parquet} has rows of a level that is not certified"
+    if not {each.level for each in table.measured} <= set(table.levels):
+        yield "the certificate speaks of noise at a level that the table does not have"
     found = hashlib.sha256()
     for name in table.columns:
         names = texts(columns[name][: table.outputs]).tolist()
@@ -269,8 +271,10 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     for part in parts:
         listed = [*(each.rows for each in part.bounds), *(each.rows for each in part.linear), *part.orders]
         reached += [row for rows in listed for row in rows]
-    reached += [row for open_ones in table.unprotected for run in open_ones.rows for row in run]
-    if max([*reached, *table.holds.impossible], default=0) >= table.rows:
+    runs = [run for open_ones in table.unprotected for run in open_ones.rows]
+    reached += [row for run in runs for row in run]
+    backward = any(first > last for first, last in runs)
+    if backward or max([*reached, *table.holds.impossible], default=0) >= table.rows:
         yield "the certificate speaks of rows that the table does not have"
 
 

@@ -228,18 +228,24 @@ class Ledger:
         folder: Path,
         when: str,
         figures: Sequence[dict[str, Any]] = (),
-    ) -> None:
+        since: Past | None = None,
+    ) -> bool:
         """Bind the hash of its certificate to a release that is about to get its name, with its exact figures.
 
-        Durable on return.
+        Durable on return. `since` is what the certificate knows of earlier figures: where others were kept meanwhile,
+        nothing is written, `since` knows them, and False is returned.
         """
         with self.writing() as (seen, add):
+            known = 0 if since is None else len(since.figures)
+            if since is not None and len(seen.follow(since).figures) > known:
+                return False
             if figures and seen.find("figures", release) is None:
                 add("figures", {"tables": list(figures)}, at=when, dataset=dataset, unit=unit, key=release)
             key = f"{release} {certificate}"
             if seen.find("seal", key) is None:
                 content = {"certificate": certificate, "folder": str(folder)}
                 add("seal", content, at=when, dataset=dataset, unit=unit, key=key)
+        return True
 
     # --- within ------------------------------------------------------------------------------------------------
 

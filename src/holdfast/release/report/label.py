@@ -63,7 +63,7 @@ def error_bands(table: TableCertificate) -> Picture:
 def error_bars(table: TableCertificate) -> Picture:
     """Draw the expected errors of every level, with half the width of the range of most errors."""
     rows = [(name, mean, width / 2) for name, mean, width in _errors(table)]
-    return bars(rows, "expected absolute error; line to half the 95 % range")
+    return bars(rows, "expected absolute error; the line reaches 95 in 100 errors")
 
 
 def _errors(table: TableCertificate) -> list[tuple[str, float, float]]:
@@ -90,7 +90,7 @@ def methods(table: TableCertificate) -> Picture | None:
         (f"{each.method} ({each.noise})" if several else each.method, each.expected_absolute_error or 0.0, 0.0)
         for each in known
     ]
-    chosen = next((i for i, each in enumerate(known) if each.chosen), None)
+    chosen = [i for i, each in enumerate(known) if each.chosen]
     return bars(rows, "mean over levels of the expected absolute error", chosen)
 
 

@@ -36,6 +36,8 @@ class Table:
         levels = self.rows[told["columns"][0]]
         if None in levels or not set(levels) <= set(told["levels"]):
             raise Broken("there are rows of a level that is not certified")
+        if not {each["level"] for each in told["noise_by_level"] if each["noise"]} <= set(told["levels"]):
+            raise Broken("the certificate speaks of noise at a level that the table does not have")
         found = hashlib.sha256()
         for name in told["columns"]:
             words = [name, self.rows[name][: self.outputs]]

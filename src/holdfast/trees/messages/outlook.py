@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Floats, Ints, compiled
+from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.compiler import put
 from holdfast.trees.messages.pieces import Pieces
 from holdfast.trees.messages.responses import Laws, Leaves, at, leaf_responses, learned, slope_for, slopes, upward
@@ -47,7 +47,7 @@ class Outlook(NamedTuple):
     leaf_steep: Floats
 
 
-@compiled
+@compiled(**BORROWED)
 def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
     """Minus the log-probability of straying d from the mean, about, and its slope.
 
@@ -69,7 +69,7 @@ def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
     return cost + last * (x - max(straight, 0.0)), last
 
 
-@compiled
+@compiled(**BORROWED)
 def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pull: Any, need: Any) -> Any:
     """How far a total strays with log-probability −need, while another goes back as far."""
     d = np.sqrt(2 * need / (1 / v + 1 / other_v))
@@ -83,7 +83,7 @@ def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pul
     return d
 
 
-@compiled
+@compiled(**BORROWED)
 def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: Any, other_bend: Any, need: Any) -> Any:
     """As `reach`, for a total that strays along its own responses: the cost is the slope that it takes, summed up."""
     d, cost, pull = 0.0, 0.0, 0.0
@@ -111,7 +111,7 @@ def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: A
     return d + (need - cost - held) / (pull + held_slope)
 
 
-@compiled
+@compiled(**BORROWED)
 def _in_series(bend: Any, other: Any) -> None:
     """The bend of a sum of two totals, in place of the first: the softer one gives way."""
     bend[0], bend[1], bend[2] = min(bend[0], other[0]), bend[1] + other[1], min(bend[2], other[2])
@@ -141,7 +141,7 @@ class Responses(NamedTuple):
 RIGID = 1e9
 
 
-@compiled
+@compiled(**BORROWED)
 def _slopes_downward(pieces: Any, grid: Any, unit: Any, responses: Any, known: Any, followed: Any) -> None:
     """Slopes and means of the pieces of kinds higher than `known`, from the roots, whose slopes are given, down."""
     kind, left, right, root, height = pieces.kind, pieces.left, pieces.right, pieces.root, pieces.height
@@ -165,16 +165,16 @@ def _slopes_downward(pieces: Any, grid: Any, unit: Any, responses: Any, known: A
                 spread[child] = max(at(variance[kind[child]], grid, slope[child], unit * unit), 1e-2)
 
 
-@compiled
+@compiled(**BORROWED)
 def _softened(own: Any, sign: Any, below: Any, slope: Any) -> Any:
     """The slope at which an own Laplace weight gives way."""
     return max(own + sign * (below - slope), 0.02 * own)
 
 
-@compiled
+@compiled(**BORROWED)
 def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followed: Any) -> None:
     """How the totals of pieces of kinds higher than `known` bend when they stray, from the leaves up."""
-    rate, laplace = weight
+    rate, laplace, _ = weight
     slope, below, _, _, before, bends = followed
     left, right = pieces.left, pieces.right
     for p in range(pieces.kind.size):
@@ -204,7 +204,7 @@ def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followe
                 bend[:] = RIGID
 
 
-@compiled
+@compiled(**BORROWED)
 def _window(p: Any, pieces: Any, held: Any, mean: Any, grid: Any, need: Any, rough: Any, followed: Any) -> Any:
     """Where the total of a piece lies, as its own responses and what holds it from outside let it stray."""
     k = pieces.kind[p]
@@ -218,14 +218,15 @@ def _window(p: Any, pieces: Any, held: Any, mean: Any, grid: Any, need: Any, rou
     return down, up
 
 
-@compiled
-def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any) -> Any:
-    """What holds a piece's total below its own weight: that weight and everything outside."""
-    rate, laplace = weight
-    rest, hold = held
-    own_rest, own_hold = rest[p], hold[p].copy()
+@compiled(**BORROWED)
+def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any, own_hold: Any) -> Any:
+    """What holds a piece's total below its own weight: that weight and everything outside; `own_hold` is filled."""
+    rate, laplace, _ = weight
+    hold, own_rest = held[1], held[0][p]
+    for side in range(2):
+        put(hold[p, side], own_hold[side])
     if law < 0:
-        return own_rest, own_hold
+        return own_rest
     own = rate[law]
     if laplace:
         width2 = 1 / (1 / followed.before[p] + own * own / 2)
@@ -238,10 +239,10 @@ def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any) -> Any:
     else:
         bend_by = 2 * own
         own_hold[:] = RIGID
-    return 1 / (1 / own_rest + bend_by), own_hold
+    return 1 / (1 / own_rest + bend_by)
 
 
-@compiled
+@compiled(**BORROWED)
 def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, followed: Any, outlook: Any) -> None:
     """What holds the two parts of a piece from outside: each other, and what holds their total."""
     rest, hold = held
@@ -264,16 +265,16 @@ def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, fol
     outlook.left_mean[k] = followed.centre[a]
 
 
-@compiled
+@compiled(**BORROWED)
 def _windows_downward(
-    pieces: Any, weight: Any, mean: Any, need: Any, known: Any, rough: Any, followed: Any, outlook: Any
+    pieces: Any, weight: Any, mean: Any, need: Any, known: Any, rough: Any, followed: Any, outlook: Any, held: Any
 ) -> None:
     """Windows and tilts of kinds higher than `known`; a kind's window holds those of all its pieces.
 
-    What holds a total from outside goes down: `rest`, the variance with which it lets the total move, and `hold`, how
-    that bends.
+    What holds a total from outside goes down, in `held`: the variance with which it lets the total move, and how that
+    bends; its last place is room for one piece more.
     """
-    rate, laplace = weight
+    (_, laplace, hardest), own_hold = weight, held[1][-1]
     kind, root, lowest, highest = pieces.kind, pieces.root, pieces.lowest, pieces.highest
     slope, below, centre = followed.slope, followed.below, followed.centre
     low, high = outlook.low, outlook.high
@@ -282,7 +283,6 @@ def _windows_downward(
             low[k], high[k], outlook.rest[k] = LARGEST, -LARGEST, 0.0
             outlook.hold[k] = np.inf
             outlook.below[k, 0], outlook.below[k, 1] = np.inf, -np.inf
-    held = (np.empty(kind.size), np.empty((kind.size, 2, 3)))
     for p in range(kind.size - 1, -1, -1):
         k = kind[p]
         if pieces.height[k] <= known:
@@ -297,7 +297,6 @@ def _windows_downward(
         else:
             down, up = _window(p, pieces, held, mean, outlook.grid, need, rough, followed)
             if laplace and pieces.left[p] < 0:
-                hardest = rate.max()
                 up = min(up, max(MOST_DECAY / hardest - centre[p], 4.0))
                 down = min(down, max(MOST_DECAY / hardest + centre[p], 4.0))
             lo = min(max(np.int64(np.floor(centre[p] - down)), lowest[k]), max(highest[k] - 3, lowest[k]))
@@ -306,7 +305,7 @@ def _windows_downward(
         outlook.tilt[k], outlook.centre[k] = slope[p], centre[p]
         outlook.below[k, 0] = min(outlook.below[k, 0], below[p])
         outlook.below[k, 1] = max(outlook.below[k, 1], below[p])
-        own_rest, own_hold = _held_below(p, np.int64(-1) if fixed else pieces.law[k], weight, held, followed)
+        own_rest = _held_below(p, np.int64(-1) if fixed else pieces.law[k], weight, held, followed, own_hold)
         outlook.rest[k] = max(outlook.rest[k], own_rest)
         for side in range(2):
             if own_hold[side, 0] < outlook.hold[k, side, 0]:
@@ -392,9 +391,10 @@ class Prospect:
         assert responses is not None
         assert followed is not None
         *leaf, steep = self._leaf
-        weight = laws.rate, laws.laplace
+        weight = laws.rate, laws.laplace, float(laws.rate.max(initial=0.0))
         for kinds in self.heights[known + 1 :]:
-            self._over(lambda some: upward(some, pieces, tuple(leaf), weight, *self._grid, responses), kinds)
+            self._over(lambda some: upward(some, pieces, tuple(leaf), weight[:2], *self._grid, responses), kinds)
         _slopes_downward(pieces, *self._grid, responses, known, followed)
         _bends_upward(pieces, steep, weight, known, followed)
-        _windows_downward(pieces, weight, responses.mean, self._need, known, self._rough, followed, self.outlook)
+        held, rough = (np.empty(pieces.size), np.empty((pieces.size + 1, 2, 3))), self._rough
+        _windows_downward(pieces, weight, responses.mean, self._need, known, rough, followed, self.outlook, held)

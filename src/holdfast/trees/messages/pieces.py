@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Array, Ints, compiled
+from holdfast.arrays import BORROWED, Array, Ints, compiled
 from holdfast.trees.shape.forest import Forest
 
 #: Most leaves in a parcel: all its partial messages fit into the second cache together.
@@ -111,8 +111,15 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     parcels = leaves // MOST_LEAVES + forest.n - leaves + int((forest.parents < 0).sum())
     room = 2 * (parcels + forest.n - leaves) + 1
     made = _empty(room, forest.n)
-    tree = (forest.parents, children, start)
-    sizes = _cut(tree, forest.order, forest.exact, law, low, high, (leaf_kind, *ends), made)
+    tree, sizes = (forest.parents, children, start), np.zeros(3, dtype=np.int64)
+    table = np.full(1 << (2 * room - 1).bit_length(), -1)
+    bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
+    allowed = (low.copy(), high.copy()) if bounded else (low[:0], high[:0])
+    stack = np.empty(int(np.diff(start).max(initial=0)) + 16, dtype=np.int64)
+    free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
+    several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
+    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.full(forest.n, -1), stack)
+    _cut(tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes, used)
     pieces, kinds, leaves = (int(size) for size in sizes)
     cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
@@ -124,7 +131,7 @@ def _empty(room: int, leaves: int) -> Pieces:
     return Pieces._make([*of_pieces, np.empty(leaves, dtype=np.int64), np.empty(leaves, dtype=np.int64)])
 
 
-@compiled
+@compiled(**BORROWED)
 def _mixed(h: Any, value: Any) -> Any:
     """Mix a number into a hash (the finaliser of MurmurHash3)."""
     h = np.uint64(h) ^ (np.uint64(value) + np.uint64(0x9E3779B97F4A7C15) + (np.uint64(h) << np.uint64(6)))
@@ -138,12 +145,18 @@ def _mixed(h: Any, value: Any) -> Any:
 @compiled
 def _by_kind(values: Any, keys: Any, first: Any, last: Any) -> None:
     """Sort values[first:last] by the keys of the values, in place: insertion, and merging beyond 64."""
-    if last - first > 64:
-        part = values[first:last].copy()
-        order = np.argsort(keys[part], kind="mergesort")
-        for i in range(part.size):
-            values[first + i] = part[order[i]]
+    if last - first <= 64:
+        _inserted(values, keys, first, last)
         return
+    part = values[first:last].copy()
+    order = np.argsort(keys[part], kind="mergesort")
+    for i in range(part.size):
+        values[first + i] = part[order[i]]
+
+
+@compiled(**BORROWED)
+def _inserted(values: Any, keys: Any, first: Any, last: Any) -> None:
+    """Sort values[first:last] by the keys of the values, in place, one after the other."""
     for i in range(first + 1, last):
         value = values[i]
         key = keys[value]
@@ -154,9 +167,9 @@ def _by_kind(values: Any, keys: Any, first: Any, last: Any) -> None:
         values[j + 1] = value
 
 
-@compiled
+@compiled(**BORROWED)
 def _frequent_first(leaves: Any, leaf_kind: Any, first: Any, last: Any) -> None:
-    """Move the most frequent kind of a sorted parcel to its front."""
+    """Move the most frequent kind of a sorted parcel to its front; the others keep their order."""
     best = first
     best_count = 0
     i = first
@@ -169,14 +182,19 @@ def _frequent_first(leaves: Any, leaf_kind: Any, first: Any, last: Any) -> None:
         i = j
     if best == first:
         return
-    moved = leaves[best : best + best_count].copy()
-    for i in range(best - 1, first - 1, -1):
-        leaves[i + best_count] = leaves[i]
-    for i in range(best_count):
-        leaves[first + i] = moved[i]
+    _reverse(leaves, first, best)
+    _reverse(leaves, best, best + best_count)
+    _reverse(leaves, first, best + best_count)
 
 
-@compiled
+@compiled(**BORROWED)
+def _reverse(values: Any, first: Any, last: Any) -> None:
+    """Turn values[first:last] round, in place."""
+    for i in range((last - first) // 2):
+        values[first + i], values[last - 1 - i] = values[last - 1 - i], values[first + i]
+
+
+@compiled(**BORROWED)
 def _plus(a: Any, b: Any, endless: Any) -> Any:
     """A sum of two bounds; one that is too large for a number is none."""
     if a == endless or b == endless:
@@ -184,7 +202,7 @@ def _plus(a: Any, b: Any, endless: Any) -> Any:
     return min(a + b, endless) if endless > 0 else max(a + b, endless)
 
 
-@compiled
+@compiled(**BORROWED)
 def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: Any, stack: Any) -> Any:
     """Place the free leaves of an output, and put the pieces of its inner children on the stack; return how many."""
     _, children, start = tree
@@ -205,7 +223,7 @@ def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: 
     return inner
 
 
-@compiled
+@compiled(**BORROWED)
 def _reached(v: Any, tree: Any, exact: Any, least: Any, most: Any) -> Any:
     """The least and the largest sum of the noise of an output's children that bounds allow."""
     _, children, start = tree
@@ -217,9 +235,10 @@ def _reached(v: Any, tree: Any, exact: Any, least: Any, most: Any) -> Any:
     return low, high
 
 
-@compiled
-def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, leaf_kind: Any) -> Any:
+@compiled(**BORROWED)
+def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any:
     """Whether a piece, whose parts have these kinds, is of kind k."""
+    leaf_kind, several = of_leaf[0], of_leaf[3]
     if made.kind_left[k] != parts[0] or made.kind_right[k] != parts[1]:
         return False
     if made.law[k] != own[0] or made.low[k] != own[1] or made.high[k] != own[2]:
@@ -228,15 +247,15 @@ def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, leaf_kind: Any) -> A
     if made.members[made.example[k]] != made.members[p]:
         return False
     same = True
-    for j in range(made.members[p]):
+    for j in range(made.members[p] if several else 0):
         same = same and leaf_kind[made.leaves[head + j]] == leaf_kind[made.leaves[other + j]]
     return same
 
 
-@compiled
+@compiled(**BORROWED)
 def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> None:
     """Write down a new kind, with its first piece as the example."""
-    leaf_kind, leaf_low, leaf_high = of_leaf
+    leaf_kind, leaf_low, leaf_high, _ = of_leaf
     lo, hi, height = np.int64(0), np.int64(0), np.int64(0)
     for j in range(made.first[p], made.first[p] + made.members[p]):
         lo = _plus(lo, leaf_low[leaf_kind[made.leaves[j]]], NONE_LOW)
@@ -251,18 +270,19 @@ def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) ->
     made.lowest[k], made.highest[k] = max(lo, own[1]), min(hi, own[2])
 
 
-@compiled
+@compiled(**BORROWED)
 def _kind_of(made: Any, sizes: Any, table: Any, p: Any, own: Any, of_leaf: Any) -> Any:
     """The kind of a piece, an old one where one is alike; `table` finds kinds by a hash."""
-    leaf_kind = of_leaf[0]
+    leaf_kind, several = of_leaf[0], of_leaf[3]
     a, b = made.left[p], made.right[p]
     parts = (made.kind[a] if a >= 0 else np.int64(-1), made.kind[b] if b >= 0 else np.int64(-1))
     h = _mixed(_mixed(_mixed(_mixed(_mixed(1, parts[0] + 2), parts[1] + 2), own[0] + 2), own[1]), own[2])
-    for j in range(made.first[p], made.first[p] + made.members[p]):
+    h = _mixed(h, made.members[p])
+    for j in range(made.first[p], made.first[p] + made.members[p] if several else 0):
         h = _mixed(h, leaf_kind[made.leaves[j]] + 1)
     slot = np.int64(h & np.uint64(table.size - 1))
     while table[slot] >= 0:
-        if _alike(made, table[slot], p, parts, own, leaf_kind):
+        if _alike(made, table[slot], p, parts, own, of_leaf):
             return table[slot]
         slot = (slot + 1) & (table.size - 1)
     k = sizes[KINDS]
@@ -272,7 +292,7 @@ def _kind_of(made: Any, sizes: Any, table: Any, p: Any, own: Any, of_leaf: Any) 
     return k
 
 
-@compiled
+@compiled(**BORROWED)
 def _piece(made: Any, sizes: Any, table: Any, parts: Any, span: Any, own: Any, output: Any, of_leaf: Any) -> Any:
     """Make a piece of two others, or of the leaves in a span; return it."""
     p = sizes[PIECES]
@@ -284,7 +304,7 @@ def _piece(made: Any, sizes: Any, table: Any, parts: Any, span: Any, own: Any, o
     return p
 
 
-@compiled
+@compiled(**BORROWED)
 def _joined(made: Any, sizes: Any, table: Any, stack: Any, counts: Any, own: Any, output: Any, of_leaf: Any) -> Any:
     """Make the parcels of an output's leaves, then put them and its inner pieces together, two and two; give the last.
 
@@ -300,7 +320,8 @@ def _joined(made: Any, sizes: Any, table: Any, stack: Any, counts: Any, own: Any
     for i in range(parcels):
         head = begin + free * i // parcels
         size = begin + free * (i + 1) // parcels - head
-        _frequent_first(made.leaves, of_leaf[0], head, head + size)
+        if of_leaf[3]:
+            _frequent_first(made.leaves, of_leaf[0], head, head + size)
         last = total == 1
         stack[i] = _piece(
             made, sizes, table, (none, none), (head, size), own if last else nothing, output if last else none, of_leaf
@@ -327,40 +348,45 @@ def _joined(made: Any, sizes: Any, table: Any, stack: Any, counts: Any, own: Any
             return stack[0]
 
 
-@compiled
-def _cut(tree: Any, order: Any, exact: Any, law: Any, low: Any, high: Any, of_leaf: Any, made: Any) -> Any:
-    """Fill `made`, children before parents; return how many pieces, kinds and leaves there are."""
+class _Room(NamedTuple):
+    """Room that cutting needs besides what it makes."""
+
+    table: Ints  # kinds by a hash, −1 where there is none
+    least: Ints  # the noise that bounds at and below an output allow; empty where there are none
+    most: Ints
+    piece_of: Ints  # the piece whose total is an output's noise; −1: that noise is 0
+    stack: Ints
+
+
+@compiled(**BORROWED)
+def _cut(
+    tree: Any, order: Any, exact: Any, law: Any, low: Any, high: Any, of_leaf: Any, made: Any, sizes: Any, room: Any
+) -> None:
+    """Fill `made`, children before parents, and `sizes`: how many pieces, kinds and leaves there are."""
     parents, _, start = tree
-    n = parents.size
-    slots = 1
-    while slots < 2 * made.kind.size:
-        slots *= 2
-    table = np.full(slots, -1, np.int64)
-    sizes = np.zeros(3, np.int64)
-    least, most = low.copy(), high.copy()  # the noise that bounds at and below an output allow
-    piece_of = np.full(n, -1, np.int64)  # the piece whose total is an output's noise; −1: that noise is 0
-    stack = np.empty(16, np.int64)
-    for step in range(n - 1, -1, -1):
+    table, least, most, piece_of, stack = room
+    bounded = least.size > 0
+    for step in range(parents.size - 1, -1, -1):
         v = order[step]
         is_leaf = start[v] == start[v + 1]
         if is_leaf and (parents[v] >= 0 or exact[v]):
             continue  # its parent takes it into a parcel
         begin = sizes[PLACED]
-        if stack.size < start[v + 1] - start[v] + 16:
-            stack = np.empty(2 * (start[v + 1] - start[v]) + 16, np.int64)
         inner = _gathered(v, tree, exact, piece_of, made.leaves, sizes, stack)
         parcels = (sizes[PLACED] - begin + MOST_LEAVES - 1) // MOST_LEAVES
         if parcels + inner == 0:
-            least[v], most[v] = 0, 0
+            if bounded:
+                least[v], most[v] = 0, 0
             continue  # nothing below is free: the noise is 0
-        _by_kind(made.leaves, of_leaf[0], begin, sizes[PLACED])
-        below, above = _reached(v, tree, exact, least, most)
-        own, output = (np.int64(-1), NONE_LOW, NONE_HIGH), np.int64(-1)
-        if not is_leaf:
+        if of_leaf[3]:
+            _by_kind(made.leaves, of_leaf[0], begin, sizes[PLACED])
+        own, output, bounds = (np.int64(-1), NONE_LOW, NONE_HIGH), np.int64(-1), (NONE_LOW, NONE_HIGH)
+        if bounded and not is_leaf:  # a bound that the bounds below imply need not be cut again
+            below, above = _reached(v, tree, exact, least, most)
+            bounds = (NONE_LOW if below >= low[v] else low[v], NONE_HIGH if above <= high[v] else high[v])
             least[v], most[v] = max(low[v], below), min(high[v], above)
-            if not exact[v]:  # a bound that the bounds below imply need not be cut again
-                bounds = (NONE_LOW if below >= low[v] else low[v], NONE_HIGH if above <= high[v] else high[v])
-                own, output = (np.int64(law[v]), bounds[0], bounds[1]), np.int64(v)
+        if not is_leaf and not exact[v]:
+            own, output = (np.int64(law[v]), bounds[0], bounds[1]), np.int64(v)
         last = _joined(made, sizes, table, stack, (parcels, inner, begin), own, output, of_leaf)
         if exact[v]:
             made.root[last] = 2
@@ -370,4 +396,3 @@ def _cut(tree: Any, order: Any, exact: Any, law: Any, low: Any, high: Any, of_le
             piece_of[v] = last
     for i in range(sizes[PLACED]):
         made.leaf_kind[i] = of_leaf[0][made.leaves[i]]
-    return sizes

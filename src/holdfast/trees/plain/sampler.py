@@ -51,8 +51,9 @@ Result = TypeVar("Result")
 
 
 def _width(law: Independent) -> float:
-    variances = law.variances[np.isfinite(law.variances)]
-    return WIDTH * float(variances.max(initial=0.0)) ** 0.5
+    used = (0,) if law.which is None else np.unique(law.which).tolist()
+    laws = (law.laws[place] for place in used)
+    return WIDTH * max((float(each.variance) for each in laws if each is not None), default=0.0) ** 0.5
 
 
 def serves(law: Independent, rows: int) -> bool:
