@@ -245,6 +245,18 @@ def test_two_tabs_and_two_plans_do_not_disturb_each_other(opened, served):
     assert "ε = 0.5" in shown
 
 
+def test_the_spec_is_copied_as_it_is_shown(opened, served):
+    page = opened.page(served.address)
+    measured(page)
+    typed(page, "epsilon", "0.7")
+    measured(page)
+    page("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    click(page, "copy")
+    until(page, "document.getElementById('told').textContent !== ''")
+    assert "epsilon: 0.7" in page("window.copied")
+    assert page("window.copied") == page("document.getElementById('spec').textContent")
+
+
 def test_it_asks_before_it_writes_over_a_file(opened, served):
     page = opened.page(served.address)
     measured(page)

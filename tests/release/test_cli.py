@@ -271,6 +271,13 @@ def test_every_verb_has_examples_that_parse():
             known[verb].make_context(" ".join(verb), called[1 + len(verb) :])
 
 
+@pytest.mark.parametrize(("typed", "found"), [("holdfast pl", "plan"), ("holdfast ledger rem", "remaining")])
+def test_a_shell_completes_what_is_typed(typed, found):
+    asked = {"_HOLDFAST_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    result = CliRunner().invoke(app, [], prog_name="holdfast", env=asked)
+    assert result.output.split() == [found]
+
+
 def test_nothing_heavy_is_loaded_for_help():
     """Help answers at once: the engine, the models and the compiler are loaded by the verbs that need them."""
     code = (
