@@ -17,6 +17,8 @@ from holdfast.release.wanted.accepting import judged
 from holdfast.release.wanted.outlook import outlook
 from holdfast.trees.normal import split
 
+pytestmark = pytest.mark.slow
+
 VALUES = {"sex": ["F", "M"], "age": ["child", "adult", "senior"], "lives": ["family", "alone"]}
 SPEC = """\
 title: A census
