@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from holdfast.arguments import Refused
 from holdfast.release.certificate.certificate import PACKAGE, read_certificate
 
 #: The context that the specification of Croissant 1.0 gives, as far as it is used here.
@@ -52,6 +53,10 @@ def croissant(folder: Path, licence: str | None = None) -> str:
     """Describe a release: its CSV files, their hashes and columns, and what is promised, from published files alone."""
     certificate = read_certificate(folder)
     resources = json.loads((folder / PACKAGE).read_text(encoding="utf-8"))["resources"]
+    for table in certificate.tables:
+        if table.parts:
+            words = f"{table.name} lies in {table.parts} parts, and files are described one by one"
+            raise Refused(f"{words}: {PACKAGE} describes all parts")
     described = {each["path"]: each for each in resources if isinstance(each["path"], str)}
     hashes = {file.name: file.sha256.removeprefix("sha256:") for file in certificate.files}
     files, records = [], []

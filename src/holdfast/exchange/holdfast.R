@@ -18,9 +18,15 @@ holdfast_read <- function(folder) {
   tables <- list()
   for (table in certificate$tables) {
     names_of <- unlist(table$columns)
-    found <- utils::read.csv(
-      file.path(folder, table$csv), colClasses = "character", na.strings = "", check.names = FALSE, encoding = "UTF-8"
-    )
+    file <- file.path(folder, table$csv)
+    files <- if (dir.exists(file)) sort(list.files(file, full.names = TRUE)) else file
+    found <- do.call(rbind, lapply(files, utils::read.csv,
+      colClasses = "character", na.strings = "", check.names = FALSE, encoding = "UTF-8"
+    ))
+    if (dir.exists(file)) {
+      found <- found[order(as.numeric(found$row)), names(found) != "row"]
+      rownames(found) <- NULL
+    }
     labels <- paste0(unlist(table$labels), "_label", recycle0 = TRUE)
     for (name in setdiff(names(found), c(names_of, labels))) found[[name]] <- as.numeric(found[[name]])
     if (nrow(found) != table$rows)

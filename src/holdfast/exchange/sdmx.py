@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,15 @@ def _identifiers(names: list[str]) -> list[str]:
 
 def of_release(folder: Any, name: str | None = None, agency: str = "HOLDFAST") -> str:
     """The table of a release folder as SDMX-CSV, from its published files alone."""
+    from holdfast.release.certificate.certificate import read_certificate
     from holdfast.release.certificate.load import load
 
+    told = next((each for each in read_certificate(Path(folder)).tables if name in (None, each.name)), None)
+    if told is not None and told.runs:
+        raise Refused(
+            f"SDMX-CSV is one text, and {told.name} has {told.rows:,} figures in parts: read what is wanted from "
+            f"{told.parquet}, or release fewer"
+        )
     table = load(folder).table(name)
     ends = table.interval(table.certificate.interval.confidence)
     states = np.where(ends[:, 0] == ends[:, 1], "exact", "drawn").tolist()

@@ -15,6 +15,7 @@ import numpy as np
 from holdfast.arguments import NoWay, Refused, one_of
 from holdfast.arrays import Array, Ints
 from holdfast.constraints.system.blocks import independent_outputs, split_system
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.evidence import Evidence
 from holdfast.given.baselines import metropolis
 from holdfast.given.exact import (
@@ -158,12 +159,16 @@ def choose(problem: Problem, method: str | None = None) -> Plan | NoWay:
     if method is not None:
         one_of("method", method, [name_of(way) for way in ways()])
         candidates = tuple(way for way in ways() if name_of(way) == method)
+    if isinstance(problem.system.equalities, OwnSums):
+        known = areas.accepts(problem) and cast("Way", areas) in candidates
+        whole = Share(np.arange(problem.law.n), problem, cast("Way", areas))
+        return Plan(problem, (whole,)) if known else NoWay(_no_way(problem, method))
     refuse_improper(problem)
     union.refuse_overlap(problem)
     # Ways whose work grows with the number of outputs, or that are not exact, see independent shares only.
-    whole = next((way for way in candidates if way not in (rejection, *NEAR) and way.accepts(problem)), None)
-    if whole is not None:
-        return Plan(problem, (Share(np.arange(problem.law.n), problem, whole),))
+    alone = next((way for way in candidates if way not in (rejection, *NEAR) and way.accepts(problem)), None)
+    if alone is not None:
+        return Plan(problem, (Share(np.arange(problem.law.n), problem, alone),))
     shares = []
     for outputs, part in _independent(problem):
         way = next((way for way in candidates if way.accepts(part)), None)
@@ -195,6 +200,9 @@ def _no_way(problem: Problem, method: str | None) -> str:
     if method == "walk":
         return walk.refusal(problem)
     law = ("integer " if problem.law.integer else "continuous ") + problem.law.kind.capitalize()
+    if isinstance(problem.system.equalities, OwnSums):
+        given = f"the sums of {problem.law.n:,} figures in areas, which are not written out"
+        return f"no way is known to draw {law} noise given {given}: use onto(...), or continuous Gaussian noise"
     what = "a union" if problem.system.branches else "these equalities"
     if problem.system.has_inequalities and not problem.system.branches:
         what = "these equalities and inequalities" if problem.space.rank else "these inequalities"

@@ -227,11 +227,11 @@ class Mechanism(Promising):
         statements = (self.guarantee, *self.guarantees[1:])
         checked, stream = self.checked(truth), checking.chosen_stream(rng)
         noisy = self._noisy(checked, 1, stream)[0]
-        free = input_is_free(self, statements)
-        measurements = self.query.in_units(noisy.copy()) if free else None  # a move may work in place
+        measurements = self.query.in_units(noisy.copy()) if (free := input_is_free(self, statements)) else None
         coins = moving.coins(self.moves, 1, stream)
         coin = None if coins is None else int(coins[0])
         values, evidence = moving.certified(self.moves, noisy, checked, coin)
+        del noisy  # a census fills memory
         if self.held is not None:
             checking.last_look(self.held, values, checked, self.base.unit, evidence)
         shown = (self.query.in_units(values), checking.drawn_from(stream, statements), self.query, self.method)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.noise import Independent
+from holdfast.mechanism.correlated.residuals import OnResiduals
+from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.source import RESIDUALS
 from holdfast.privacy import Guarantee
 from holdfast.queries import Neighbours
 from holdfast.queries.areas.linked import LinkedCounts
@@ -46,7 +48,7 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
-from holdfast.release.certificate.statement import AcceptedError, RecodedAxis, Software
+from holdfast.release.certificate.statement import AcceptedError, RecodedAxis, ResidualNoise, Software
 from holdfast.release.job.caveats import protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES
@@ -60,10 +62,11 @@ if TYPE_CHECKING:
     from holdfast.release.job.job import Job
     from holdfast.release.job.table import Table
     from holdfast.release.job.unprotected import Unprotected as OpenFigures
+    from holdfast.release.table.domain import Layout
 
 
 class TableFiles(NamedTuple):
-    """The names of a table's files, each a folder of so many parts where it has any."""
+    """The names of a table's files, each a folder of so many parts where it has any, and whether these are runs."""
 
     parquet: str
     csv: str
@@ -72,6 +75,7 @@ class TableFiles(NamedTuple):
     records: str | None = None
     records_csv: str | None = None
     parts: int = 0
+    runs: bool = False
 
 
 def _neighbours(found: Neighbours) -> TableNeighbours:
@@ -100,7 +104,8 @@ def table_certificate(
         columns=list(table.layout.columns),
         labels=list(table.layout.labels),
         recoded=_recoded(table),
-        domain_hash=domain_hash(table.layout.columns),
+        residuals=_residuals(table),
+        domain_hash=domain_hash(table.layout),
         grid=str(table.mechanism.base.unit),
         method=table.chosen.method,
         ways=ways,
@@ -137,6 +142,7 @@ def table_certificate(
         records=files.records,
         records_csv=files.records_csv,
         parts=files.parts,
+        runs=files.runs,
         record_columns=[] if files.records is None else list(table.record_columns),
         ties=None if ties is None else f"{ties:016x}",
     )
@@ -154,6 +160,22 @@ def _recoded(table: Table) -> list[RecodedAxis]:
     return [
         RecodedAxis(name=each.name, axis=table.layout.asked.recode[each.name].of, groups=list(each.of))
         for each in listed
+    ]
+
+
+def _residuals(table: Table) -> list[ResidualNoise]:
+    source, query = table.mechanism.source, table.layout.query
+    if not isinstance(source, OnResiduals):
+        return []
+    tree, cube = query.domain
+    assert cube is not None
+    return [
+        ResidualNoise(
+            level=None if tree is None else tree.levels[depth],
+            axes=[cube.all_names[axis] for axis in axes],
+            square=str(square),
+        )
+        for (depth, axes), square in source.squares.items()
     ]
 
 
@@ -182,9 +204,11 @@ def _tied(table: Table) -> dict[str, Any]:
     }
 
 
-def domain_hash(columns: Mapping[str, npt.NDArray[Any]]) -> str:
+def domain_hash(layout: Layout) -> str:
     """Return the hash of the names of all rows, in their order: two tables with the same one have the same domain."""
-    found = hashlib.sha256()
+    found, columns = hashlib.sha256(), layout.columns
+    if layout.in_parts is not None:
+        return layout.in_parts.domain_hash
     for name, texts in columns.items():
         found.update(json.dumps([name, texts.tolist()], ensure_ascii=False, separators=(",", ":")).encode())
     return f"sha256:{found.hexdigest()}"
@@ -205,7 +229,7 @@ def _levels(table: Table) -> list[LevelCertificate]:
                 published=level.published,
                 follows=level.follows,
                 share=share,
-                noise=_noise(table.mechanism.base.law, table.layout.level_of == number) if measured else [],
+                noise=_noise(table.mechanism, table.layout.level_of == number) if measured else [],
                 in_words=level.noise,
                 expected_absolute_error=_finite(level.absolute_error),
                 interval_width=_finite(level.interval_width),
@@ -214,7 +238,10 @@ def _levels(table: Table) -> list[LevelCertificate]:
     return found
 
 
-def _noise(law: Independent, outputs: npt.NDArray[np.bool_]) -> list[Noise]:
+def _noise(mechanism: Mechanism, outputs: npt.NDArray[np.bool_]) -> list[Noise]:
+    law = mechanism.base.law
+    if mechanism.source.law == RESIDUALS:  # it is said residual by residual
+        return []
     which = np.zeros(law.n, dtype=np.int64) if law.which is None else law.which
     found = []
     for number, figures in zip(*np.unique(which[outputs], return_counts=True), strict=True):

@@ -62,11 +62,11 @@ class TablePlan:
     protects: Protection | None = None
 
 
-def _bytes(table: Table) -> int:
+def table_bytes(table: Table) -> int:
     """The memory of a table's figures with their names, and of the cells of all areas that are shared out."""
     listed = [each.areas for each in (table.layout, *table.layout.parts)]
     cells = sum(each.hierarchy.n * each.table.cells for each in listed if each is not None)
-    return figure_bytes(len(table.layout.columns)) * table.layout.query.n + CELL_BYTES * cells
+    return figure_bytes(table.layout) * table.layout.query.n + CELL_BYTES * cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +100,7 @@ class Plan:
     @property
     def bytes(self) -> int:
         """Memory at the peak beside the records, estimated from the number of figures."""
-        return BASE_BYTES + max(_bytes(table) for table in self.job.tables)
+        return BASE_BYTES + max(table_bytes(table) for table in self.job.tables)
 
     @property
     def bytes_per_record(self) -> int:

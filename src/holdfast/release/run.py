@@ -49,6 +49,7 @@ from holdfast.release.ledger.ledger import Ledger, now
 from holdfast.release.ledger.past import Past
 from holdfast.release.pieces.drawing import Parts, drawing
 from holdfast.release.pieces.parts import Folder
+from holdfast.release.plan import BASE_BYTES, table_bytes
 from holdfast.release.records.tabulate import tabulate
 from holdfast.release.report.figures import SHOWN
 from holdfast.release.report.page import REPORT, report
@@ -58,7 +59,8 @@ from holdfast.release.spending import budget_of, spent, statements_of, unfinishe
 from holdfast.release.storage.files import publish, refuse_without_room, sha256_of, workplace, write_text
 from holdfast.release.stranger.one_file import NAME, one_file
 from holdfast.release.wanted.accepting import refuse_unmet
-from holdfast.release.writing import data_package, describe_parts, write_table_files
+from holdfast.release.writing.files import data_package, describe_parts, write_table_files
+from holdfast.release.writing.in_parts import write_in_parts
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job
@@ -118,6 +120,7 @@ class Run:
             sentence = "this release is made by agents: run holdfast agent for each of them, then holdfast gather"
             raise self.job.spec.at["distributed"].refuse(sentence)
         refuse_unmet(self.job)
+        _refuse_without_memory(self.job)
         with told(f"{self.folder.parent} cannot be written"), workplace(self.folder) as place:
             self.ledger.check(self.job.dataset, self.job.unit, self.parts, self.budget)
             _rehearse(self, place)
@@ -234,7 +237,9 @@ def release(
                 step("drawing")
                 run.draws()
                 folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]
-                drawn = [who.draw(*each) for each in zip(job.tables, cells, answers, folders, strict=True)]
+                drawn = []
+                for table, truth, folder in zip(job.tables, answers, folders, strict=True):
+                    drawn.append(who.draw(table, cells.pop(0), truth, folder))
                 _write_and_verify(run, drawn, place, disclosed, step)
                 step("publishing")
                 while not run.seal(place, published(job, answers) if exact else (), past):
@@ -245,6 +250,20 @@ def release(
                     _write_and_verify(run, drawn, place, disclosed, step)
                 run.publish(place, aside)
     return run.folder
+
+
+def _refuse_without_memory(job: Job) -> None:
+    """Refuse a table in parts that this machine would not hold: to be killed after the charge would be in vain."""
+    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for table in job.tables:
+        needed = BASE_BYTES + table_bytes(table)
+        if table.layout.in_parts is not None and needed > here:
+            sentence = (
+                f"{table.layout.query.n:,} figures take about {needed / 2**30:.0f} GiB of memory, and this machine has "
+                f"{here / 2**30:.0f}: measure fewer margins at the lowest level, make one release for each place of an "
+                "upper level, or use a larger machine"
+            )
+            raise table.layout.at["measure"].refuse(sentence)
 
 
 def _write_and_verify(
@@ -298,10 +317,11 @@ def _rehearse(run: Run, place: Path) -> None:
 
 def _expected_bytes(table: Table) -> int:
     """Guess from the public names how many bytes the files of a table have, rather too many than too few."""
-    rows = slice(None, None, -(-table.layout.query.n // SAMPLE))
-    per_row = sum(
-        np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in table.layout.columns.values()
-    )
+    names, columns = table.layout.in_parts, table.layout.columns
+    if names is not None:  # of a lowest area, whose names are the longest
+        columns = {name: each.column for name, each in names.of(*names.parts[-1]).items()}
+    rows = slice(None, None, -(-len(columns["level"]) // SAMPLE))
+    per_row = sum(np.mean([len(str(name).encode()) + 1 for name in column[rows]]) for column in columns.values())
     page = min(table.layout.query.n, SHOWN) * (per_row + ON_THE_PAGE)
     return int(table.layout.query.n * (2 * per_row + FIGURES_OF_ROW) + page)
 
@@ -317,7 +337,8 @@ def write_release(run: Run, drawn: Sequence[Release | Parts], place: Path, discl
         if isinstance(release, Parts):
             written.append(describe_parts(table, release, *given))
         else:
-            written.append(write_table_files(table, release, *given))
+            write = write_table_files if table.layout.in_parts is None else write_in_parts
+            written.append(write(table, release, *given))
     tables = [certificate for certificate, _ in written]
     listed = [name for table in tables for name in table.files]
     there = {name: found for each in drawn if isinstance(each, Parts) for name, found in each.files.items()}

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from holdfast.arrays import kept
 from holdfast.constraints import System
+from holdfast.constraints.system.own_sums import OwnSums
 from holdfast.domains.intervals import output_parents
 from holdfast.noise import Independent
 from holdfast.privacy import Additive
@@ -117,8 +118,8 @@ def below_totals(system: System) -> Forest | None:
 
     Cells below no total are trees of their own.
     """
-    if system.branches or system.inequalities.count:
-        return None
+    if system.branches or system.inequalities.count or isinstance(system.equalities, OwnSums):
+        return None  # sums of margins in areas weigh their parts by 1 and −1
     rows = [each.A for each in (system.equalities, system.invariants) if each.count]
     if not rows:
         return Forest(np.full(system.n, -1, np.int64), np.zeros(system.n, dtype=bool))

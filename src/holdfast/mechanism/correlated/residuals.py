@@ -66,6 +66,27 @@ class OnResiduals:
     evidence: tuple[Evidence, ...] = (Evidence(),)
     names: tuple[str, ...] = (RESIDUALS,)
 
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        neighbours: Neighbours,
+        squares: Mapping[Residual, Fraction],
+        *,
+        integer: bool,
+        target: Target | None = None,
+    ) -> OnResiduals:
+        """Noise of which a record that comes or goes sees so much in each residual; refused where it has no draws."""
+        precisions = cls.precisions_of(query, squares)
+        drawable(query, precisions, neighbours, whole=integer)
+        return cls(Additive(query, _weighing(query, precisions, integer), neighbours, target), precisions)
+
+    @staticmethod
+    def precisions_of(query: Query, squares: Mapping[Residual, Fraction]) -> dict[Residual, Fraction]:
+        """The precisions of which a record that comes or goes sees so much."""
+        table = in_areas(query).table
+        return {key: each * table.cells / grains.count_of(table, key[1]) for key, each in squares.items()}
+
     def __getstate__(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
@@ -91,6 +112,15 @@ class OnResiduals:
     @cached_property
     def _residuals(self) -> Direct:
         return drawable(self.base.query, self.precisions, self.base.neighbours, whole=self.whole)
+
+    @property
+    def squares(self) -> dict[Residual, Fraction]:
+        """What a record that comes or goes sees of each residual: the square of its change over the variance."""
+        asked = in_areas(self.base.query)
+        return {
+            (depth, axes): precision * grains.count_of(asked.table, axes) / asked.table.cells
+            for (depth, axes), precision in self.precisions.items()
+        }
 
     def over(self, base: Additive) -> OnResiduals:
         """The same for rescaled noise."""
@@ -170,8 +200,8 @@ def on_residuals(
     """Noise on residuals by (epsilon, delta) or rho."""
     if integer and (not query.integer or query.grid is not None):
         raise Refused("whole noise on residuals needs whole answers without a grid: use integer=False")
-    relative = _relative(query, shares)
-    square = largest(query, relative, relation)
+    seen = _relative(query, shares)
+    square = largest(query, OnResiduals.precisions_of(query, seen), relation)
     if square == 0:
         raise Refused("no neighbouring data change a measured residual: measure others too")
     delta = budget.get("delta")
@@ -185,13 +215,12 @@ def on_residuals(
             raise Refused("Gaussian noise needs a delta beside epsilon, or rho")
         target = Target(positive("epsilon", budget["epsilon"]), probability("delta", delta))
         wanted = Fraction(gaussian_mu(target.epsilon, target.delta)) ** 2
-    precisions = {key: value * wanted / square for key, value in relative.items()}
-    drawable(query, precisions, relation, whole=integer)
-    return OnResiduals(Additive(query, _weighing(query, precisions, integer), relation, target), precisions)
+    squares = {key: value * wanted / square for key, value in seen.items()}
+    return OnResiduals.of(query, relation, squares, integer=integer, target=target)
 
 
 def _relative(query: Query, shares: Mapping[Any, Any] | None) -> dict[Residual, Fraction]:
-    """Precisions up to a common factor: a share is what a record that comes or goes sees of a residual."""
+    """Shares by residuals: each is what a record that comes or goes sees of one, up to a common factor."""
     asked = in_areas(query)
     names, listed = residual_names(query), residuals_of(asked)
     if shares is None:
@@ -210,11 +239,7 @@ def _relative(query: Query, shares: Mapping[Any, Any] | None) -> dict[Residual, 
             raise Refused(f"a share must not be negative, found {float(min(found.values()))!r}")
         if not any(found.values()):
             raise Refused("shares must give at least one residual more than 0")
-    cells = asked.table.cells
-    return {
-        (depth, axes): found.get(name, Fraction(0)) * cells / grains.count_of(asked.table, axes)
-        for name, (depth, axes) in zip(names, listed, strict=True)
-    }
+    return {residual: found.get(name, Fraction(0)) for name, residual in zip(names, listed, strict=True)}
 
 
 def _weighing(query: Query, precisions: Mapping[Residual, Fraction], integer: bool) -> Independent:

@@ -51,12 +51,19 @@ class ErrorBars:
 
         Without a known law of the errors they are the certain limits.
         """
-        tail = (1 - float(probability("confidence", confidence))) / 2
         if self.spread is None:
+            probability("confidence", confidence)
             return np.column_stack([self.low, self.high])
         # Errors are symmetric, so truth = draw − error lies between draw − q(1−tail) and draw + q(1−tail).
-        reach = np.maximum(np.abs(self.spread.quantiles(tail)), np.abs(self.spread.quantiles(1 - tail)))
+        reach = self.reach(confidence)
         return self.within(self.centre - reach, self.centre + reach, self.low, self.high)
+
+    def reach(self, confidence: Any) -> Floats:
+        """Return how far intervals reach to either side of `centre`, by the law of its errors."""
+        assert self.spread is not None
+        tail = (1 - float(probability("confidence", confidence))) / 2
+        found = np.abs(self.spread.quantiles(tail))
+        return np.maximum(found, np.abs(self.spread.quantiles(1 - tail)), out=found)
 
     def within(self, low: Any, high: Any, least: Any, most: Any) -> Floats:
         """Cut intervals to limits that are certain; the nearest allowed point where nothing is left (THEORY H10)."""

@@ -142,10 +142,12 @@ def moved_down(problem: Problem, noisy: Array, right: Array, coin: int, source: 
     if asked is not None:
         steps = replace(steps, rules=asked.rules(exact_figures(problem, right)))
     told = estimate if source == EVERYTHING else steps.estimated(measured)
+    least = _distance(residuals.outside(estimate), noisy, problem.spreads)
+    del measured, estimate  # a census fills memory
     cells, gaps = steps.shared_out(told, coin)
+    del told
     values = residuals.answer(cells)
-    nearest = residuals.outside(estimate)
-    reached, least = (_distance(found, noisy, problem.spreads) for found in (values, nearest))
+    reached = _distance(values, noisy, problem.spreads)
     gap = max(reached - least, 0.0)
     grid = Fraction(1) if problem.integer else None
     notes = _said(residuals.query.hierarchy, gaps)

@@ -1,4 +1,4 @@
-"""Check intervals, noisy answers and accepted errors from the files alone: that they can be what is certified."""
+"""Check intervals, noisy answers, records and accepted errors from the files: that they can be what is certified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import numpy as np
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.naming import sums_of
 from holdfast.release.certificate.sums import TOLERANCE, Values
-from holdfast.release.storage.parts import read_table
+from holdfast.release.storage.parts import part_names, read_table
+from holdfast.release.storage.reading import quoted_name, rows_of, session
 from holdfast.release.storage.tables import MEASUREMENTS, Columns, label_column, missing, rows_named, texts
 
 #: Each yields a sentence for everything that it finds wrong.
@@ -23,12 +24,17 @@ Findings = Iterator[str]
 
 def interval_findings(values: Values, columns: Columns, table: TableCertificate) -> Findings:
     """Say what is wrong with the intervals of a table."""
-    low, high = columns["low"], columns["high"]
-    if table.interval.basis is None:
+    own = [row for figure in table.holds.exact for rows in figure.rows if len(rows) == 1 for row in rows]
+    yield from ends_findings(values, columns["low"], columns["high"], table.interval.basis, own)
+
+
+def ends_findings(values: Values, low: Any, high: Any, basis: str | None, own: Any) -> Findings:
+    """Say what is wrong with the ends of intervals on this basis; `own` are the rows of exact figures."""
+    if basis is None:
         if not (missing(low).all() and missing(high).all()):
             yield "intervals are given although nothing certifies them"
         return
-    if table.interval.basis != "bounds" and (missing(low).any() or missing(high).any()):
+    if basis != "bounds" and (missing(low).any() or missing(high).any()):
         yield "intervals are missing"
         return
     ends = [
@@ -36,10 +42,9 @@ def interval_findings(values: Values, columns: Columns, table: TableCertificate)
     ]
     if not (ends[0] <= ends[1]).all():
         yield "an interval ends before it begins"
-    own = [row for figure in table.holds.exact for rows in figure.rows if len(rows) == 1 for row in rows]
     if not ((ends[0][own] == values[own]) & (ends[1][own] == values[own])).all():
         yield "the interval of an exact figure is not the figure"
-    if table.interval.basis == "bounds" and not ((ends[0] <= values) & (values <= ends[1])).all():
+    if basis == "bounds" and not ((ends[0] <= values) & (values <= ends[1])).all():
         yield "a value lies outside the limits that are certain"
 
 
@@ -83,6 +88,45 @@ def measurement_findings(folder: Path, table_columns: Columns, table: TableCerti
         yield f"{copy} does not have the certified columns"
     elif [float(text) for text in listed["count"].tolist()] != np.asarray(columns["value"], dtype=np.float64).tolist():
         yield f"{copy} has other counts than {name}"
+
+
+def record_findings(folder: Path, values: Values, columns: Columns, table: TableCertificate) -> Findings:
+    """Say where synthetic records do not count to the cells of their table."""
+    wanted: dict[tuple[Any, ...], int] = {}
+    named = [texts(columns[name]) for name in table.record_columns]
+    for row in _cells(columns, table).tolist():
+        if values[row]:
+            wanted[tuple(str(each[row]) for each in named)] = int(values[row])
+    for written in (str(table.records), str(table.records_csv)):
+        paths = [folder / name for name in part_names(written, table.parts)]
+        with session() as connection:
+            found = connection.execute(f"SELECT * FROM {rows_of(paths, ',', '')} LIMIT 0").description or []
+            if [each[0] for each in found] != table.record_columns:
+                yield f"{written} does not have the certified columns"
+                continue
+            names = ", ".join(quoted_name(name) for name in table.record_columns)
+            rows = connection.execute(
+                f"SELECT {names}, count(*) FROM {rows_of(paths, ',', '')} GROUP BY ALL"
+            ).fetchall()
+        if {tuple(map(str, row[:-1])): row[-1] for row in rows} != wanted:
+            yield f"the records of {written} do not count to the table"
+
+
+def _cells(columns: Columns, table: TableCertificate) -> Any:
+    """The rows of the lowest level, or of the margin with all axes: those in which every column has a name.
+
+    Of linked tables: every place, and every axis of the row's own table.
+    """
+    foreign = {name for each in table.linked for name in each.axes}
+    full = np.ones(table.rows, dtype=bool)
+    for name in table.record_columns:
+        if name not in foreign:
+            full &= ~missing(columns[name])
+    for each in table.linked:
+        own = np.asarray(columns["table"]).astype(str) == each.name
+        for name in each.axes:
+            full &= ~own | ~missing(columns[name])
+    return np.flatnonzero(full)
 
 
 def accepted_findings(tables: Sequence[TableCertificate], spec: Mapping[str, Any]) -> Findings:

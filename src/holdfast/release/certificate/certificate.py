@@ -19,7 +19,15 @@ from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
-from holdfast.release.certificate.statement import AcceptedError, Model, RecodedAxis, Software, Statement
+from holdfast.release.certificate.statement import (
+    AcceptedError,
+    Model,
+    Number,
+    RecodedAxis,
+    ResidualNoise,
+    Software,
+    Statement,
+)
 from holdfast.release.storage.files import CERTIFICATE, plain_json, read_plain
 from holdfast.release.storage.parts import part_names
 
@@ -34,15 +42,12 @@ CONFIDENCE = 0.95
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 #: The same, or a part of a table in a folder of its own.
 PART_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[0-9]{5,}[.][a-z]+)?$"
-#: A whole number or fraction as text.
-NUMBER = r"^-?[0-9]+(/[1-9][0-9]*)?$"
 HASH = r"^sha256:[0-9a-f]{64}$"
 
 
 #: "areas": margins of a cube in every area of a hierarchy; "linked": those of several tables that are tied.
 Kind = Literal["hierarchy", "histogram", "cube", "areas", "linked"]
 Row = Annotated[int, Field(ge=0)]
-Number = Annotated[str, Field(pattern=NUMBER)]
 
 
 class Bound(Model):
@@ -226,6 +231,7 @@ class TableCertificate(Model):
 
     `labels` are those of its columns whose codes have names for people, each in a column behind the figures.
     `parts`: its files are folders of so many, whose rows begin with their number in the table; 0: each is one file.
+    `runs`: each part is a run of whole areas that follows the one before, those of upper levels first.
     """
 
     name: str
@@ -237,6 +243,7 @@ class TableCertificate(Model):
     columns: list[str]
     labels: list[str] = Field(default=[])
     recoded: list[RecodedAxis] = Field(default=[])
+    residuals: list[ResidualNoise] = Field(default=[])
     domain_hash: Annotated[str, Field(pattern=HASH)]
     grid: Number
     neighbours: TableNeighbours
@@ -261,13 +268,14 @@ class TableCertificate(Model):
     records: Annotated[str, Field(pattern=FILE_NAME)] | None
     records_csv: Annotated[str, Field(pattern=FILE_NAME)] | None
     parts: Annotated[int, Field(ge=0)] = 0
+    runs: bool = False
     record_columns: list[str]
     ties: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
 
     @property
     def measured(self) -> list[LevelCertificate]:
         """The levels or margins of its outputs, without exact margins that are written besides."""
-        return [level for level in self.noise_by_level if level.noise]
+        return [level for level in self.noise_by_level if level.noise or self.residuals]
 
     @property
     def files(self) -> list[str]:

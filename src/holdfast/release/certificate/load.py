@@ -23,8 +23,8 @@ from holdfast.release.certificate.comparing import Summed, difference, ratio
 from holdfast.release.certificate.estimating import Ends, Estimate, within
 from holdfast.release.certificate.naming import record_names, standing_of, sums_of, weights_of
 from holdfast.release.certificate.verify import verify
-from holdfast.release.storage.parts import read_table
-from holdfast.release.storage.tables import Columns, label_column, missing, rows_named, texts
+from holdfast.release.storage.parts import ROW, PartColumns, read_table
+from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Named, label_column, missing, rows_named, texts
 from holdfast.release.table.wording import percent
 
 if TYPE_CHECKING:  # whoever only reads a release needs no mechanism
@@ -37,9 +37,9 @@ class LoadedTable:
     """One table of a release, and what can be computed from it; `noisy`: the noisy answers published beside it."""
 
     certificate: TableCertificate
-    columns: Columns
+    columns: Named
     release: str
-    noisy: Columns | None = None
+    noisy: Named | None = None
 
     def __repr__(self) -> str:
         table = self.certificate
@@ -127,7 +127,9 @@ class LoadedTable:
             return None
         found = np.asarray(self.noisy["value"])
         draw = np.zeros(self.certificate.outputs, dtype=found.dtype)
-        draw[rows_named(self.noisy, self.columns, self.certificate.columns)] = found
+        numbered = ROW in self.noisy
+        rows = self.noisy[ROW] if numbered else rows_named(self.noisy, self.columns, self.certificate.columns)
+        draw[rows] = found
         return draw
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
@@ -286,8 +288,19 @@ class LoadedRelease:
         return {table.name: self._read(table) for table in self.certificate.tables}
 
     def _read(self, table: TableCertificate) -> LoadedTable:
+        if table.runs:
+            return self._in_runs(table)
         noisy = None if table.measurements is None else read_table(self.folder, table.measurements, table.parts)
         columns = read_table(self.folder, table.parquet, table.parts, table.rows)
+        return LoadedTable(table, columns, self.certificate.release, noisy)
+
+    def _in_runs(self, table: TableCertificate) -> LoadedTable:
+        """A table in runs: its columns are read one by one, when they are asked for."""
+        named = [*table.columns, *FIGURES, *map(label_column, table.labels)]
+        columns = PartColumns(self.folder, table.parquet, table.parts, named)
+        if table.measurements is None:
+            return LoadedTable(table, columns, self.certificate.release)
+        noisy = PartColumns(self.folder, table.measurements, table.parts, [ROW, *MEASUREMENTS])
         return LoadedTable(table, columns, self.certificate.release, noisy)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holdfast.arguments import Refused, reals
 from holdfast.arrays import Floats
 from holdfast.release.certificate.certificate import TableCertificate
-from holdfast.release.storage.tables import Columns, label_column, missing, texts
+from holdfast.release.storage.tables import Named, label_column, missing, texts
 
 #: What stands between the axes in the name of a margin, and between a level of areas and its margin; no axes.
 BETWEEN, INSIDE, TOTAL = " × ", ": ", "total"
@@ -20,7 +20,7 @@ BETWEEN, INSIDE, TOTAL = " × ", ": ", "total"
 TABLE = "table"
 
 
-def weights_of(table: TableCertificate, columns: Columns, where: Any, weights: Any = None) -> Floats:
+def weights_of(table: TableCertificate, columns: Named, where: Any, weights: Any = None) -> Floats:
     """Return one weight per row: those given, or 1 for every row that has these names at the level that they mean."""
     if (where is None) == (weights is None):
         raise Refused("say what to add up by one of where (names) and weights (one number per row)")
@@ -29,7 +29,7 @@ def weights_of(table: TableCertificate, columns: Columns, where: Any, weights: A
     return rows_where(table, columns, where).astype(np.float64)
 
 
-def rows_where(table: TableCertificate, columns: Columns, where: Any) -> npt.NDArray[np.bool_]:
+def rows_where(table: TableCertificate, columns: Named, where: Any) -> npt.NDArray[np.bool_]:
     """Return the rows of one level or margin whose names are those in `where`, such as {"borough": "North"}.
 
     Several values of a column are added up, and columns that are not named too.
@@ -75,7 +75,7 @@ def standing_of(table: TableCertificate) -> npt.NDArray[np.object_]:
     return found
 
 
-def record_names(table: TableCertificate, columns: Columns) -> list[str]:
+def record_names(table: TableCertificate, columns: Named) -> list[str]:
     """The columns of records: those that name rows, without the level and a root that all records have."""
     top = table.columns[1]
     alike = len(table.levels) > 1 and top == table.levels[0] and len(set(texts(columns[top]).tolist())) == 1
@@ -83,7 +83,7 @@ def record_names(table: TableCertificate, columns: Columns) -> list[str]:
     return [name for name in table.columns[2 if alike else 1 :] if name not in coarse]
 
 
-def sums_of(table: TableCertificate, columns: Columns) -> Any:
+def sums_of(table: TableCertificate, columns: Named) -> Any:
     """The 0/1 matrix that adds up the outputs to the rows behind them, found from the names alone."""
     found = {name: texts(columns[name]) for name in table.columns}
     level, outputs = found["level"].astype(str), table.outputs

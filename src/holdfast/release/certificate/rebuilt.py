@@ -30,6 +30,7 @@ from holdfast.constraints import (
     ordered,
 )
 from holdfast.domains import Cube, Hierarchy
+from holdfast.mechanism.correlated.residuals import OnResiduals
 from holdfast.mechanism.extended import extend
 from holdfast.mechanism.mechanism import Mechanism
 from holdfast.mechanism.source import Plain
@@ -39,21 +40,24 @@ from holdfast.privacy import Additive
 from holdfast.queries import Neighbours, Query, counts, linked, margins
 from holdfast.release.certificate.certificate import Sum, TableCertificate
 from holdfast.release.certificate.naming import BETWEEN, INSIDE, parts_of
-from holdfast.release.storage.tables import Columns, texts
+from holdfast.release.storage.tables import Named, texts
 
 #: Methods whose draws are conditioned on everything that holds.
 CONDITIONED = ("given", "walk", "metropolis")
 EXTENDED = "extend-"
 
 
-def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
+def rebuilt(table: TableCertificate, columns: Named) -> Mechanism:
     """Build the mechanism of a table again; its statements were made for the spec and are in the certificate."""
     columns = {name: column[: table.outputs] for name, column in columns.items()}
     query = {"hierarchy": _hierarchy, "areas": _areas, "linked": _linked}.get(table.kind, _cube)(table, columns)
     equal, unequal = _equalities(table, columns, query), _inequalities(table)
     everything = _both(equal, unequal)
     neighbours = Neighbours(table.neighbours.kind, table.neighbours.records)
-    noise = Mechanism(Plain(Additive(query, _law(table, columns), neighbours)))
+    if table.residuals:
+        noise = Mechanism(_on_residuals(table, query, neighbours))
+    else:
+        noise = Mechanism(Plain(Additive(query, _law(table, columns), neighbours)))
     method, whole = table.method, table.holds.whole
     if everything is None or method == "noise":
         return noise
@@ -73,18 +77,30 @@ def rebuilt(table: TableCertificate, columns: Columns) -> Mechanism:
     return noise.onto(everything, integer=whole, method=named)
 
 
+def _on_residuals(table: TableCertificate, query: Query, neighbours: Neighbours) -> OnResiduals:
+    """Noise on residuals, by the precision of each."""
+    tree, cube = query.domain
+    assert cube is not None
+    depths = [0 if each.level is None or tree is None else tree.depth_of_level(each.level) for each in table.residuals]
+    squares = {
+        (depth, cube.axes(tuple(each.axes))): Fraction(each.square)
+        for depth, each in zip(depths, table.residuals, strict=True)
+    }
+    return OnResiduals.of(query, neighbours, squares, integer=True)
+
+
 def _both(one: Constraint | None, other: Constraint | None) -> Constraint | None:
     return other if one is None else one if other is None else one & other
 
 
-def _hierarchy(table: TableCertificate, columns: Columns) -> Query:
+def _hierarchy(table: TableCertificate, columns: Named) -> Query:
     """The tree of the names, its nodes in the order of the rows, and the categories of each."""
     depth = np.array([table.levels.index(level) for level in columns["level"].tolist()])
     tree = _tree(table.levels, depth, columns)
     return counts(tree, table.outputs // tree.n)
 
 
-def _tree(levels: Sequence[str], depth: Ints, columns: Columns) -> Hierarchy:
+def _tree(levels: Sequence[str], depth: Ints, columns: Named) -> Hierarchy:
     """The tree of the names: nodes that have rows in the order of these, then those between them that have none."""
     listed = [texts(columns[name]).tolist() for name in levels]
     paths = [tuple(level[row] for level in listed[: d + 1]) for row, d in enumerate(depth.tolist())]
@@ -99,7 +115,7 @@ def _tree(levels: Sequence[str], depth: Ints, columns: Columns) -> Hierarchy:
     return Hierarchy.from_parents(parents, [str(path[-1]) for path in number], used)
 
 
-def _areas(table: TableCertificate, columns: Columns) -> Query:
+def _areas(table: TableCertificate, columns: Named) -> Query:
     """The margins of every area; what lies below the lowest level with rows plays no part in their law."""
     cube = _counted(table, columns, [name for name in table.columns[1:] if name not in table.places])
     kept: dict[str, list[tuple[int, ...]]] = {}
@@ -112,7 +128,7 @@ def _areas(table: TableCertificate, columns: Columns) -> Query:
     return counts(tree, cube, kept)
 
 
-def _counted(table: TableCertificate, columns: Columns, names: Sequence[str]) -> Cube:
+def _counted(table: TableCertificate, columns: Named, names: Sequence[str]) -> Cube:
     """The cube of the columns with these names, with its recoded axes; an axis that no row has plays no part."""
     groups = {each.name: each for each in table.recoded}
     axes = [name for name in names if name not in groups]
@@ -122,7 +138,7 @@ def _counted(table: TableCertificate, columns: Columns, names: Sequence[str]) ->
     return Cube(sizes, axes, {name: (each.axis, each.groups) for name, each in groups.items()})
 
 
-def _linked(table: TableCertificate, columns: Columns) -> Query:
+def _linked(table: TableCertificate, columns: Named) -> Query:
     """Several tables in the same areas, and their ties."""
     depth_of, tables = {}, {}
     for each in table.linked:
@@ -143,7 +159,7 @@ def _linked(table: TableCertificate, columns: Columns) -> Query:
     return linked(queries, rules, {each.name: each.most for each in table.linked})
 
 
-def _cube(table: TableCertificate, columns: Columns) -> Query:
+def _cube(table: TableCertificate, columns: Named) -> Query:
     cube = _counted(table, columns, table.columns[1:])
     kept = [_axes(level.level, cube.all_names) for level in table.measured]
     cells = kept == [tuple(range(len(cube.shape)))]
@@ -154,7 +170,7 @@ def _axes(level: str, names: Sequence[str]) -> tuple[int, ...]:
     return () if level == "total" else tuple(names.index(name) for name in level.split(BETWEEN))
 
 
-def _law(table: TableCertificate, columns: Columns) -> Independent:
+def _law(table: TableCertificate, columns: Named) -> Independent:
     """The noise of every row by its level."""
     if any(len(level.noise) > 1 for level in table.measured):
         raise Refused(f"figures of one level of {table.name!r} have several scales of noise: their law is not on file")
@@ -167,7 +183,7 @@ def _law(table: TableCertificate, columns: Columns) -> Independent:
     return Independent(laws, which, table.outputs)
 
 
-def _equalities(table: TableCertificate, columns: Columns, query: Query) -> Constraint | None:
+def _equalities(table: TableCertificate, columns: Named, query: Query) -> Constraint | None:
     holds = table.holds
     found: Constraint | None = None
     if holds.consistent and not query.identity:
@@ -180,7 +196,7 @@ def _equalities(table: TableCertificate, columns: Columns, query: Query) -> Cons
     return _both(found, _exact(table, columns, query)) if holds.exact else found
 
 
-def _exact(table: TableCertificate, columns: Columns, query: Query) -> Constraint:
+def _exact(table: TableCertificate, columns: Named, query: Query) -> Constraint:
     """The exact figures: nodes with all their categories, margins of cells, or sums of rows."""
     if query.tree is not None and all(len(rows) == 1 for figure in table.holds.exact for rows in figure.rows):
         own = np.unique([row for figure in table.holds.exact for rows in figure.rows for row in rows])
@@ -198,7 +214,7 @@ def _exact(table: TableCertificate, columns: Columns, query: Query) -> Constrain
     return invariant(sparse.vstack(rows, format="csr"))
 
 
-def _sums(figure: str, table: TableCertificate, columns: Columns) -> list[list[int]]:
+def _sums(figure: str, table: TableCertificate, columns: Named) -> list[list[int]]:
     """The rows that add up to every value of a margin that the certificate does not list, by their names."""
     wanted = [] if figure == "total" else figure.split(BETWEEN)
     level = next(name for name in table.levels if set(wanted) <= set(name.split(BETWEEN)))

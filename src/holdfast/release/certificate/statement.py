@@ -37,6 +37,18 @@ class Software(Model):
     packages: dict[str, str] = Field(default_factory=lambda: dict(_versions()))
 
 
+#: A whole number or fraction as text.
+Number = Annotated[str, Field(pattern=r"^-?[0-9]+(/[1-9][0-9]*)?$")]
+
+
+class ResidualNoise(Model):
+    """Noise on a residual, a set of axes at a level: the square of how many standard deviations a record changes it."""
+
+    level: str | None
+    axes: list[str]
+    square: Number
+
+
 class RecodedAxis(Model):
     """A coarser axis: the column that it groups, and the number of the group of each of its values."""
 

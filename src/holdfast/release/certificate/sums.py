@@ -72,10 +72,14 @@ def _codes(column: npt.NDArray[Any]) -> Ints:
 
 def _joint(parts: Sequence[Ints], count: int) -> Ints:
     """Number the distinct combinations of several codes."""
-    joint = np.zeros(count, dtype=np.int64)
+    joint, size = np.zeros(count, dtype=np.int64), 1
     for part in parts:
-        _, joint = np.unique(joint * (int(part.max(initial=0)) + 1) + part, return_inverse=True)
-    return joint
+        radix = int(part.max(initial=0)) + 1
+        if size * radix >= SAFE:  # number those that occur, which are few
+            _, joint = np.unique(joint, return_inverse=True)
+            size = int(joint.max(initial=0)) + 1
+        joint, size = joint * radix + part, size * radix
+    return np.asarray(np.unique(joint, return_inverse=True)[1])
 
 
 def _hierarchy(values: Values, names: Mapping[str, Ints], levels: Sequence[str]) -> Iterator[str]:
@@ -123,6 +127,7 @@ def _margins(values: Values, names: Mapping[str, Ints], rows: Ints) -> Iterator[
     """Check that every two margins have the same sums over the axes that they share."""
     kept = _joint([(codes[rows] > 0).astype(np.int64) for codes in names.values()], rows.size)
     groups = [rows[kept == margin] for margin in range(int(kept.max(initial=-1)) + 1)]
+    groups.sort(key=lambda own: -sum(codes[own[0]] > 0 for codes in names.values()))  # most others follow from these
     keeps = [frozenset(name for name, codes in names.items() if codes[rows[0]]) for rows in groups]
     for (i, one), (j, two) in combinations(enumerate(groups), 2):
         both_keep = keeps[i] & keeps[j]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-from collections.abc import Callable, Collection, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -27,20 +25,19 @@ from holdfast.release.certificate.bars import (
     interval_findings,
     label_findings,
     measurement_findings,
+    record_findings,
 )
 from holdfast.release.certificate.certificate import (
     FILE,
-    Bound,
     Certificate,
     Holds,
     Side,
-    Sum,
     TableCertificate,
     read_certificate,
 )
 from holdfast.release.certificate.checks import ACCEPTED, OF_ALL, Check, Verdict, asks_for_errors, of_table
-from holdfast.release.certificate.counted_records import record_findings
-from holdfast.release.certificate.sums import TOLERANCE, Values, disagreement, first_unequal, named_sums, totals
+from holdfast.release.certificate.rules import by_rows, exact_findings
+from holdfast.release.certificate.sums import Values, first_unequal, named_sums, totals
 from holdfast.release.ledger.accounts import Account, Budget
 from holdfast.release.signing.keys import Trusted, read_trusted
 from holdfast.release.signing.signatures import SUFFIX, judged, signer_of
@@ -213,6 +210,8 @@ def _unread(folder: Path, certificate: Certificate, table: TableCertificate) -> 
 
 def _table(folder: Path, table: TableCertificate) -> list[Check]:
     said = of_table(table)
+    if table.runs:
+        return _runs(folder, table, said)
     try:
         columns = read_table(folder, table.parquet, table.parts, table.rows)
         wrong = next(_shape(columns, table), None)
@@ -221,25 +220,34 @@ def _table(folder: Path, table: TableCertificate) -> list[Check]:
     if wrong is not None:
         return [Check(f"{table.name}: rows", False, wrong)]
     values: Values = np.asarray(columns["value"])
-    holds = table.holds
     findings: dict[str, Callable[[], Findings]] = {
         "rows": lambda: iter(()),
         "copies": lambda: _copy(folder, columns, table),
         "labels": lambda: label_findings(columns, table),
         "sums": lambda: _sums(values, columns, table),
-        "signs": lambda: _bound(values, np.arange(table.rows), Fraction(0), None),
-        "bounds": lambda: _bounds(values, holds.bounds),
-        "orders": lambda: _orders(values, holds.orders),
-        "linear rules": lambda: _linear(values, holds.linear),
-        "either": lambda: _either(values, holds.either),
-        "impossible": lambda: _impossible(values, table),
-        "exact figures": lambda: _exact(values, columns, table),
+        **by_rows(values, table),
+        "exact figures": lambda: exact_findings(values, columns, table),
         "further rows": lambda: derived_findings(values, columns, table),
         "intervals": lambda: interval_findings(values, columns, table),
         "measurements": lambda: measurement_findings(folder, columns, table),
         "records": lambda: record_findings(folder, values, columns, table),
     }
     return [_check(f"{table.name}: {name}", words, findings[name]()) for name, words in said.items()]
+
+
+def _runs(folder: Path, table: TableCertificate, said: Mapping[str, str]) -> list[Check]:
+    """Check a table in runs: its parts one after the other, and with all of its values what speaks of row numbers."""
+    from holdfast.release.certificate.runs.checking import Runs  # whoever checks other tables needs none of it
+
+    runs = Runs(folder, table)
+    wrong = runs.checked()
+    unread = wrong.get("rows") or next(_beyond(table), None)
+    if unread is not None:
+        return [Check(f"{table.name}: rows", False, unread)]
+    findings = by_rows(runs.values, table)
+    findings["exact figures"] = lambda: exact_findings(runs.values, {}, table)
+    own = (iter([wrong[name]] if name in wrong else findings[name]() if name in findings else ()) for name in said)
+    return [_check(f"{table.name}: {name}", words, each) for (name, words), each in zip(said.items(), own, strict=True)]
 
 
 def _shape(columns: Columns, table: TableCertificate) -> Findings:
@@ -258,14 +266,21 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     levels = columns[table.columns[0]]
     if missing(levels).any() or not set(np.unique(levels.astype(str)).tolist()) <= set(table.levels):
         yield f"{table.parquet} has rows of a level that is not certified"
-    if not {each.level for each in table.measured} <= set(table.levels):
-        yield "the certificate speaks of noise at a level that the table does not have"
     found = hashlib.sha256()
     for name in table.columns:
         names = texts(columns[name][: table.outputs]).tolist()
         found.update(json.dumps([name, names], ensure_ascii=False, separators=(",", ":")).encode())
     if f"sha256:{found.hexdigest()}" != table.domain_hash:
         yield "the names of the rows are not those of the certified domain"
+    yield from _beyond(table)
+
+
+def _beyond(table: TableCertificate) -> Findings:
+    """Say whether the certificate speaks of levels or rows that the table does not have."""
+    places = {(each.level, axis) for each in table.residuals for axis in each.axes or [table.columns[-1]]}
+    known = all(level in (None, *table.places) and axis in table.columns for level, axis in places)
+    if not known or not {each.level for each in table.measured} <= set(table.levels):
+        yield "the certificate speaks of noise at a level that the table does not have"
     reached = [row for figure in table.holds.exact for rows in figure.rows for row in rows]
     parts: list[Holds | Side] = [table.holds, *(side for sides in table.holds.either for side in sides)]
     for part in parts:
@@ -294,96 +309,3 @@ def _sums(values: Values, columns: Columns, table: TableCertificate) -> Findings
         if wrong is not None:
             yield f"row {whole[wrong]} is not the sum of its parts"
     yield from named_sums(values, {name: columns[name] for name in table.columns[1:]}, table.kind, table.levels)
-
-
-def _bounds(values: Values, bounds: Sequence[Bound]) -> Findings:
-    for bound in bounds:
-        low = None if bound.low is None else Fraction(bound.low)
-        high = None if bound.high is None else Fraction(bound.high)
-        yield from _bound(values, np.array(bound.rows, dtype=np.int64), low, high)
-
-
-def _bound(values: Values, rows: Any, low: Fraction | None, high: Fraction | None) -> Findings:
-    """Compare with inclusive limits: exactly for whole numbers, which pass a limit by whole steps."""
-    found, whole = values[rows], values.dtype.kind == "i"
-    if low is not None:
-        below = found < (math.ceil(low) if whole else float(low) - TOLERANCE * max(1.0, abs(float(low))))
-        if below.any():
-            yield f"row {rows[np.argmax(below)]} is below {low}"
-    if high is not None:
-        above = found > (math.floor(high) if whole else float(high) + TOLERANCE * max(1.0, abs(float(high))))
-        if above.any():
-            yield f"row {rows[np.argmax(above)]} is above {high}"
-
-
-def _orders(values: Values, orders: Sequence[Sequence[int]]) -> Findings:
-    for chain in orders:
-        found = values[np.array(chain, dtype=np.int64)]
-        room = 0 if values.dtype.kind == "i" else TOLERANCE * max(1.0, float(np.abs(found).max()))
-        falls = np.diff(found) < -room
-        if falls.any():
-            first = int(np.argmax(falls))
-            yield f"row {chain[first + 1]} is below row {chain[first]}"
-
-
-def _linear(values: Values, sums: Sequence[Sum]) -> Findings:
-    """Add in fractions, which lose nothing."""
-    for number, each in enumerate(sums):
-        if len(each.rows) != len(each.weights):
-            yield f"the weighted sum {number + 1} does not have one weight per row"
-            continue
-        terms = [Fraction(w) * Fraction(values[row].item()) for row, w in zip(each.rows, each.weights, strict=True)]
-        found = sum(terms, Fraction(0))
-        size = max([Fraction(1), *map(abs, terms)])
-        room = 0 if values.dtype.kind == "i" else Fraction(TOLERANCE) * size
-        if each.low is not None and found < Fraction(each.low) - room:
-            yield f"the weighted sum {number + 1} is below {each.low}"
-        if each.high is not None and found > Fraction(each.high) + room:
-            yield f"the weighted sum {number + 1} is above {each.high}"
-
-
-def _either(values: Values, unions: Sequence[Sequence[Side]]) -> Findings:
-    """Look for a side on which nothing is wrong, for every union."""
-    for number, sides in enumerate(unions):
-        wrong = [next(_side(values, side), None) for side in sides]
-        if all(found is not None for found in wrong):
-            yield f"no side of the union {number + 1} holds ({'; '.join(map(str, wrong))})"
-
-
-def _side(values: Values, side: Side) -> Findings:
-    if not (side.nonnegative or side.bounds or side.orders or side.linear):
-        yield "a side has no rules"
-    if side.nonnegative:
-        yield from _bound(values, np.arange(values.size), Fraction(0), None)
-    yield from _bounds(values, side.bounds)
-    yield from _orders(values, side.orders)
-    yield from _linear(values, side.linear)
-
-
-def _impossible(values: Values, table: TableCertificate) -> Findings:
-    yield from _bound(values, np.array(table.holds.impossible, dtype=np.int64), Fraction(0), Fraction(0))
-
-
-def _exact(values: Values, columns: Columns, table: TableCertificate) -> Findings:
-    """Check what a stranger can know of exact figures: they are counts, agree over what they share, and are open."""
-    margins = []
-    runs = [run for each in table.unprotected for run in each.rows]
-    if table.holds.exact and not table.unprotected:
-        yield "there are exact figures, and the certificate names nothing that is not protected"
-    for figure in table.holds.exact:
-        single = [rows[0] for rows in figure.rows if len(rows) == 1]
-        if single and not any(first <= row <= last for row in single for first, last in runs):
-            yield f"the exact figure {figure.figure} is not among what is not protected"
-        if not all(figure.rows):
-            yield f"the exact figure {figure.figure} has no rows"
-            return
-        rows = np.array([row for rows in figure.rows for row in rows], dtype=np.int64)
-        group = np.repeat(np.arange(len(figure.rows)), [len(rows) for rows in figure.rows])
-        sums, sizes = totals(values[rows], group, len(figure.rows))
-        counts = np.rint(sums) if sizes.any() else sums
-        if (counts < 0).any() or first_unequal(counts, sums, sizes) is not None:
-            yield f"the exact figure {figure.figure} is not a count"
-        if rows.size == len(figure.rows):
-            margins.append(rows)
-    if table.kind == "cube":
-        yield from disagreement(values, {name: columns[name] for name in table.columns[1:]}, margins)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from holdfast.release.job.choosing import Choice, Compared, choose, choose_among
 from holdfast.release.job.errors import guessed
 from holdfast.release.job.methods import Problem, counted
 from holdfast.release.job.protecting import most, needed, protection_of
-from holdfast.release.job.sharing import shares_of
+from holdfast.release.job.sharing import residual_shares, shares_of
 from holdfast.release.job.slices import shared_noise
 from holdfast.release.job.standing import standing
 from holdfast.release.job.table import Table
@@ -164,7 +164,21 @@ def _problem(laid: Layout, found: Holding, together: int) -> Problem:
     if laid.parts:  # a record is a household with all its rows
         neighbours = Neighbours(spec.privacy.neighbours)
     alike = Problem(laid.query, found.equal, found.unequal, neighbours, None, whole, spec.privacy.scope)
+    if laid.asked.residuals:
+        _refuse_residuals(laid, found)
+        return replace(alike, on_residuals=True, residuals=residual_shares(laid, neighbours))
     return alike.divided(shares_of(laid, alike, _laws(spec)[0]))
+
+
+def _refuse_residuals(laid: Layout, found: Holding) -> None:
+    """Refuse noise on residuals where nothing is proved about it, or nobody draws it."""
+    spec, at = laid.spec, laid.at["residuals"]
+    if "gaussian" not in _laws(spec):
+        raise at.refuse("noise on residuals is Gaussian: ask for rho, or write delta beside epsilon, or leave it out")
+    if found.exact:
+        raise at.refuse("no statement is known for noise on residuals beside exact figures: leave one of them out")
+    if spec.distributed is not None or spec.engine != "local":
+        raise at.refuse("noise on residuals is drawn by one process: leave out residuals, or distributed and engine")
 
 
 def _laws(spec: Spec) -> list[str]:
@@ -200,7 +214,8 @@ def _calibrated(spec: Spec, choices: list[Choice]) -> tuple[Table, ...]:
     """Choose a method for each table and calibrate it at its share of the budget."""
     target, law = _target(spec), _laws(spec)[0]
     if len(choices) == 1:
-        return (_table(choices[0], *choose_among(choices[0], _laws(spec), lambda _: target)),)
+        laws = ["gaussian"] if choices[0].problem.on_residuals else _laws(spec)
+        return (_table(choices[0], *choose_among(choices[0], laws, lambda _: target)),)
     # Group privacy brings every table to the largest number of records that change together.
     first = [choose(choice, law) for choice in choices]
     records = max(counted(mechanism, spec.privacy.scope).records for mechanism in first)

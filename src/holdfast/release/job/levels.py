@@ -10,6 +10,8 @@ import numpy as np
 
 from holdfast.arrays import Ints
 from holdfast.mechanism.mechanism import Mechanism
+from holdfast.mechanism.published.linear import measured_deviations
+from holdfast.mechanism.source import RESIDUALS
 from holdfast.release.job.errors import NOTHING
 from holdfast.release.job.table import Table
 from holdfast.release.table.wording import DEFINED, FOLLOWS, PUBLISHED
@@ -73,6 +75,10 @@ def _level(table: Table, name: str, rows: Ints, noise: str, errors: tuple[float,
 
 def _noise(mechanism: Mechanism, outputs: Any) -> str:
     """The noise of some outputs in words, before anything is made to hold; noise made for what holds by its errors."""
+    if mechanism.source.law == RESIDUALS:
+        found = measured_deviations(mechanism)[outputs]
+        least, most = (f"{end:.4g}" for end in (found.min(), found.max()))
+        return f"Gaussian on residuals, standard deviation {least if least == most else f'{least} to {most}'}"
     if mechanism.source.law is not None:
         found = mechanism.standard_error()[outputs]
         found[found < NOTHING * mechanism.standard_error().max()] = 0

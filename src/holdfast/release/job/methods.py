@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -36,7 +37,10 @@ DRAWN = ("given", "given-then-onto", *CHAINS)
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Everything that a method must respect: the query, what must hold, and how the noise is shared out."""
+    """Everything that a method must respect: the query, what must hold, and how the noise is shared out.
+
+    `on_residuals`: noise is on residuals, with the shares `residuals`; None: all alike.
+    """
 
     query: Query
     equal: Constraint | None
@@ -45,6 +49,8 @@ class Problem:
     shares: dict[str, Any] | None
     whole: bool
     scope: str
+    on_residuals: bool = False
+    residuals: Mapping[Any, Fraction] | None = None
 
     @property
     def free(self) -> Problem:
@@ -66,6 +72,9 @@ class Problem:
         Moved values are a function of the noisy answers, and whole noise does not leak through the bits of doubles.
         """
         whole = self.whole or method not in DRAWN
+        if self.on_residuals:
+            much: dict[str, Any] = {"rho": 1, "neighbours": self.neighbours, "integer": whole}
+            return gaussian(self.query, shares=self.residuals, residuals=True, **much)
         if law == "laplace":
             return laplace(self.query, epsilon=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
         return gaussian(self.query, rho=1, neighbours=self.neighbours, shares=self.shares, integer=whole)
@@ -75,6 +84,8 @@ def suited(problem: Problem, law: str) -> tuple[str, ...]:
     """The methods that `auto` compares for a law of noise."""
     if problem.equal is None and problem.unequal is None:
         return ("noise",)
+    if problem.on_residuals:
+        return ("onto",)  # it adds up by itself, and cannot be conditioned
     both = ("given-then-onto",) if problem.equal is not None and problem.unequal is not None else ()
     level_by_level = ("topdown", "bluedown") if problem.query.tree is not None and not problem.is_union else ()
     return ("given", "onto", *both, *level_by_level, *_made_for(problem, law))

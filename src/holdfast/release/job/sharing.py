@@ -58,6 +58,17 @@ def shares_of(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction] |
     return shares
 
 
+def residual_shares(laid: Layout, neighbours: Neighbours) -> dict[Any, Fraction] | None:
+    """Return the share of every residual; None: all alike."""
+    if laid.asked.shares is None:
+        return None
+    try:
+        found = best_shares(laid.query, _weights(laid), neighbours, minimise=laid.asked.minimise, residuals=True)
+    except Refused as refusal:
+        raise laid.at["shares"].refuse(str(refusal)) from None
+    return dict(found.shares)
+
+
 def _among_linked(laid: Layout, problem: Problem, law: str) -> dict[str, Fraction]:
     """Return the shares of all linked tables: the budget of each by its `share`, divided inside it as it says.
 

@@ -64,6 +64,7 @@ class Drawing:
     def draw(self, table: Table, cells: Ints, truth: Array, folder: Folder) -> Release | Parts:
         """Draw a table from the counts of its cells and its true answer; in a cluster, let it be written."""
         if self.hand is None:
+            del cells  # a census fills memory
             return table.mechanism.release(truth)
         pieces = Pieces.of(table.mechanism)
         sheets = Sheets.of(table, pieces, table.mechanism.checked(truth))

@@ -20,6 +20,7 @@ from holdfast.release.spec.scalars import (
     not_below_zero,
     one_of,
     wrong,
+    yes_or_no,
 )
 from holdfast.release.spec.sections import Part
 
@@ -91,6 +92,9 @@ class TableSpec(Part):
     ties: tuple[Tie, ...] = Field(
         (), description="With linked: what is equal for every household, {persons: total, households: {sum: size}}."
     )
+    residuals: Annotated[bool, yes_or_no] = Field(
+        False, description="With cube and Gaussian noise: noise on residuals, each with a precision of its own."
+    )
     shares: Shares | None = Field(
         None, description="Budget per level or margin, {tract: 2, block: {race: 1}}; best: those with the least error."
     )
@@ -151,6 +155,10 @@ class TableSpec(Part):
             if each.of not in (self.cube or ()):
                 sentence = f"there is no axis {each.of!r} in the cube"
                 raise wrong(sentence, at=("recode", name, "of"), found=each.of, allowed=self.cube or ())
+        if self.residuals and self.cube is None:
+            raise wrong("residuals go with cube, alone or in the areas of a hierarchy", at=("residuals",))
+        if self.residuals and self.shares not in (None, BEST):
+            raise wrong("noise on residuals has shares of its own: write shares: best, or none", at=("shares",))
         for key in ("weights", "minimise"):
             if key in self.model_fields_set and self.shares != BEST:
                 raise wrong(f"{key} goes with shares: best", at=(key,))
@@ -161,7 +169,7 @@ class TableSpec(Part):
         tables = self.linked or {}
         if self.hierarchy is None or len(tables) != 2:
             raise wrong("linked needs a hierarchy and two tables, such as persons and households", at=("linked",))
-        for key in ("measure", "recode", "shares", "weights", "minimise", "guess", "categories"):
+        for key in ("measure", "recode", "residuals", "shares", "weights", "minimise", "guess", "categories"):
             if key in self.model_fields_set:
                 raise wrong(f"{key} goes inside each linked table, or not with them at all", at=(key,))
         if self.numbers != "whole":

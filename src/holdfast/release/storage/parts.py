@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from holdfast.release.storage.reading import Unreadable
-from holdfast.release.storage.tables import Columns, read_csv, read_parquet
+from holdfast.release.storage.tables import Columns, read_column, read_csv, read_parquet
 
 #: The column before all others that says which row of the table a row of a part is, from 0.
 ROW = "row"
@@ -29,6 +29,27 @@ def read_table(folder: Path, name: str, parts: int, rows: int | None = None) -> 
     read: Callable[[list[Path]], Columns] = read_csv if name.endswith(".csv") else read_parquet
     found = read([folder / each for each in part_names(name, parts)])
     return in_order(found, rows) if parts else found
+
+
+class PartColumns(Mapping[str, Any]):
+    """The columns of a table whose parts follow each other, each read when it is first asked for."""
+
+    def __init__(self, folder: Path, name: str, parts: int, columns: Sequence[str]) -> None:
+        self._paths = [folder / each for each in part_names(name, parts)]
+        self._names, self._read = tuple(columns), dict[str, Any]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._read:
+            self._read[name] = read_column(self._paths, name)
+        return self._read[name]
 
 
 def in_order(columns: Columns, rows: int | None) -> Columns:

@@ -22,6 +22,8 @@ LABEL = "_label"
 MEASUREMENTS = ("value", "standard_deviation")
 
 Columns = dict[str, npt.NDArray[Any]]
+#: Columns that may be read when they are asked for.
+Named = Mapping[str, npt.NDArray[Any]]
 
 
 def label_column(column: str) -> str:
@@ -36,8 +38,8 @@ def write_table(columns: Mapping[str, npt.NDArray[Any]], parquet: Path, csv: Pat
         connection.execute("SET pandas_analyze_sample = 0")
         connection.register("columns_of_table", dict(columns))
         connection.execute(f"COPY columns_of_table TO {_text(parquet)} (FORMAT parquet)")
-        if csv is not None:
-            chosen = f"SELECT * {_in_digits(columns)} FROM columns_of_table"
+        if csv is not None:  # from the file, whose texts are the engine's own: they are taken from Python once
+            chosen = f"SELECT * {_in_digits(columns)} FROM {rows_of([parquet])}"
             connection.execute(f"COPY ({chosen}) TO {_text(csv)} (FORMAT csv, HEADER, DELIMITER ',')")
     for path in (parquet, csv):
         if path is not None:
@@ -80,6 +82,15 @@ def read_parquet(path: Path | Sequence[Path]) -> Columns:
     return _read(path, "")
 
 
+def read_column(paths: Sequence[Path], name: str) -> npt.NDArray[Any]:
+    """Read one column of a table's parts, one after the other; what is empty is masked."""
+    with session() as connection:
+        found = connection.execute(f"SELECT {quoted_name(name)} AS found FROM {rows_of(paths)}").fetchnumpy()
+    return (
+        np.ma.asarray(found["found"]) if isinstance(found["found"], np.ma.MaskedArray) else np.asarray(found["found"])
+    )
+
+
 def first_rows(paths: Sequence[Path], count: int) -> Columns:
     """Read the first rows of a table's parts."""
     with session() as connection:
@@ -120,7 +131,7 @@ def missing(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.ma.getmaskarray(np.ma.asarray(column))
 
 
-def rows_named(columns: Columns, table: Columns, names: Sequence[str]) -> npt.NDArray[np.int64]:
+def rows_named(columns: Named, table: Named, names: Sequence[str]) -> npt.NDArray[np.int64]:
     """The row of a table that has the same names, for every row of other columns; −1 where there is none."""
     there, here = (
         list(zip(*(np.ma.filled(np.ma.asarray(found[name], dtype=object), None) for name in names), strict=True))

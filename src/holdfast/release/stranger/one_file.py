@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 
 NAME = "verify.py"
-_PARTS = ("ed25519", "reading", "table", "verify")
+_PARTS = ("ed25519", "reading", "areas", "table", "runs", "verify")
 _FUTURE = "from __future__ import annotations\n"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+from holdfast.release.stranger.areas import in_areas
 from holdfast.release.stranger.reading import Broken, Json, rows_of
 
 NEAR = Fraction(1, 10**9)
@@ -36,8 +37,7 @@ class Table:
         levels = self.rows[told["columns"][0]]
         if None in levels or not set(levels) <= set(told["levels"]):
             raise Broken("there are rows of a level that is not certified")
-        if not {each["level"] for each in told["noise_by_level"] if each["noise"]} <= set(told["levels"]):
-            raise Broken("the certificate speaks of noise at a level that the table does not have")
+        refuse_other_levels(told)
         found = hashlib.sha256()
         for name in told["columns"]:
             words = [name, self.rows[name][: self.outputs]]
@@ -79,6 +79,8 @@ class Table:
             yield from self.by_levels()
         elif self.told["kind"] == "cube":
             yield from self.by_margins(range(self.count))
+        elif self.told["kind"] in ("areas", "linked"):
+            yield from in_areas(self.told, self.named, self.values, lambda one, two: self.unequal(sum(one), two))
 
     def by_levels(self) -> Findings:
         """Check every node against the rows one level below that have its names."""
@@ -127,12 +129,16 @@ class Table:
 
     def within(self, rows: Sequence[int], low: str | None, high: str | None) -> Findings:
         """Check inclusive limits of some rows."""
-        for row in rows:
-            for limit, sign in ((low, 1), (high, -1)):
-                if limit is not None:
-                    room = Fraction(0) if self.whole else NEAR * max(Fraction(1), abs(Fraction(limit)))
-                    if sign * (self.values[row] - Fraction(limit)) < -room:
-                        yield f"row {row} is beyond {limit}"
+        for text, sign in ((low, 1), (high, -1)):
+            if text is None:
+                continue
+            limit = Fraction(text)
+            room = Fraction(0) if self.whole else NEAR * max(Fraction(1), abs(limit))
+            least: Any = sign * limit - room
+            least = least.numerator if least.denominator == 1 else least  # whole numbers compare faster
+            for row in rows:
+                if sign * self.values[row] < least:
+                    yield f"row {row} is beyond {text}"
 
     def rules(self, told: Json) -> Findings:
         """Check signs, bounds, orders and weighted sums, of the table or of one side of a union."""
@@ -221,16 +227,7 @@ class Table:
         ends = [[None if text is None else float(text) for text in self.rows[end]] for end in ("low", "high")]
         exact = {rows[0] for figure in self.holds["exact"] for rows in figure["rows"] if len(rows) == 1}
         for row, (value, low, high) in enumerate(zip(self.values, *ends, strict=True)):
-            if basis is None and (low is not None or high is not None):
-                yield "intervals are given although nothing certifies them"
-            if basis in ("law", "simulation") and (low is None or high is None):
-                yield "intervals are missing"
-            if low is not None and high is not None and low > high:
-                yield "an interval ends before it begins"
-            if basis is not None and row in exact and not low == high == value:
-                yield "the interval of an exact figure is not the figure"
-            if basis == "bounds" and not ((low is None or low <= value) and (high is None or value <= high)):
-                yield "a value lies outside the limits that are certain"
+            yield from ends_wrong(basis, value, low, high, row in exact)
 
     def beside(self) -> Findings:
         """Check noisy answers and synthetic records beside the table."""
@@ -263,3 +260,25 @@ class Table:
         others = {name for table, axes in of_table.items() if table != row.get("table") for name in axes}
         others -= set(of_table.get(row.get("table"), ()))
         return all(row[name] is not None for name in names if name not in others)
+
+
+def refuse_other_levels(told: Json) -> None:
+    """Refuse noise at a level that the table does not have."""
+    named = {each["level"] for each in told["noise_by_level"] if each["noise"] or told.get("residuals")}
+    of_residuals = {each["level"] for each in told.get("residuals", [])} - {None}
+    if not (named <= set(told["levels"]) and of_residuals <= set(told.get("places", []))):
+        raise Broken("the certificate speaks of noise at a level that the table does not have")
+
+
+def ends_wrong(basis: str | None, value: Any, low: float | None, high: float | None, exact: bool) -> Findings:
+    """Check the ends of one interval."""
+    if basis is None and (low is not None or high is not None):
+        yield "intervals are given although nothing certifies them"
+    if basis in ("law", "simulation") and (low is None or high is None):
+        yield "intervals are missing"
+    if low is not None and high is not None and low > high:
+        yield "an interval ends before it begins"
+    if basis is not None and exact and not low == high == value:
+        yield "the interval of an exact figure is not the figure"
+    if basis == "bounds" and not ((low is None or low <= value) and (high is None or value <= high)):
+        yield "a value lies outside the limits that are certain"

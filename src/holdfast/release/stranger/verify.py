@@ -24,6 +24,7 @@ from typing import Any
 
 from holdfast.release.stranger.ed25519 import is_signature
 from holdfast.release.stranger.reading import Broken, Json, content_of, hash_of, json_of, names_of, seal_of
+from holdfast.release.stranger.runs import Runs
 from holdfast.release.stranger.table import Findings, Table
 
 FORM, FILE, SIGNATURE = "holdfast-certificate-1", "certificate.json", "certificate.json.sig"
@@ -135,8 +136,8 @@ def checked(name: str, words: str, findings: Callable[[], Any]) -> Check:
 def table_checks(folder: str, told: Json) -> Iterator[Check]:
     """Check one table."""
     tables: list[Table] = []
-    name = told["name"]
-    yield checked(f"{name}: rows", "those of the certified domain", lambda: tables.append(Table(folder, told)))
+    name, kind = told["name"], Runs if told.get("runs") else Table
+    yield checked(f"{name}: rows", "those of the certified domain", lambda: tables.append(kind(folder, told)))
     for table in tables:
         consistent = table.holds["consistent"]
         yield checked(f"{name}: sums", "everything adds up", table.sums if consistent else tuple)

@@ -20,7 +20,7 @@ from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
-from holdfast.release.table.public import Texts
+from holdfast.release.table.area_names import AreaNames, Texts
 
 #: A name, a path, or a mapping, as the spec reads them.
 Item = str | tuple[str, ...] | dict[str, tuple[str, ...]]
@@ -71,7 +71,7 @@ class Layout:
     query: Query
     keys: tuple[Key, ...]
     names: tuple[str, ...]
-    columns: dict[str, Texts]
+    columns: Mapping[str, Texts]
     levels: tuple[str, ...]
     level_of: Ints
     parts: tuple[Layout, ...] = ()
@@ -87,6 +87,11 @@ class Layout:
     def areas(self) -> AreaMargins | None:
         """The query, if it asks margins of a cube in every area of a hierarchy."""
         return self.query if isinstance(self.query, AreaMargins) else None
+
+    @cached_property
+    def in_parts(self) -> AreaNames | None:
+        """The names of a table that is written in parts, which are made there; None: it is one file."""
+        return self.columns if isinstance(self.columns, AreaNames) else None
 
     @cached_property
     def places(self) -> Hierarchy | None:

@@ -9,6 +9,7 @@ import numpy as np
 from holdfast.arrays import Ints
 from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
+from holdfast.release.table.area_names import distinct
 from holdfast.release.table.domain import BETWEEN, Item, Layout
 
 
@@ -48,7 +49,7 @@ def _with_values(layout: Layout, item: dict[str, tuple[str, ...]], at: At) -> In
     for column, values in item.items():
         if column not in options:
             raise at[column].refuse(f"the table has no column {column!r}", column, options)
-        known = {str(text) for text in layout.columns[column] if text is not None}
+        known = set(map(str, distinct(layout.columns, column)))
         for value in values:
             if value not in known:
                 sentence = f"{column!r} has no value {value!r}"

@@ -17,17 +17,21 @@ from holdfast.release.spec.places import At
 from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import AREAS, LINKED, TableSpec
+from holdfast.release.table import area_names
+from holdfast.release.table.area_names import AreaNames, Texts, ancestors
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
 from holdfast.release.table.linking import TABLE, joined
-from holdfast.release.table.public import PublicFiles, Texts, labels_of
+from holdfast.release.table.public import PublicFiles, labels_of
 
 #: Memory of one figure with up to five names at the peak of a release, and of each further name, as measured
 #: (docs/reference/command.md).
 FIGURE_BYTES, NAME_BYTES = 2000, 200
 #: Outputs that get a name in one piece, for messages and statements.
 MOST_NAMED = 1_000_000
-#: Figures of the largest table of margins in areas that is written, with the names of each.
-MOST_FIGURES = 20_000_000
+#: Memory of one figure in areas at the peak of a release whose table is written in parts, as measured.
+PART_BYTES = 95
+#: Figures of the largest table of margins in areas, and of the largest linked tables together.
+MOST_FIGURES, MOST_LINKED = 400_000_000, 20_000_000
 
 
 def layout(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
@@ -81,7 +85,7 @@ def _places(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> tuple[H
 def _hierarchy(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
     tree, keys = _places(spec, asked, at, files)
     by = int(np.prod([key.size for key in keys[1:]], dtype=np.int64))
-    columns = {"level": np.array(tree.levels, dtype=object)[tree.depth]} | _ancestors(tree)
+    columns = {"level": np.array(tree.levels, dtype=object)[tree.depth]} | ancestors(tree)
     columns = {name: np.repeat(texts, by) for name, texts in columns.items()}
     points = np.unravel_index(np.tile(np.arange(by), tree.n), [key.size for key in keys[1:]] or [1])
     for column, key, point in zip(asked.categories, keys[1:], points, strict=False):
@@ -114,23 +118,27 @@ def _areas(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
             refuse_too_many_cells(query)
     except Refused as refusal:
         raise at["measure"].refuse(str(refusal)) from None
-    if query.n > MOST_FIGURES:
-        memory = round(query.n * figure_bytes(1 + len(tree.levels) + len(cube.all_names)) / 2**30)
-        sentence = (
-            f"{query.n:,} figures with their names take about {memory:,} GiB of memory, and at most {MOST_FIGURES:,} "
-            "are written: measure fewer margins at the lowest level, make one release for each place of an upper "
-            "level, or use hf.counts from Python"
-        )
-        raise at["measure"].refuse(sentence)
-    columns = _columns_of_areas(query, [key.values[0] for key in keys[1:]] + _group_names(asked, cube))
+    _refuse_too_many(query.n, MOST_FIGURES, at["measure"])
+    names_of = AreaNames(query, [key.values[0] for key in keys[1:]] + _group_names(asked, cube))
+    columns = names_of if query.n > area_names.MOST_IN_A_FILE else dict(names_of)
     names = asked.hierarchy or ()
     laid = _named_in_areas(query, columns, tree.levels)
     return Layout(spec, asked, at, laid, tuple(keys), names, columns, tuple(query.levels), query.level_of)
 
 
-def figure_bytes(names: int) -> int:
-    """The memory of one figure with so many columns of names at the peak of a release."""
-    return FIGURE_BYTES + NAME_BYTES * max(names - 5, 0)
+def _refuse_too_many(figures: int, most: int, at: At) -> None:
+    if figures > most:
+        sentence = (
+            f"{figures:,} figures are more than one process makes, {most:,}: measure fewer margins at the lowest "
+            "level, or make one release for each place of an upper level"
+        )
+        raise at.refuse(sentence)
+
+
+def figure_bytes(layout: Layout) -> int:
+    """The memory of one figure at the peak of a release, with its names unless these are made part by part."""
+    names = len(layout.columns)
+    return PART_BYTES if layout.in_parts is not None else FIGURE_BYTES + NAME_BYTES * max(names - 5, 0)
 
 
 def _linked(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
@@ -156,6 +164,7 @@ def _linked(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:
             keys = (*keys, key)
             counted = np.logical_and.outer(counted, np.isin(key.values[0].astype(str), list(values))).ravel()
         parts.append(replace(laid, keys=keys, counted=counted))
+    _refuse_too_many(sum(part.query.n for part in parts), MOST_LINKED, at["linked"])
     return joined(spec, asked, at, tuple(parts))
 
 
@@ -195,27 +204,7 @@ def _own_names(cube: Cube, columns: Mapping[str, Texts]) -> dict[str, Texts]:
     return found
 
 
-def _columns_of_areas(query: AreaMargins, values: Sequence[Texts]) -> dict[str, Texts]:
-    """The names of every output: its level and margin, its place and the places above, and its values.
-
-    A value stands also in the column of a recoded axis: its group.
-    """
-    above, table = _ancestors(query.hierarchy), query.table
-    columns: dict[str, Texts] = {
-        name: np.full(query.n, None, dtype=object) for name in ("level", *above, *table.all_names)
-    }
-    for group, (name, (_, axes)) in enumerate(zip(query.levels, query.groups, strict=True)):
-        outputs, nodes = query.outputs(group), query.places[group][0]
-        columns["level"][outputs] = name
-        for level, texts in above.items():
-            columns[level][outputs] = texts[nodes][:, None]
-        for axis, texts in enumerate(values):
-            if table.tells(axes, (axis,)):
-                columns[table.all_names[axis]][outputs] = texts[table.within(axes, (axis,))]
-    return columns
-
-
-def _named_in_areas(query: AreaMargins, columns: dict[str, Texts], levels: tuple[str, ...]) -> Query:
+def _named_in_areas(query: AreaMargins, columns: Mapping[str, Texts], levels: tuple[str, ...]) -> Query:
     """Name an output by its path and, for the values of the cube, by column and value."""
     if query.n > MOST_NAMED:
         return query
@@ -260,19 +249,6 @@ def _refuse_repeated(spec: Spec, asked: TableSpec, rows: dict[str, Texts]) -> No
             "does not say where a record belongs: correct the file, or write match: path if records name every level"
         )
         raise spec.at["data"]["domain"].refuse(sentence, found=path[-1])
-
-
-def _ancestors(tree: Hierarchy) -> dict[str, Texts]:
-    """Each node's ancestor at every level (itself at its own), None below it."""
-    above: dict[str, Texts] = {}
-    for d, level in enumerate(tree.levels):
-        node = np.where(tree.depth == d, np.arange(tree.n), -1)
-        for deeper in range(d + 1, len(tree.levels)):
-            nodes = tree.order[tree.level_start[deeper] : tree.level_start[deeper + 1]]
-            node[nodes] = node[tree.parents[nodes]]
-        above[level] = tree.names[node]
-        above[level][node < 0] = None
-    return above
 
 
 def _cube(spec: Spec, asked: TableSpec, at: At, files: PublicFiles) -> Layout:

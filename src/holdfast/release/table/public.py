@@ -10,7 +10,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arguments import Refused
 from holdfast.release.spec.data import DataSpec
@@ -20,8 +19,8 @@ from holdfast.release.spec.table import TableSpec
 from holdfast.release.storage.argus import levels
 from holdfast.release.storage.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
 from holdfast.release.storage.tables import label_column
+from holdfast.release.table.area_names import Texts, distinct
 
-Texts = npt.NDArray[np.object_]
 #: A hierarchy of τ-ARGUS: its columns are called level_1, level_2, …
 HIERARCHY = ".hrc"
 #: The name for people of every code of a column.
@@ -124,7 +123,7 @@ def labels_of(spec: Spec, asked: TableSpec, files: PublicFiles, columns: Mapping
         beside = label_column(column)
         if beside in columns:
             raise at.refuse(f"the labels of {column!r} would be called {beside!r}, as a column is already: rename it")
-        codes = dict.fromkeys(text for text in columns[column].tolist() if text is not None)
+        codes = dict.fromkeys(distinct(columns, column))
         named = _listed(said, codes, column, at) if isinstance(said, dict) else _read(spec, column, said, files, at)
         found[column] = {code: named.get(code, code) for code in codes}
     return found

@@ -82,7 +82,7 @@ def describe_parts(
         records = f"{prefix}records"
         files = files._replace(records=f"{records}.parquet", records_csv=f"{records}.csv")
     known = bool(np.isfinite(sheets.low).any() or np.isfinite(sheets.high).any())
-    interval = _interval(sheets.measured, known=known, own=sheets.own)
+    interval = interval_words(sheets.measured, known=known, own=sheets.own)
     columns = first_rows([place / name for name in part_names(files.parquet, drawn.count)], SHOWN)
     for name in table.layout.columns:
         columns[name] = texts(columns[name])
@@ -135,7 +135,8 @@ def data_package(certificate: Certificate) -> str:
     for table in certificate.tables:
         number = "integer" if table.holds.whole else "number"
         names = {column: ("string", NAMED_BY[column == "level"]) for column in table.columns}
-        names = {ROW: ("integer", "the number of the row in the table, from 0")} | names if table.parts else names
+        number_of = {ROW: ("integer", "the number of the row in the table, from 0")} if table.parts else {}
+        names = number_of | names
         share = f"{percent(table.interval.confidence)} interval: {table.interval.sentence}"
         figures = {
             "value": (number, "the released figure"),
@@ -149,8 +150,9 @@ def data_package(certificate: Certificate) -> str:
                 "standard_deviation": ("number", "standard deviation of the noise in count"),
                 "count": ("number", "the noisy answer from which the table was made; it can be negative"),
             }
+            named = number_of if table.runs else names
             resources.append(
-                _resource(table.measurements_csv, table.parts, f"{table.name}: noisy answers", names | noisy)
+                _resource(table.measurements_csv, table.parts, f"{table.name}: noisy answers", named | noisy)
             )
         if table.records_csv is not None:
             own = {column: kind for column, kind in names.items() if column in table.record_columns}
@@ -185,12 +187,12 @@ def intervals(drawn: Release) -> tuple[Interval, npt.NDArray[np.float64]]:
     if bars is None or bars.spread is None:
         ends = np.full((drawn.values.size, 2), np.inf) if bars is None else bars.interval(CONFIDENCE)
         ends[np.isinf(ends)] = np.nan
-        return _interval(None, known=not np.isnan(ends).all(), own=False), ends
+        return interval_words(None, known=not np.isnan(ends).all(), own=False), ends
     own = bars.centre is drawn.values
-    return _interval(bars.spread.measured, known=True, own=own), bars.interval(CONFIDENCE)
+    return interval_words(bars.spread.measured, known=True, own=own), bars.interval(CONFIDENCE)
 
 
-def _interval(measured: bool | None, *, known: bool, own: bool) -> Interval:
+def interval_words(measured: bool | None, *, known: bool, own: bool) -> Interval:
     """Say what intervals are: by a law that was measured or not, None: by what is certain, if anything is `known`."""
     if measured is None:
         return Interval(confidence=CONFIDENCE, basis="bounds" if known else None, sentence=DEPENDS)

@@ -1,0 +1,63 @@
+"""Noise on residuals in a spec: planned, released, certified, rebuilt from the folder, and refused where it must be."""
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.release.certificate.verify import verify
+from town import job, write
+
+BEST = ("  shares: best", "  residuals: true\n  shares: best")
+CUBE = ("  hierarchy: [quarter, block]\n  root: town\n", "")
+MARGINS = (
+    "  measure: {town: all, quarter: [[sex, age], lives, total], block: [total, all]}",
+    "  margins: [[sex, age], [sex]]",
+)
+
+
+@pytest.mark.parametrize("changes", [[BEST], [BEST, CUBE, MARGINS, (", records: true", "")]])
+def test_a_release_with_noise_on_residuals(tmp_path, changes):
+    """The law of the folder is that of the job, also where an axis has no figure; and its error is the least."""
+    write(tmp_path)
+    made = job(tmp_path, *changes)
+    table = made.made.tables[0]
+    assert made.guarantee.rho == pytest.approx(1)
+    assert made.guarantee.rho <= 1
+    assert all("Gaussian on residuals" in level.noise for level in made.plan().tables[0].levels)
+    released = made.release()
+    assert verify(released.folder).ok
+    found = released.table().mechanism
+    assert found.guarantee.rho == pytest.approx(1)
+    np.testing.assert_allclose(found.linear_part.standard_error(), table.mechanism.linear_part.standard_error())
+    assert all(not level.noise for level in released.table().certificate.noise_by_level)
+    least = hf.best_shares(table.layout.query, residuals=True).squared_error / 2
+    squares = float(
+        (
+            hf.gaussian(
+                table.layout.query, rho=1, residuals=True, integer=False, shares=table.problem.residuals
+            ).standard_error()
+            ** 2
+        ).sum()
+    )
+    assert squares == pytest.approx(least, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([BEST, ("{rho: 1}", "{epsilon: 1}")], "table.residuals: noise on residuals is Gaussian: ask for rho"),
+        ([("shares: best", "residuals: true\n  shares: {block: 1}")], "table.shares: noise on residuals has shares"),
+        ([BEST, ("nonnegative]", "nonnegative, {exact: [quarter]}]")], "beside exact figures: leave one of them out"),
+        ([BEST, ("output:", "engine: spark\noutput:")], "noise on residuals is drawn by one process"),
+        ([BEST, ("output:", "method: given\noutput:")], "noise on residuals cannot be conditioned"),
+        (
+            [("  cube: [sex, age, lives]\n", "  residuals: true\n"), (MARGINS[0], ""), ("  shares: best", "")],
+            "residuals go with cube",
+        ),
+    ],
+)
+def test_what_noise_on_residuals_is_refused_for(tmp_path, changes, said):
+    write(tmp_path)
+    with pytest.raises(hf.Refused) as refused:
+        _ = job(tmp_path, *changes).made
+    assert said in str(refused.value), refused.value
