@@ -36,6 +36,9 @@ def draw(*, apart: bool) -> None:
     noisy = query.answer([5, 0, 7])
     if apart:
         hf.laplace(query, epsilon=1).given(hf.consistent(tree)).release(noisy, rng=hf.seeded(1)).interval(0.9)
+        crossed = hf.nonnegative() & hf.invariant(hf.exact_margins((4, 5), [(0,), (1,)]))
+        network = hf.laplace(hf.margins((4, 5)), epsilon=1).onto(crossed, norm="l1", integer=True)
+        network.simulate(list(range(20)), 2, rng=hf.seeded(1))
         return
     must = hf.consistent(tree) & hf.nonnegative() & hf.between(0, 4, at=[3])
     for norm in ("l2", "l1"):

@@ -46,6 +46,17 @@ class Module:
         """Whether it is the front of a folder."""
         return self.path.name == "__init__.py"
 
+    def statements(self) -> Iterator[ast.stmt]:
+        """Every statement, at any depth: what stands inside expressions imports and defines nothing."""
+        waiting: list[ast.AST] = [self.tree]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.stmt):
+                yield node
+            for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+                inner = getattr(node, name, ())
+                waiting += inner if isinstance(inner, list) else ()
+
 
 def modules(source: Path = SOURCE) -> list[Module]:
     """Every module under a folder."""
@@ -60,7 +71,7 @@ def modules(source: Path = SOURCE) -> list[Module]:
 
 def imports(module: Module, names: set[str]) -> Iterator[str]:
     """The modules of the house that a module imports, wherever in it the import stands."""
-    for node in ast.walk(module.tree):
+    for node in module.statements():
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name in names)
         elif isinstance(node, ast.ImportFrom) and node.module in names:
@@ -111,7 +122,7 @@ def folders(house: list[Module]) -> dict[Path, int]:
 def long_things(house: list[Module]) -> Iterator[str]:
     """Classes and functions beyond their limits."""
     for module in house:
-        for node in ast.walk(module.tree):
+        for node in module.statements():
             if isinstance(node, ast.ClassDef | Function):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 limit = LINES_OF_A_CLASS if isinstance(node, ast.ClassDef) else LINES_OF_A_FUNCTION

@@ -39,7 +39,7 @@ def constants(path: Path) -> Iterator[Constant]:
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     module = path.relative_to(SOURCE).with_suffix("").as_posix()
-    for node in ast.parse(text).body:
+    for node in ast.parse(text).body if "\n#: " in text else ():
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             continue
         above = itertools.takewhile(lambda line: line.startswith("#:"), reversed(lines[: node.lineno - 1]))

@@ -53,7 +53,10 @@ class Reason:
 def sentences() -> Iterator[tuple[str, str]]:
     """Every text that is given as `because`, with its file; texts by name are looked up in the file."""
     for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        source = path.read_text(encoding="utf-8")
+        if "because" not in source and "reasons" not in source:
+            continue  # most files give none, and to read all of them takes seconds
+        tree = ast.parse(source)
         constants = {
             target.id: node.value
             for node in [*ast.walk(tree), *tree.body]  # names of the file before those of its functions
@@ -117,7 +120,7 @@ def _piece(part: ast.expr, constants: dict[str, ast.expr]) -> str:
 
 def results(sentence: str) -> list[tuple[str, str]]:
     """The results that a sentence names, each with the page of docs/theory that has it."""
-    pages = {path.name: path.read_text(encoding="utf-8") for path in sorted(THEORY.glob("*.md")) if path != PAGE}
+    pages = _pages()
     found = [(f"THEORY H{n}", "THEORY.md", rf"\*\*H{n}\b") for n in re.findall(r"THEORY[^;)]*?\bH(\d+)", sentence)]
     found += [(f"THEORY §{n}", "THEORY.md", rf"^## {n}\. ") for n in re.findall(r"THEORY §(\d+)", sentence)]
     for page, number in re.findall(r"docs/theory/([\w-]+)(?:\.md)?(?:, (Proposition \d+))?", sentence):
@@ -135,6 +138,11 @@ def results(sentence: str) -> list[tuple[str, str]]:
         if not re.search(pattern, pages.get(page, ""), flags=re.MULTILINE):
             raise SystemExit(f"no page of docs/theory has {name}, which a reason names: {sentence!r}")
     return list(dict.fromkeys((name, page) for name, page, _ in found))
+
+
+@cache
+def _pages() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(THEORY.glob("*.md")) if path != PAGE}
 
 
 def _of_papers(sentence: str) -> Iterator[tuple[str, str, str]]:

@@ -1,20 +1,35 @@
 """One profile of hypothesis for all tests: repeatable, and without a clock (ball arithmetic takes what it takes).
 
-Campaigns are slow wherever they stand: tests that count draws, and all but the first seeds of tests over many.
+Campaigns are slow wherever they stand: tests that count draws, and all but the first cases of tests over many.
 """
+
+import gc
+from collections import Counter
 
 import pytest
 from hypothesis import settings
 
-#: Seeds from here on are left to the slow tier.
-QUICK_SEEDS = 20
+#: Cases of one test from here on are left to the slow tier.
+QUICK_CASES = 3
 
 settings.register_profile("holdfast", deadline=None, derandomize=True)
 settings.load_profile("holdfast")
 
 
 def pytest_collection_modifyitems(items):
+    cases = Counter()
     for item in items:
-        seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
-        if item.path.parent.name == "statistical" or (isinstance(seed, int) and seed >= QUICK_SEEDS):
+        test = item.nodeid.partition("[")[0]
+        cases[test] += 1
+        if item.path.parent.name == "statistical" or cases[test] > QUICK_CASES:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish():
+    """Everything loaded by now stays until the end: it need not be searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()

@@ -44,6 +44,7 @@ def test_the_same_seed_gives_the_same_findings():
     assert first == second
 
 
+@pytest.mark.slow
 def test_a_users_own_function_is_audited():
     rng = np.random.default_rng(3)
     right = lambda truth: truth + rng.geometric(1 - np.exp(-1), 2) - rng.geometric(1 - np.exp(-1), 2)  # noqa: E731
@@ -84,6 +85,7 @@ def test_what_cannot_be_audited_is_refused(arguments, match):
         hf.audit(**arguments)
 
 
+@pytest.mark.slow
 def test_a_statement_about_real_arithmetic_is_not_blamed_for_low_bits():
     report = hf.audit(hf.laplace(hf.histogram(1), epsilon=1, integer=False), seconds=1)
     assert not report.violated
@@ -110,6 +112,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_command_audits_a_spec_without_its_data(folder):
     made = CliRunner().invoke(app, ["audit", "spec.yaml", "--seconds", "0.5"])
     assert made.exit_code == 0, made.stderr
@@ -151,6 +154,7 @@ output: out
 """
 
 
+@pytest.mark.slow
 def test_several_tables_are_audited_together_against_the_total(folder):
     """Each table keeps to its own statement; a total that forgets one of them is refuted by both at once."""
     (folder / "spec.yaml").write_text(TABLES)

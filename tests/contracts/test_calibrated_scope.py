@@ -25,6 +25,7 @@ def test_void_and_unknown_scopes_are_refused():
         given.calibrated(epsilon=1, scope="subspaces")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, 1e-4, 1e-10])
 def test_calibration_does_not_depend_on_the_scale_it_starts_from(delta):
     """Draws of this table come within 2.3e-11 of their law; at small scales that alone would cost more than delta."""
@@ -39,6 +40,7 @@ def test_calibration_does_not_depend_on_the_scale_it_starts_from(delta):
     assert found == pytest.approx([4.0] * 3, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_delta_below_what_draws_can_give_is_refused_in_one_sentence():
     exact = hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)]))
     for scale in (0.01, 1):

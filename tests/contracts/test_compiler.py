@@ -63,6 +63,7 @@ def ran(place: Path, code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_without_a_home_and_beside_sources_that_nobody_can_write_code_is_kept_in_a_private_folder(
     read_only: Path,
 ) -> None:
@@ -75,6 +76,7 @@ def test_without_a_home_and_beside_sources_that_nobody_can_write_code_is_kept_in
     assert (again.stdout.strip(), again.stderr) == ("1", "")
 
 
+@pytest.mark.slow
 def test_a_folder_that_somebody_else_made_is_not_used(read_only: Path) -> None:
     shutil.rmtree(read_only / "tmp")
     planted = read_only / "tmp" / f"holdfast-{os.geteuid()}"

@@ -71,6 +71,7 @@ def test_a_deep_tree_has_a_sparse_basis() -> None:
     assert basis.nnz < 5 * n
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_margins_at_the_size_of_the_papers_example() -> None:
     shape = (4, 6, 7, 5, 8)
@@ -92,6 +93,7 @@ def test_margins_at_the_size_of_the_papers_example() -> None:
     assert empty.pinned_coordinates()[::60].all()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_long_orders_and_many_bounds() -> None:
     n = 50_000

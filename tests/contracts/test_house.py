@@ -17,20 +17,23 @@ def modules(house):
     return house.modules()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["limits", "licences"])
 def test_the_pages_of_limits_and_of_licences_are_up_to_date(name):
     made = program(f"script/{name}.py")
     assert made.PAGE.read_text(encoding="utf-8") == made.page(), f"run script/{name}.py"
 
 
+@pytest.mark.slow
 def test_nothing_new_exceeds_a_limit_of_the_house(house, modules):
     found = {line.partition(": ")[0] if not line.startswith("circle") else line for line in house.objections(modules)}
     assert found <= LEFT, found - LEFT
 
 
+@pytest.mark.slow
 def test_no_clock_decides_a_result(modules):
     """Only what is shown while one waits, what a plan measures and how long an audit tries look at a clock."""
-    named = {module.name for module in modules if {"time", "timeit"} & set(clocks(module.tree))}
+    named = {module.name for module in modules if {"time", "timeit"} & set(clocks(module))}
     assert named <= {
         "holdfast.progress",
         "holdfast.release.plan",
@@ -40,8 +43,8 @@ def test_no_clock_decides_a_result(modules):
     assert not [module.name for module in modules if '"time_limit"' in module.text]
 
 
-def clocks(tree):
-    for node in ast.walk(tree):
+def clocks(module):
+    for node in module.statements():
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -186,6 +186,7 @@ def test_rejection_that_would_not_end_is_refused():
         mechanism.simulate([10, 10, 10], 1, rng=hf.seeded(1))
 
 
+@pytest.mark.slow
 def test_a_domain_too_large_to_list_is_refused_quickly():
     crossed = hf.invariant(hf.exact_margins((3, 3), [(0,), (1,)])) & hf.nonnegative()
     mechanism = hf.laplace(hf.margins((3, 3)), epsilon=1).given(crossed)

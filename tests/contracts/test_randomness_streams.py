@@ -63,6 +63,7 @@ def test_a_seeded_stream_goes_on_alike_in_forked_children(before):
     assert found == [tuple(str(word) for word in stream.words(4))] * 4
 
 
+@pytest.mark.slow
 def test_a_fork_inside_another_thread_leaves_usable_streams():
     program = """
 import os, threading

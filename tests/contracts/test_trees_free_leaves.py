@@ -42,6 +42,7 @@ def test_the_forest_that_is_drawn():
     assert sorted(found.parts(4).tolist()) == [0, 1, 2, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_a_city_with_one_free_zone_in_every_borough(kind):
     """Everything adds up, draws agree with the stated errors, and rows do not depend on how they are asked for."""

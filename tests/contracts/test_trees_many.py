@@ -52,6 +52,7 @@ def test_earlier_draws_do_not_change_a_table(monkeypatch):
         assert np.array_equal(fresh.draw(size, hf.seeded(2)), used.draw(size, hf.seeded(2)))
 
 
+@pytest.mark.slow
 def test_many_rows_are_drawn_by_tickets_and_few_are_not(monkeypatch):
     drawn = []
     plain = many.Many.draw

@@ -59,6 +59,7 @@ def test_a_neighbouring_scale_may_be_far_off():
     assert (drawn[:, 0] == drawn[:, 1:].sum(axis=1)).all()
 
 
+@pytest.mark.slow
 def test_one_large_leaf_may_be_among_any_number_of_empty_ones():
     """The total may be any part of what the empty leaves have: all of its values are as likely."""
     n = 30_000
@@ -72,6 +73,7 @@ def test_one_large_leaf_may_be_among_any_number_of_empty_ones():
     assert others / n == pytest.approx(1 / (np.exp(1 / 3) - 1), rel=0.02)  # each empty leaf is pulled by one more 1/λ
 
 
+@pytest.mark.slow
 def test_large_gaussian_leaves_far_beyond_their_tables_are_drawn():
     n = 30_000
     tree = hf.Hierarchy.from_parents(np.r_[-1, np.zeros(n, dtype=int)])

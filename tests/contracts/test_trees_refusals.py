@@ -229,6 +229,7 @@ def test_everything_exact_leaves_nothing_to_protect():
         )
 
 
+@pytest.mark.slow
 def test_calibration_that_no_scale_meets():
     mechanism = noise("integer Laplace").given(HELD & hf.nonnegative())
     refused(lambda: mechanism.calibrated(epsilon=1e200), "ask for less")

@@ -222,6 +222,7 @@ def test_ways_that_come_near_honour_tau(way):
         assert built.guarantee.delta > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["given", "onto"])
 def test_any_number_of_workers_draws_the_same_table(verb, monkeypatch):
     drawn = []

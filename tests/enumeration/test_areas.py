@@ -150,6 +150,7 @@ def test_bad_input(call, sentence):
         call(hf.Hierarchy.from_parents([-1, 0, 0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "keep", "best"), [((3,), [()], 16 / 3), ((2,), [(), (0,)], 36.152)])
 def test_pairs_of_several_kinds_cost_what_the_dearest_costs(by, keep, best):
     """Leaves at two depths: what a share costs is the larger of two sums, not the sum of the largest."""

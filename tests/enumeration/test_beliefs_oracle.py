@@ -176,6 +176,7 @@ def test_the_fast_mode_agrees_with_the_exact_one():
     assert all(image[z] == pytest.approx(float(clipped[z]), rel=1e-11) for z in clipped)
 
 
+@pytest.mark.slow
 def test_three_coordinates_are_quick_enough_to_sweep():
     table = weights("laplace", F(3), 24)
     window = window_for([(0, 0, 0), (1, 0, 0)], table)

@@ -26,6 +26,7 @@ def allowed(case, reach=6):
     return points[case.holds(points)] - case.y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_hold_every_point_below_their_limit(kind, norm):

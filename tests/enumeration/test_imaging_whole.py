@@ -35,6 +35,7 @@ def test_no_whole_point_is_nearer(kind, norm):
         assert case.cost(z, norm) <= case.cost(points, norm).min() + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_small_cubes(norm):
     """2 × 2 × 2 with all two-way margins: one degree of freedom, listed along it."""
@@ -70,6 +71,7 @@ def test_larger_tables_against_every_exchange():
                                 assert ((z + step - y) ** 2).sum() >= ((z - y) ** 2).sum()
 
 
+@pytest.mark.slow
 def test_rounding_the_real_order_is_the_best_whole_one():
     """Bounds along the chain, weights, and blocks whose mean is a half: all whole chains are listed."""
     rng = np.random.default_rng(7)

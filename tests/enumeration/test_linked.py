@@ -174,6 +174,7 @@ def test_given_has_the_law_of_dense_conditioning():
     assert law.guarantee.rho == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_whole_tables_hold_everything_and_lie_near_the_nearest(seed, monkeypatch):
     query = village(parents=(-1, 0, 0, 1, 1, 2, 2))

@@ -322,6 +322,7 @@ def test_draws_are_the_first_accepted_proposals():
         assert accepted.size > 0.9 * count
 
 
+@pytest.mark.slow
 def test_a_draw_that_does_not_fit_is_an_error():
     sampler = laplace_sampler(Fraction(2**50))
     ones = 2**64 - 1

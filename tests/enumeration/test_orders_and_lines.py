@@ -168,6 +168,7 @@ def test_one_record_in_an_order_costs_its_worst_table(constraint):
     assert worst - 1e-9 <= claimed(constraint, scales, "add-remove", 1).epsilon <= worst + 2e-3
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_priced_and_calibrated():
     chain = hf.laplace(hf.histogram(100), scale=1).given(hf.ordered(list(range(100))))
     assert 1.42 < chain.guarantee.epsilon < 1.43
@@ -196,6 +197,7 @@ def test_one_sum_never_loses_more_than_it_says(seed):
     check_row(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "scales", "kind", "bounds"),
     [

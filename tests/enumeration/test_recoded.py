@@ -118,6 +118,7 @@ def test_groups_of_different_sizes_have_the_best_estimate_too(seed):
     assert (padded.outside(padded.query.totals(cells)) == padded.answer(cells)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_other_split_is_better_than_the_gap_says(seed, alike):
@@ -142,6 +143,7 @@ def _squared_error(query, precision):
     return float(np.trace(W @ np.linalg.pinv(G, rcond=1e-12) @ W.T))
 
 
+@pytest.mark.slow
 def test_an_axis_whose_groups_are_alike_is_two_axes():
     """A recoding into groups of one size says what a second axis would."""
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2])

@@ -34,6 +34,7 @@ def test_rho_is_the_largest_form_over_all_moves_that_share_the_figures(case, law
             assert largest / 2 <= statement.rho <= float(largest / 2) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_rho_of_several_records_is_the_largest_form_over_their_moves(kind):
     for case in ("histogram with total", "tree with exact root", "prefix sums", "weighted total"):
@@ -72,6 +73,7 @@ def test_the_delta_of_the_listed_law_is_within_the_promise(case):
         assert np.maximum(np.exp(moved - total) - math.exp(1.5 - total) * np.exp(there), 0).sum() <= 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_window_holds_nearly_everything(case):
     """The windows above lose nothing that matters: a wider one gives the same sums, also of the noise moved."""

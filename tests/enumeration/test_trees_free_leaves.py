@@ -27,6 +27,7 @@ def test_errors_are_those_of_enumeration(name, kind):
             assert chances[noise[:, v] >= above[v]].sum() > tail - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["up to the root", "two free leaves", "up to an exact root", "a forest"])
 def test_weighted_sums(name):
     """One output and the sum of two leaves, known from the laws; and weights on all, measured on 20,000 draws."""
@@ -63,6 +64,7 @@ def test_a_leaf_that_is_not_measured_costs_nothing():
     assert mechanism(alone, "laplace").guarantee.epsilon == pytest.approx(1 / 0.75, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOUNDED)
 def test_statements_given_bounds_hold(name):
     case = BOUNDED[name]

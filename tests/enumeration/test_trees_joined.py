@@ -99,6 +99,7 @@ def shift(found: np.ndarray, expected: dict[tuple[int, int], float]) -> float:
     return float((found.sum(axis=1).mean() - mean) / (variance / len(found)) ** 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "low"), [(IntegerLaplace(2), [0, 0, 0, -1]), (IntegerGaussian(4), [-LARGEST, -1, 0, 0])]
 )

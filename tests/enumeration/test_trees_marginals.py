@@ -93,6 +93,7 @@ def convolved(weights):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_parcels_of_unlike_leaves(kind):
     """70 leaves of four kinds under one root: two parcels, and leaves that are not the first of theirs."""

@@ -98,6 +98,7 @@ def test_what_is_drawn_times_what_is_accepted_is_the_weight(kind, low, how):
         assert beyond > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("where", ["at the root", "at a first leaf"])
 def test_messages_twice_too_large_at_odd_totals_draw_the_exact_law(kind, where, monkeypatch):

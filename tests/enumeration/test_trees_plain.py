@@ -233,6 +233,7 @@ def test_errors_are_those_of_enumeration(name: str, laws: tuple[Any, ...]) -> No
         assert at == 0 or cumulative[at - 1] < 0.3
 
 
+@pytest.mark.slow
 def test_children_in_groups_have_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.trees.plain.sampler._together", lambda law: 2)
     law = sampler("unmeasured root, bounds on all", {"most_kept": 0})

@@ -89,6 +89,7 @@ def mistakes(made):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("name", CASES)
 def test_every_part_has_its_share_of_tickets_rounded_down(kind, name):

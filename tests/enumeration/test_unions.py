@@ -158,6 +158,7 @@ def test_the_price_is_the_enumerated_one_and_not_twice_the_budget(name):
     assert mechanism_of(name).guarantee.epsilon == pytest.approx(FIGURES[name], rel=1e-14)
 
 
+@pytest.mark.slow
 def test_prices_are_not_too_large():
     """Where all tables are listed the statement is exact: checked above. Here: how many of them are."""
     exact = [name for name in UNIONS if mechanism_of(name).guarantees and mechanism_of(name).guarantee.exact]

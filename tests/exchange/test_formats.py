@@ -46,6 +46,7 @@ def test_sdmx_has_an_observation_for_every_figure_with_its_state_and_ends(folder
     assert {row["ZONE"] for row in city} == {"_T"}
 
 
+@pytest.mark.slow
 def test_mended_tables_say_what_was_moved_and_imputed() -> None:
     mended = hf.mend({"area": ["Total", "a", "b"], "value": [10, 4, None]}, "consistent", {"uniform": 1})
     rows = list(csv.DictReader(io.StringIO(of_mended(mended))))

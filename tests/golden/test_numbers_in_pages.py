@@ -96,6 +96,7 @@ def test_tables_of_two_rows_with_exact_margins():
     says("theory/orders-and-lines.md", *found)
 
 
+@pytest.mark.slow
 def test_a_city_given_that_it_adds_up():
     """Mean absolute errors of the row `given`, which has a law of its own."""
     sizes = (43, 61, 1, 69, 69, 20)
@@ -125,6 +126,7 @@ def test_projected_noise_of_the_campus():
     says("theory/THEORY.md", f"true δ is {classical(1, 1e-12):.1f}× the claim")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "shape"), [("102 counties", None), ("5 × 5 table", (5, 5)), ("Berkeley", (2, 2, 6)), ("Rochdale", (2,) * 8)]
 )
@@ -160,6 +162,7 @@ def test_what_equalities_do_to_a_gaussian_delta():
     says("theory/THEORY.md", f"{before:.5f} → {after:.5f}")
 
 
+@pytest.mark.slow
 def test_prices_of_orders_and_lines():
     def crossed(shape, scale):
         exact = hf.invariant(hf.exact_margins(shape, [(0,), (1,)]))

@@ -123,6 +123,7 @@ def test_bad_numbers_are_refused(call, sentence):
         call()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e17, 1e50, 1e308])
 def test_an_enormous_epsilon_is_no_fault(epsilon):
     assert gaussian_mu(epsilon, 1e-6) == 1e6

@@ -184,6 +184,7 @@ def test_intervals_need_a_law_and_say_when_it_cannot_be_true() -> None:
         mended.interval()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_intervals_of_noise_without_limits_cover(law: str) -> None:
     rng = np.random.default_rng(7)

@@ -67,6 +67,7 @@ def test_every_answer_forbids_what_the_page_does_not_need(made):
 # --- what it says ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_the_plan(made):
     client, site, folder = made
     for fields in (
@@ -132,6 +133,7 @@ def test_the_best_shares_are_better_than_those_of_the_file(made):
     assert after < before
 
 
+@pytest.mark.slow
 def test_prices_methods_preview_and_comparison(made):
     client, site, _ = made
     fields = moved(site, shares={"city": "0.3", "borough": "0.3", "zone": "0.4"})
@@ -245,6 +247,7 @@ def test_several_tables_keep_their_own_rules(tmp_path):
 # --- what it does not do --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_records_are_never_opened(tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("records were opened")

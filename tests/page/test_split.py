@@ -17,6 +17,7 @@ AREAS = (
 )
 
 
+@pytest.mark.slow
 def test_the_best_shares_are_those_of_the_plan_and_searched_once(tmp_path, monkeypatch):
     searches = []
     found_by = sharing.searched

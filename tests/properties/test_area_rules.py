@@ -53,6 +53,7 @@ def released(query, truth, *rules, seed=1):
     return release
 
 
+@pytest.mark.slow
 def test_exact_totals_and_margins_at_chosen_levels_and_nodes(town):
     query, truth = town
     exact = np.concatenate([group(query, 1, ()).ravel(), group(query, 0, (0,)).ravel(), group(query, 2, (1,))[3]])
@@ -63,6 +64,7 @@ def test_exact_totals_and_margins_at_chosen_levels_and_nodes(town):
     assert ((low <= truth) & (truth <= high)).mean() > 0.93
 
 
+@pytest.mark.slow
 def test_it_is_nearly_as_near_as_the_nearest_table(town, monkeypatch):
     query, truth = town
     rule = hf.invariant(rows_of(query, group(query, 1, ()).ravel()))
@@ -91,6 +93,7 @@ def test_bounds_by_a_public_table_and_known_zeros_beside_exact_totals(town):
     assert (release.values[totals] == truth[totals]).all()
 
 
+@pytest.mark.slow
 def test_figures_in_areas_without_written_rows_are_the_same(town, monkeypatch):
     """The way that does not write rows out must say and release what the other one does."""
     query, truth = town
@@ -167,6 +170,7 @@ def test_many_exact_figures_give_no_cell_for_one_that_none_of_them_sees():
     assert len(np.unique(together, axis=0)) == np.unique(found).size == len(np.unique(seen, axis=0))
 
 
+@pytest.mark.slow
 def test_a_sum_over_several_areas_is_left_to_a_way_that_keeps_it():
     """Steps from area to area know sums inside one margin of one area; others they would forget."""
     tree = hf.Hierarchy.from_parents([-1] + [0] * 3 + [1 + i % 3 for i in range(36)])
@@ -181,6 +185,7 @@ def test_a_sum_over_several_areas_is_left_to_a_way_that_keeps_it():
         assert mechanism.method != "areas"
 
 
+@pytest.mark.slow
 def test_exact_margins_that_cross_are_no_error_in_many_areas(monkeypatch):
     """Only two records together change a cell while both margins stay; many areas do not list such moves."""
     tree = hf.Hierarchy.from_parents([-1, 0, 0, 1, 1, 2, 2])

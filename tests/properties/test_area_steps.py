@@ -65,6 +65,7 @@ def village():
     return query, query.answer(people)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integer", [True, False])
 def test_everything_holds_and_margins_stay_near_the_estimate(village, integer):
     query, truth = village
@@ -154,6 +155,7 @@ def test_intervals_of_large_tables_cover():
     assert np.abs(high - low - 2 * 2.7162 * made.standard_error()).max() <= 2  # ends are whole
 
 
+@pytest.mark.slow
 def test_cells_that_are_known_to_be_empty_are(village):
     query, _ = village
     rng = np.random.default_rng(3)
@@ -203,6 +205,7 @@ def test_what_is_told_from_below_is_least_squares_of_each_subtree(village):
             assert np.allclose(variance[part.outputs(g)], spreads[group][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["topdown", "bluedown"])
 def test_baselines_hold_the_same_and_are_no_nearer_on_average(village, method):
     query, truth = village

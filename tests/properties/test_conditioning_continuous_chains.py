@@ -37,6 +37,7 @@ def chains():
         yield make.__name__, chain, *chain.run(chain.start(2, hf.seeded(1)), 5, hf.seeded(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_coupled_copies_each_move_as_one_alone(number):
     _, chain, first, second = list(chains())[number]

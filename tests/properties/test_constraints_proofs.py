@@ -102,6 +102,7 @@ def every_point(reach: int, n: int) -> np.ndarray:
     return np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * n, indexing="ij"), axis=-1).reshape(-1, n)
 
 
+@pytest.mark.slow
 def test_whole_points_are_found_or_proved_not_to_be_there() -> None:
     """Against every whole point of a box, with rows that leave hardly any; nothing small stays open."""
     points = every_point(4, 3)

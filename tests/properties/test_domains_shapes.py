@@ -34,6 +34,7 @@ def ancestors(parents, v):
     return path
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(forests())
 def test_structure_of_any_forest(parents):

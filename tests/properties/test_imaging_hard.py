@@ -115,6 +115,7 @@ def test_hard_images_stay_where_they_are(seed):
         np.testing.assert_allclose(again, found.values, atol=float(found.evidence.grid) * 4)
 
 
+@pytest.mark.slow
 def test_rationals_find_what_cvxpy_finds():
     """The dual active-set method reaches the optimum of squares and of absolute values, and its prices prove it."""
     compared = 0
@@ -185,6 +186,7 @@ def test_solvers_leave_out_the_rule_that_writes_to_the_output():
     assert solver.getOptionValue("presolve_rule_off")[1] == PARALLEL_RULE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [50_082, 4, 36])
 def test_no_table_leaves_a_trace_in_the_next(seed):
     """Moved together, in turn or each with everything made anew: the same to the last bit."""

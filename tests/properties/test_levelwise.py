@@ -162,6 +162,7 @@ def test_what_is_not_measured_is_shared_evenly():
     assert middle.onto(must, method="topdown").image([15, 88, -3, 1, 2, 3, 4, 5])[:3].tolist() == [15, 6, 9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("integer", [True, False])
 def test_without_bounds_the_noise_does_not_depend_on_the_data(method, integer):

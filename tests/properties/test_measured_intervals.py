@@ -65,6 +65,7 @@ def test_confidence_that_draws_cannot_show_is_refused():
         simulated_quantiles(lambda: draws)(1 - 1e-3)
 
 
+@pytest.mark.slow
 def test_a_released_interval_that_is_measured_covers_the_listed_law():
     tree = hf.Hierarchy.from_parents([-1, 0, 0])
     mechanism = hf.laplace(hf.counts(tree), epsilon=1).onto(hf.consistent(tree))

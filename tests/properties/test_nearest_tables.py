@@ -99,6 +99,7 @@ def test_curves_and_policies_find_the_same(problem):
     assert nearest.move(noisy[None], *limits) == pytest.approx(by_curves.move(noisy[None], *limits), abs=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=75, deadline=None)
 @given(problems(), st.integers(0, 2**32), st.sampled_from([0.1, 3.0, 40.0]))
 def test_wrong_prices_only_cost_time(problem, seed, wrong):
@@ -124,6 +125,7 @@ def test_wrong_prices_only_cost_time(problem, seed, wrong):
     assert np.array_equal(found, best)
 
 
+@pytest.mark.slow
 def test_rounds_that_do_not_settle_end_in_curves():
     """Bounds on both sides and on inner nodes, uneven weights: where policies go round in circles, curves decide."""
     rng = np.random.default_rng(23)
@@ -157,6 +159,7 @@ def test_a_constant_table_passes_through(problem, norm):
     assert np.array_equal(nearest.move((noisy + table)[None], *shifted), moved + table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("alike", [True, False])
 def test_one_more_unit_in_total_goes_to_one_leaf(norm, alike):

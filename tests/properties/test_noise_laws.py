@@ -195,6 +195,7 @@ def test_the_remainder_of_euler_and_maclaurin_is_bounded_with_little_to_spare():
         assert left_out * ball(40 * sigma2) > short.rad()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [IntegerLaplace, IntegerGaussian])
 def test_extreme_scales_are_drawn(kind):
     power = 1 if kind is IntegerLaplace else 2

@@ -101,6 +101,7 @@ def test_tables_split_level_by_level_are_the_same_as_they_are_written_and_compil
     assert {"_weigh", "_move_rows", "bound_upwards"} <= called
 
 
+@pytest.mark.slow
 def test_many_whole_rows_in_plain_numpy_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows at once against one by one; nearly none is left to others."""
     rows, given_up, one = 0, 0, plain.move_whole
@@ -148,6 +149,7 @@ def test_the_city_is_moved_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(ours, single)
 
 
+@pytest.mark.slow
 def test_other_functions_are_the_same_as_they_are_written_and_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Orders, one sum, normal noise on a tree, errors of best linear estimates: each example calls some of them."""
     called = compare(monkeypatch)

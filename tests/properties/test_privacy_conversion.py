@@ -106,6 +106,7 @@ def test_pure_rho_is_the_smallest_possible():
     assert renyi(*response(2.0), 1.0001) / 1.0001 > 0.999 * pure_rho(2.0)
 
 
+@pytest.mark.slow
 @quick
 @given(st.floats(1e-3, 3), st.floats(1e-3, 3), deltas)
 def test_curves_add_like_rho(one, other, delta):

@@ -80,6 +80,7 @@ def test_order_and_linear_knowledge_together():
     assert np.allclose(refined, [1.25, 1.25, 1.25, 8.25], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_calibrated_noise_meets_the_target_from_below(seed):
     rng, B, _ = cases(seed)

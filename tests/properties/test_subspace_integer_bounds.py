@@ -82,6 +82,7 @@ def test_both_ways_to_enclose_a_mass_meet_at_variance_one(rest):
         assert abs(1 - above.ratio(rest)) > arb(10) ** -9
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.integers(1, 7))
 @settings(max_examples=40)
 def test_the_form_is_rounded_once_and_taken_exactly(seed, size):
@@ -160,6 +161,7 @@ def test_intervals_hold_their_share_of_errors():
     assert ((errors <= width + 1e-9).mean(axis=0) > 0.88).all()
 
 
+@pytest.mark.slow
 def test_where_independent_noise_is_the_law_it_is_that_noise():
     """Laplace, k-norm of a total, and symmetric Gaussian noise are the conditioned laws, at the scale that is asked."""
     query, total = hf.histogram(4), hf.invariant([[1] * 4])

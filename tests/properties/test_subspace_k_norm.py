@@ -165,6 +165,7 @@ def test_cells_of_relations_are_shortest(pairs):
         assert np.abs(drawn.sum(axis=1)).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_weighted_total_of_many_cells():
     """The zero is the weighted median, a heavy cell more often; variances against those of all facets for few."""
     weights = np.array([[1, 2, 3, 1, 5, 2, 2, 1, 3]])
@@ -272,6 +273,7 @@ def test_coupled_walks_meet_and_stay_together():
     assert not np.array_equal(ahead, together)
 
 
+@pytest.mark.slow
 def test_walks_are_estimates(monkeypatch):
     monkeypatch.setattr(k_norm_facets, "MOST_FACETS", 10)
     query, constraint = CASES["workload"]

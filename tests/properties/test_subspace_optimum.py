@@ -73,6 +73,7 @@ def test_a_solver_of_semidefinite_programs_finds_no_less(case, kind):
     assert evidence.objective == pytest.approx(problem.value, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [60, 100_000])
 def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
     """Thirty columns, replace-one: 435 pairs, of which `most` heavy ones are climbed on together."""
@@ -93,6 +94,7 @@ def test_few_pairs_at_a_time_find_what_a_solver_finds(monkeypatch, most):
     assert evidence.objective == pytest.approx(problem.value, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_pairs_left_out_come_back(monkeypatch):
     """Prefix sums spread their weight over most pairs: if few are taken at first, more follow until the gap is met."""
     monkeypatch.setattr(dual_weights, "MOST_CHOSEN", 400)
@@ -278,6 +280,7 @@ def test_an_orthonormal_basis_can_be_worse():
     assert mechanism.method == "projected Laplace"
 
 
+@pytest.mark.slow
 def test_extended_mechanisms_do_what_mechanisms_do():
     query, constraint = CASES["exact root"]
     truth = query.answer([3, 0, 5, 1, 2])

@@ -100,6 +100,7 @@ def least(made, below, v):
     return max(own, -NONE, sum(least(made, below, c) for c in children)) if children else own
 
 
+@pytest.mark.slow
 @MANY
 @given(st.integers(0, 2**32))
 def test_random_forests_are_cut_well(seed):

@@ -18,6 +18,8 @@ from holdfast.release.wanted.outlook import outlook
 from holdfast.trees.normal import split
 from town import BLOCKS, VALUES, job, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory):

@@ -151,6 +151,7 @@ def test_every_level_has_its_share_noise_and_expected_error(tmp_path):
     assert certificate["software"]["packages"]["numpy"]
 
 
+@pytest.mark.slow
 def test_tables_of_one_domain_have_one_hash(tmp_path):
     one, two, other = (
         certified(release(released.job(tmp_path / name, kind)))["tables"][0]["domain_hash"]

@@ -121,6 +121,7 @@ def test_a_charge_of_nothing_is_refused(ledger):
             ledger.charge(*DATA, parts, release="x", title="x", spec_hash="x", when="x")
 
 
+@pytest.mark.slow
 def test_flipped_bits_are_refused_or_change_nothing(original, tmp_path):
     """300 of the campaign's flips: whatever can be read is what was written, and everything else is refused."""
     whole, content = Ledger(original).rows(), original.read_bytes()

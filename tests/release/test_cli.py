@@ -308,6 +308,7 @@ def test_what_only_reads_loads_nothing_that_draws(folder, words):
     assert found.stdout.strip().splitlines()[-1] == "loaded []"
 
 
+@pytest.mark.slow
 def test_a_release_is_read_without_what_draws(folder):
     """Words, other formats and figures of a release wait for no compiler."""
     assert called("release", "spec.yaml").exit_code == 0
@@ -325,6 +326,7 @@ def test_a_release_is_read_without_what_draws(folder):
     assert found.stdout.count("loaded []") == 2, found.stdout[-300:]
 
 
+@pytest.mark.slow
 def test_a_library_loads_no_statistics():
     code = (
         "import sys, holdfast.release.run, holdfast.release.plan\n"

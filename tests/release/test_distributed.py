@@ -126,6 +126,7 @@ def conditional(weight, total, reach):
     return {place: value / everything for place, value in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "weight"),
     [
@@ -155,6 +156,7 @@ def test_noise_below_a_given_node_has_the_conditional_law(law, weight):
     assert p_value(conditional(lambda u: weight(0.8 * u), total, 14)) < ALPHA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["real, exact nodes", "extended, total"])
 def test_real_noise_has_its_variances(name):
     mechanism, parts = MECHANISMS[name]
@@ -416,6 +418,7 @@ def test_slices_that_do_not_fit_are_refused(job, folder, secret):
     assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_secret_stands_nowhere(folder, capfd):
     seen = b""
     commands = [
@@ -495,6 +498,7 @@ def test_specs_that_agents_cannot_follow_are_refused(folder, old, new, sentence)
         Job.from_spec(read_spec(folder / "spec.yaml"))
 
 
+@pytest.mark.slow
 def test_sums_that_no_agent_can_test_are_refused(folder):
     spec = SPEC.replace("consistent,", "consistent, {equals: {sum: [North, South], value: 7}},")
     (folder / "spec.yaml").write_text(spec.replace("epsilon: 1}", "epsilon: 1, delta: 1e-6, noise: laplace}"))

@@ -86,6 +86,7 @@ def test_outputs_of_margins_have_names(tmp_path):
     assert counted == {("age", None, "old"), ("sex × age", "M", "old"), ("total", None, None)}
 
 
+@pytest.mark.slow
 def test_exact_figures_are_found_by_name(tmp_path):
     def exact(text: str) -> dict:
         return {figure["figure"]: figure["rows"] for figure in job(tmp_path, text).tables[0].holding.account["exact"]}

@@ -29,6 +29,7 @@ def worlds(folder, *lines):
     return path
 
 
+@pytest.mark.slow
 def test_a_world_and_its_neighbour(job):
     file = worlds(
         job.parent,
@@ -42,6 +43,7 @@ def test_a_world_and_its_neighbour(job):
     assert 0.75 - 5 * found.standard_error <= found.right_after < 0.9
 
 
+@pytest.mark.slow
 def test_the_command_says_what_is_learned(job):
     file = worlds(
         job.parent, "worlds:", "- {cells: [3, 0, 2, 1], secret: true}", "- {cells: [4, 0, 2, 1], secret: false}"

@@ -151,6 +151,7 @@ def test_a_folder_with_a_file_missing_is_refused_in_one_sentence(tmp_path, name,
         hf.load(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [pytest.param("onto", marks=pytest.mark.slow), "given-then-onto"])
 def test_sums_and_ratios_cover_as_often_as_they_say(tmp_path, method):
     job = released.job(tmp_path, "moved", ("method: onto", f"method: {method}"))

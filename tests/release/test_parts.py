@@ -43,6 +43,7 @@ def stranger(folder) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, folder / "verify.py"], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["given", "topdown", "onto", "given-then-onto"])
 @pytest.mark.parametrize("exact", ["", ", exact: [borough]"])
 def test_parts_are_one_table(tmp_path, method, exact):
@@ -82,6 +83,7 @@ def test_parts_stay_where_exact_figures_were_kept_meanwhile(tmp_path, monkeypatc
     assert len(ledger.figures("trips")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["given", "onto"])
 def test_totals_over_categories_and_records_are_in_parts_too(tmp_path, method):
     text = tree(table="categories: [sex]", rest=REST.format("", method))
@@ -124,6 +126,7 @@ def test_a_second_attempt_and_a_twin_write_the_same_bytes(tmp_path, monkeypatch)
     assert verify(folder, ledger).ok
 
 
+@pytest.mark.slow
 def test_what_was_changed_in_a_part_is_found(tmp_path):
     _, folder, _ = in_parts(tmp_path, "given")
     extra = folder / "table.csv" / "00003.csv"
@@ -144,6 +147,7 @@ def test_a_folder_of_parts_that_is_a_link_is_found(tmp_path):
         assert "table.csv does not belong to the release" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["twice", "missing"])
 def test_rows_that_are_twice_or_missing_are_found(tmp_path, wrong):
     """Also where the certificate was made for them."""

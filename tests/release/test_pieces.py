@@ -50,6 +50,7 @@ def cut_at(pieces: Pieces, depth: int, width: int) -> Pieces:
     return Pieces(pieces.mechanism, Cut(pieces.cut.tree, pieces.cut.by, depth, width))
 
 
+@pytest.mark.slow
 def test_pieces_make_the_undivided_table():
     random, tried = np.random.default_rng(5), 0
     while tried < 60:
@@ -116,6 +117,7 @@ def test_a_task_makes_the_same_bytes_twice():
     assert unpacked(packed(cells)).tolist() == cells.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [hf.laplace, hf.gaussian])
 def test_conditional_noise_in_pieces_keeps_everything(law):
     """Random forests, categories, exact nodes, unmeasured levels and bounds; again from the same keys."""
@@ -145,6 +147,7 @@ def test_conditional_noise_in_pieces_keeps_everything(law):
         np.testing.assert_array_equal(in_one_process(pieces, cells, secret)[0], values)
 
 
+@pytest.mark.slow
 def test_counts_that_leave_a_piece_without_messages_are_no_refusal():
     """One large leaf among thousands of empty ones; that a table was refused would tell about it."""
     groups = np.repeat([1, 2, 3], 3000)

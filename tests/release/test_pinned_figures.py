@@ -57,6 +57,7 @@ def test_what_is_accepted_is_listed_and_verified(tmp_path):
     assert "determined by the exact figures" in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_second_release_that_pins_with_the_first_is_refused(tmp_path):
     release(tree_job(tmp_path, "[North]", name="first"))
     later = tree_job(tmp_path, "[[North, N1]]", name="second")
@@ -136,6 +137,7 @@ def test_figures_of_one_table_are_read_as_sums_of_another(tmp_path):
     assert found.rows.tolist() == [0]
 
 
+@pytest.mark.slow
 def test_a_figure_that_was_published_exactly_before_is_not_protected_by_noise(tmp_path):
     release(tree_job(tmp_path, "[North, [South, S2]]", name="first"))
     changes = [(f"{EXACT_CITY}, ", ""), (", categories: [sex]", ""), ("output: out", "output: second")]
@@ -175,6 +177,7 @@ def test_figures_are_kept_in_public_words(tmp_path):
     assert groups == {(): ([[]], [270]), ("borough", "zone"): ([["South", "S2"]], [200])}
 
 
+@pytest.mark.slow
 def test_records_treated_by_other_rules_are_left_aside(tmp_path):
     release(tree_job(tmp_path, "[North]", name="first"))
     changes = [(EXACT_CITY, "{exact: [[North, N1]]}"), (", categories: [sex]", ""), ("output: out", "output: second")]
@@ -208,6 +211,7 @@ def test_figures_about_other_kept_records_are_left_aside(tmp_path, change):
     assert given_away(same, [{**kept, "release": "'First'"}])[0].ranges is not None
 
 
+@pytest.mark.slow
 def test_figures_that_contradict_earlier_ones_are_told_apart(tmp_path):
     release(tree_job(tmp_path, "[North]", name="first"))
     other = dict(released.RECORDS) | {("N1", "North", "F", "child", "X"): 500}
@@ -231,6 +235,7 @@ def test_figures_that_cannot_be_looked_at_are_not_called_contradictions(tmp_path
     assert found.ranges is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["[South]", "[borough]"])
 def test_only_the_figures_that_contradict_are_left_aside(tmp_path, first):
     release(tree_job(tmp_path, first, name="first"))

@@ -126,6 +126,7 @@ def test_cubes_are_planned_by_margin(tmp_path):
     assert np.isfinite([level.interval_width for level in found.tables[0].levels]).all()
 
 
+@pytest.mark.slow
 def test_time_is_that_of_uneven_counts_in_which_everything_holds(tmp_path):
     (table,) = job(tmp_path, tree(table="guess: 500", rest="hold: [consistent, {impossible: [S1]}]")).tables
     counts = _uneven(table)

@@ -135,6 +135,7 @@ def test_gaussian_noise_given_sides_is_refused_in_words_of_the_spec(tmp_path):
     assert job(tmp_path, text.replace("given", "onto")).guarantee.rho == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_schema_knows_sides():
     held = {"type": "array", "items": spec_schema()["properties"]["hold"]["items"], "$defs": spec_schema()["$defs"]}
     good = {"either": ["nonnegative", [{"between": {"high": -1}}]]}

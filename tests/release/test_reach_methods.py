@@ -158,6 +158,7 @@ def test_a_delta_that_was_not_asked_for_is_refused_before_the_charge(tmp_path):
         job(tmp_path, crossed("laplace", "walk", table=""))
 
 
+@pytest.mark.slow
 def test_statements_that_do_not_add_up_to_what_was_asked_are_refused_before_the_charge(tmp_path, monkeypatch):
     monkeypatch.setattr(choosing, "_weaker_than_asked", lambda *_: None)
     change = ("table: {histogram: age}", "table: {cube: [sex, age]}\nhold: [{exact: [sex, age]}]\nmethod: walk")

@@ -39,6 +39,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_path_a_mapping_and_a_text_are_the_same_job(here):
     (here / "spec.yaml").write_text(TEXT)
     jobs = [hf.job(spec) for spec in (here / "spec.yaml", "spec.yaml", SPEC, TEXT)]
@@ -192,6 +193,7 @@ def test_no_name_is_near_where_several_are_as_near():
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_records_there(here):
     (here / "spec.yaml").write_text(TEXT.replace("name: trips", "source: trips.csv"))
     pl.DataFrame(ROWS).write_csv(here / "trips.csv")
@@ -212,6 +214,7 @@ def test_the_command_shows_a_check_to_a_terminal_only_and_tells_of_dropped_recor
     assert "dropped" not in told + wrong
 
 
+@pytest.mark.slow
 def test_init_asks_on_a_terminal_for_what_a_public_file_does_not_tell(here):
     answers = "zones.csv\n\npostgresql://db/city\ntrips\nzone_id\nn\n\n0.5\nborough\n"
     code, told, _ = command("init", terminal=True, answers=answers)

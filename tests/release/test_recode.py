@@ -55,6 +55,7 @@ def job(folder, text, *changes):
     return hf.job(folder / "spec.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [AREAS, CUBE], ids=["areas", "cube"])
 def test_a_release_with_a_recoded_axis(town, text):
     made = job(

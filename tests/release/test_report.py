@@ -125,6 +125,7 @@ def test_the_errors_and_the_methods_on_the_page_are_those_of_the_certificate(fol
                 assert row[4] == level.in_words
 
 
+@pytest.mark.slow
 def test_methods_shares_and_odds_on_the_page_follow_from_the_certificate(tmp_path):
     shares = ("root: city", "root: city, shares: {city: 1, borough: 2, zone: 5}")
     folder = release(released.job(tmp_path, "moved", shares, ("method: onto", "method: auto")))

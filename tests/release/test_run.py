@@ -86,6 +86,7 @@ def test_exact_figures_are_those_of_the_data(tmp_path):
     assert dict(zip(names["sex"][cities], loaded.values[cities], strict=True)) == {"F": 250, "M": 20}
 
 
+@pytest.mark.slow
 def test_totals_over_categories_and_exact_margins_are_rows(tmp_path):
     table = load(release(released.job(tmp_path, "hierarchy"))).table()
     totals = np.ma.getmaskarray(table.names["sex"])
@@ -136,6 +137,7 @@ def test_what_is_loaded_is_what_was_written(tmp_path):
     assert (loaded.table().error_bars.interval(0.95) == interval).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["pandas", "pyarrow"])
 def test_a_table_without_error_bars_has_the_limits_that_are_certain(tmp_path, backend):
     loaded = load(release(released.job(tmp_path, "hierarchy")))

@@ -229,6 +229,7 @@ def test_the_file_in_a_release_runs_by_itself(originals, copies):
     assert "from holdfast" not in one_file()
 
 
+@pytest.mark.slow
 def test_both_verifiers_agree_on_what_was_tampered_with(originals, tmp_path):
     """A share of the campaign's tampered releases; whatever the library misses, the ledger catches."""
     source, seen = random.Random(5), 0

@@ -78,6 +78,7 @@ def written(folder: Path) -> list[str]:
     return [f"source: {name}" for name in (*named, "'t.xlsx', table: trips", address, query)]
 
 
+@pytest.mark.slow
 def test_every_kind_of_source_gives_the_same_counts(tmp_path):
     for words in written(tmp_path):
         assert counted(tmp_path, words) == COUNTS, words
@@ -113,6 +114,7 @@ def test_columns_that_look_like_counts_are_refused_with_both_remedies(tmp_path):
     assert counted(tmp_path, "name: x", "", texts) == RECORDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [None, -1, 1.5, float("nan"), 2.0**63, "many", "1e3", ""])
 def test_counts_that_are_none_are_refused_by_row_and_never_by_value(tmp_path, wrong):
     values = [*ROWS["trips"][:4], wrong, *ROWS["trips"][5:]]

@@ -161,6 +161,7 @@ def accepted(text: str) -> bool:
     return jsonschema.Draft202012Validator(spec_schema()).is_valid(content)
 
 
+@pytest.mark.slow
 def test_the_schema_accepts_what_the_reader_accepts():
     jsonschema.Draft202012Validator.check_schema(spec_schema())
     assert len(EXAMPLES) == 8

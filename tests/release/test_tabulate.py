@@ -67,6 +67,7 @@ def files(folder, data: pl.DataFrame) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_every_kind_of_source_gives_the_same_counts(tmp_path):
     data = frame(PLACES, fare=[1.5] * 8)
     for name, words in files(tmp_path, data).items():

@@ -124,6 +124,7 @@ def test_what_follows_is_what_the_equalities_determine(tmp_path, seed):
 PEOPLE = "{source: people.csv, domain: zones.csv, values: {sex: [F, M], age: [young, old]}}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("exact", "published", "follows"),
     [

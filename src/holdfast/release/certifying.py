@@ -32,7 +32,6 @@ from holdfast.release.certificate.certificate import (
     Protects,
     PublicFile,
     ReleasedFile,
-    Software,
     TableCertificate,
     TableNeighbours,
     Unprotected,
@@ -49,7 +48,7 @@ from holdfast.release.certificate.registry import (
     PrivacyLoss,
     Variant,
 )
-from holdfast.release.certificate.statement import AcceptedError, RecodedAxis, ResidualNoise
+from holdfast.release.certificate.statement import AcceptedError, RecodedAxis, ResidualNoise, Software
 from holdfast.release.job.caveats import protected
 from holdfast.release.job.levels import levels_of
 from holdfast.release.job.methods import MOVES

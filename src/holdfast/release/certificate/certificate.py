@@ -11,9 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import platform
 import re
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -21,10 +19,17 @@ from pydantic import Field, ValidationError
 
 from holdfast.arguments import Refused
 from holdfast.release.certificate.registry import Deployment, Parameter
-from holdfast.release.certificate.statement import AcceptedError, Model, Number, RecodedAxis, ResidualNoise, Statement
+from holdfast.release.certificate.statement import (
+    AcceptedError,
+    Model,
+    Number,
+    RecodedAxis,
+    ResidualNoise,
+    Software,
+    Statement,
+)
 from holdfast.release.storage.files import CERTIFICATE, plain_json, read_plain
 from holdfast.release.storage.parts import part_names
-from holdfast.version import __version__
 
 #: Version of the JSON form, and the name of its file.
 SCHEMA: Final = "holdfast-certificate-1"
@@ -33,8 +38,6 @@ FILE = CERTIFICATE
 PACKAGE = "datapackage.json"
 #: Probability with which an interval covers its true value.
 CONFIDENCE = 0.95
-#: The packages that count, solve, draw and write.
-PACKAGES = ("numpy", "scipy", "numba", "duckdb", "highspy", "clarabel", "cryptography")
 #: A file of a release: one plain name, nothing that leads out of its folder.
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 #: The same, or a part of a table in a folder of its own.
@@ -280,15 +283,6 @@ class TableCertificate(Model):
         noisy = (self.measurements, self.measurements_csv)
         listed = (self.parquet, self.csv, *noisy, self.records, self.records_csv)
         return [each for name in listed if name is not None for each in part_names(name, self.parts)]
-
-
-class Software(Model):
-    """What made the release: holdfast, Python, and the packages whose numbers stand in it."""
-
-    name: Literal["holdfast"] = "holdfast"
-    version: str = __version__
-    python: str = Field(default_factory=platform.python_version)
-    packages: dict[str, str] = Field(default_factory=lambda: {name: version(name) for name in PACKAGES})
 
 
 class PublicFile(Model):

@@ -1,19 +1,40 @@
-"""One privacy statement inside a certificate, in its own JSON form, and how strictly certificates are read."""
+"""One privacy statement inside a certificate, in its own JSON form, what made it, and how strictly all is read."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import platform
+from functools import cache
+from importlib.metadata import version
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from holdfast.privacy import Guarantee
 from holdfast.privacy.guarantee import SCHEMA as GUARANTEE_SCHEMA
+from holdfast.version import __version__
+
+#: The packages that count, solve, draw and write.
+PACKAGES = ("numpy", "scipy", "numba", "duckdb", "highspy", "clarabel", "cryptography")
 
 
 class Model(BaseModel):
     """Read strictly: unknown keys and other types are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    return tuple((name, version(name)) for name in PACKAGES)
+
+
+class Software(Model):
+    """What made the release: holdfast, Python, and the packages whose numbers stand in it."""
+
+    name: Literal["holdfast"] = "holdfast"
+    version: str = __version__
+    python: str = Field(default_factory=platform.python_version)
+    packages: dict[str, str] = Field(default_factory=lambda: dict(_versions()))
 
 
 #: A whole number or fraction as text.

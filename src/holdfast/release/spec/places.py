@@ -137,11 +137,12 @@ def read_yaml(path: Path) -> tuple[Any, Places]:
 def parsed(text: str, places: Places) -> tuple[Any, Places]:
     """Return the content of a YAML text as plain values, and the line of everything in it."""
     try:
-        node = YAML(typ="safe", pure=True).compose(text)
+        reader = YAML(typ="safe", pure=True)
+        node = reader.compose(text)
         if node is None:
             raise places.error((), "the spec is empty; `holdfast init` writes one to start from")
         _number(node, (), places, set())
-        content = YAML(typ="safe", pure=True).load(text)
+        content = reader.constructor.construct_document(node)
     except MarkedYAMLError as error:
         raise _malformed(places, error) from None
     except RecursionError:

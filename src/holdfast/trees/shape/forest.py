@@ -22,6 +22,12 @@ class Forest:
     parents: Ints
     exact: npt.NDArray[np.bool_]
 
+    def __post_init__(self) -> None:
+        # A hierarchy's parents can only be read, others might be written: what reads both would be compiled twice.
+        parents = self.parents.view()
+        parents.flags.writeable = False
+        object.__setattr__(self, "parents", parents)
+
     @classmethod
     def of(cls, system: System) -> Forest | None:
         """Read a forest from a system: one consistency, exact or fixed outputs, bounds; None if there is more."""

@@ -38,7 +38,7 @@ def cell_shares(basis: Ints, widths: Floats) -> Floats | None:
     """
     n, dimension = basis.shape
     count = SHARES * -(-n // dimension)
-    times = times_chosen(basis % PRIME, widths, count, PRIME)
+    times = times_chosen(np.ascontiguousarray(basis % PRIME), widths, count, PRIME)
     return times / count if times.sum() == count * dimension else None
 
 
@@ -83,7 +83,7 @@ class Search:
         inverse = np.linalg.pinv(basis.astype(np.float64))
         if np.abs(inverse @ basis - np.eye(basis.shape[1])).sum(axis=1).max() > 1e-6:
             return None
-        return cls(basis, rates, 2 * float(np.abs(inverse).max()))
+        return cls(np.ascontiguousarray(basis), rates, 2 * float(np.abs(inverse).max()))
 
     def within(self, gaussian: bool, radius: float) -> Short | None:
         """The coordinates of all vectors within a radius; None where there are too many."""

@@ -32,14 +32,18 @@ def times_chosen(basis: Ints, widths: Floats, count: int, prime: int) -> Ints:  
     times = np.zeros(n, dtype=np.int64)
     pivots = np.zeros((dimension, dimension), dtype=np.int64)
     leads = np.zeros(dimension, dtype=np.int64)
+    used = np.empty(n)
     for _ in range(count):
         rank = 0
-        for i in np.argsort((times + 1) * widths, kind="mergesort"):
+        for i in range(n):
+            used[i] = (times[i] + 1) * widths[i]
+        for i in np.argsort(used, kind="mergesort"):
             row = basis[i].copy()
             for k in range(rank):
                 by = row[leads[k]]
                 if by:
-                    row = (row - by * pivots[k]) % prime
+                    for j in range(dimension):
+                        row[j] = (row[j] - by * pivots[k, j]) % prime
             for lead in range(dimension):
                 if row[lead]:
                     break
@@ -51,7 +55,9 @@ def times_chosen(basis: Ints, widths: Floats, count: int, prime: int) -> Ints:  
                 if exponent & 1:
                     inverse = inverse * power % prime
                 power, exponent = power * power % prime, exponent >> 1
-            pivots[rank], leads[rank] = row * inverse % prime, lead
+            for j in range(dimension):
+                pivots[rank, j] = row[j] * inverse % prime
+            leads[rank] = lead
             rank += 1
             times[i] += 1
             if rank == dimension:
