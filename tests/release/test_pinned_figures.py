@@ -15,7 +15,7 @@ from holdfast.release.disclosure import figure_rows
 from holdfast.release.disclosure.disclosure import given_away
 from holdfast.release.disclosure.figure_rows import TOO_LARGE
 from holdfast.release.disclosure.public_words import published, treatment
-from holdfast.release.ends import KEPT
+from holdfast.release.ends import KEPT, NOTHING
 from holdfast.release.explain import explain
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.plan import plan
@@ -68,22 +68,23 @@ def test_a_second_release_that_pins_with_the_first_is_refused(tmp_path):
     assert verify(release(alone)).ok
 
 
-def released_meanwhile(monkeypatch, meanwhile):
-    """Let another release be made once, just before the one that follows is sealed."""
-    seal = run.Run.seal
+def released_meanwhile(monkeypatch, meanwhile, when):
+    """Let another release be made once, just before the one that follows is charged or sealed."""
+    then = getattr(run.Run, when)
 
     def late(*given):
         monkeypatch.undo()
         release(meanwhile)
-        return seal(*given)
+        return then(*given)
 
-    monkeypatch.setattr(run.Run, "seal", late)
+    monkeypatch.setattr(run.Run, when, late)
 
 
-def test_figures_of_a_release_that_was_sealed_meanwhile_are_counted(tmp_path, monkeypatch):
+@pytest.mark.parametrize("when", ["charge", "seal"])
+def test_figures_of_a_release_that_was_sealed_meanwhile_are_counted(tmp_path, monkeypatch, when):
     """Of two releases at once, whichever is sealed last says what both give away."""
     later = tree_job(tmp_path, "[[North, N1]]", "accept_disclosure: true", name="second")
-    released_meanwhile(monkeypatch, tree_job(tmp_path, "[North]", name="first"))
+    released_meanwhile(monkeypatch, tree_job(tmp_path, "[North]", name="first"), when)
     folder = release(later)
     assert verify(folder, Ledger(later.spec.ledger_file)).ok
     certificate = json.loads((folder / "certificate.json").read_text())
@@ -95,12 +96,13 @@ def test_figures_of_a_release_that_was_sealed_meanwhile_are_counted(tmp_path, mo
     assert states == {"first": "published", "second": "published"}
 
 
-def test_what_a_release_that_was_sealed_meanwhile_pins_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("when", "became"), [("charge", NOTHING), ("seal", KEPT)])
+def test_what_a_release_that_was_sealed_meanwhile_pins_is_refused(tmp_path, monkeypatch, when, became):
     later, told = tree_job(tmp_path, "[[North, N1]]", name="second"), []
-    released_meanwhile(monkeypatch, tree_job(tmp_path, "[North]", name="first"))
+    released_meanwhile(monkeypatch, tree_job(tmp_path, "[North]", name="first"), when)
     with pytest.raises(Refused, match="determine 1 other figure ") as found:
         release(later, aside=told.append)
-    assert found.value.__notes__ == [KEPT]
+    assert found.value.__notes__ == [became]
     assert "N2" in told[0]
     assert not (tmp_path / "second").exists()
     assert len(Ledger(later.spec.ledger_file).figures(later.dataset)) == 1

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.arguments import Fault, Refused
 from holdfast.mechanism.release import Release
@@ -126,9 +127,12 @@ class Run:
             _rehearse(self, place)
             yield place
 
-    def charge(self, since: Past | None = None) -> None:
-        """Charge the ledger, which must go on from what was read of it; durable when this returns."""
-        self.ledger.charge(
+    def charge(self, since: Past | None = None) -> bool:
+        """Charge the ledger, which must go on from what was read of it; durable when this returns.
+
+        Not done, and False, where other releases kept exact figures since then, which are read now.
+        """
+        return self.ledger.charge(
             self.job.dataset,
             self.job.unit,
             self.parts,
@@ -227,13 +231,12 @@ def release(
             answers = [table.layout.query.answer(counted) for table, counted in zip(job.tables, cells, strict=True)]
             exact = any(table.holding.exact for table in job.tables)
             past = run.ledger.past(job.dataset, job.unit, since=past)
-            disclosed = given_away(job, past.figures, answers if exact else None)
-            _tell_determined(job, disclosed, aside)
-            refuse_disclosure(job, disclosed)
+            disclosed = _looked_at(job, past, answers if exact else None, aside)
             who.refuse_unshared(place)
             with saying(run.ledger, run.identity):
                 step("charging the ledger")
-                run.charge(past)
+                while not run.charge(past):
+                    disclosed = _looked_at(job, past, answers if exact else None, aside)
                 step("drawing")
                 run.draws()
                 folders = [Folder(str(place.resolve()), run.prefix(table), run.midnight) for table in job.tables]
@@ -244,9 +247,7 @@ def release(
                 _write_and_verify(run, drawn, place, disclosed, step)
                 step("publishing")
                 while not run.seal(place, published(job, answers) if exact else (), past):
-                    disclosed = given_away(job, past.figures, answers if exact else None)
-                    _tell_determined(job, disclosed, aside)
-                    refuse_disclosure(job, disclosed)
+                    disclosed = _looked_at(job, past, answers if exact else None, aside)
                     _clear_but_parts(place, drawn)
                     _write_and_verify(run, drawn, place, disclosed, step)
                 run.publish(place, aside)
@@ -293,12 +294,20 @@ def _clear_but_parts(place: Path, drawn: Sequence[Release | Parts]) -> None:
             path.unlink()
 
 
-def _tell_determined(job: Job, disclosed: Sequence[GivenAway], aside: Callable[[str], None]) -> None:
-    """Name to the curator alone the figures for which a release is refused: which they are depends on the data."""
+def _looked_at(
+    job: Job, past: Past, answers: Sequence[npt.NDArray[Any]] | None, aside: Callable[[str], None]
+) -> list[GivenAway]:
+    """Return what exact figures give away, refused where the spec does not accept it.
+
+    The figures for which it is are named to the curator alone: which they are depends on the data.
+    """
+    disclosed = given_away(job, past.figures, answers)
     for each in disclosed:
         if each.rows.size and not job.spec.accept_disclosure:
             named = ", ".join(map(str, listed(each.table.layout, each.rows, DETERMINED)))
             aside(f"what the exact figures determine in the table {each.table.name!r}: {named}")
+    refuse_disclosure(job, disclosed)
+    return disclosed
 
 
 def _rehearse(run: Run, place: Path) -> None:

@@ -186,25 +186,28 @@ class Ledger:
         when: str,
         budget: Budget | None = None,
         since: Past | None = None,
-    ) -> None:
+    ) -> bool:
         """Record what a release costs, if every budget admits it; durable when this returns.
 
         `budget` is the spec's own: it is kept where the ledger has none yet, and otherwise must admit the release
-        besides the ledger's. `since` is what was read before: refused where the ledger does not go on from there.
+        besides the ledger's. `since` is what was read before: refused where the ledger does not go on from there, and
+        nothing is written, and False returned, where exact figures were kept meanwhile, which `since` knows then.
         """
+        known = 0 if since is None else len(since.figures)
         _named(dataset)
         _charged(unit)
         content = charge_content(parts, title, spec_hash)
         if since is not None:
             self.past(dataset, unit, since)  # before a ledger that is gone is made anew
         with self.writing() as (seen, add):
-            if since is not None:
-                seen.follow(since)
+            if since is not None and len(seen.follow(since).figures) > known:
+                return False
             account = seen.sums.account(dataset, unit)
             _refuse_overspending(account, unit, parts, budget)
             if account.budget is None and budget is not None:
                 add("budget", {"budget": budget.as_mapping()}, at=when, dataset=dataset, unit=unit)
             add("charge", content, at=when, dataset=dataset, unit=unit, key=release)
+        return True
 
     def check(self, dataset: str, unit: str, parts: Sequence[Sequence[Guarantee]], budget: Budget | None) -> None:
         """Refuse a release that the ledger would refuse now; nothing is written."""
