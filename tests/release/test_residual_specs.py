@@ -51,6 +51,14 @@ def test_a_release_with_noise_on_residuals(tmp_path, changes):
         ([BEST, ("output:", "engine: spark\noutput:")], "noise on residuals is drawn by one process"),
         ([BEST, ("output:", "method: given\noutput:")], "noise on residuals cannot be conditioned"),
         (
+            [
+                ("  shares: best", "  residuals: true\n  numbers: real"),
+                *(CUBE, MARGINS, (", records: true", ""), (", nonnegative]", "]")),
+                ("output:", "method: extend-gaussian\noutput:"),
+            ],
+            "extend-gaussian makes noise of its own: leave residuals out",
+        ),
+        (
             [("  cube: [sex, age, lives]\n", "  residuals: true\n"), (MARGINS[0], ""), ("  shares: best", "")],
             "residuals go with cube",
         ),

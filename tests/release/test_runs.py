@@ -114,6 +114,14 @@ def test_a_tampered_part_is_refused(town, tmp_path):
         hf.load(folder)
 
 
+def test_a_part_without_rows_is_refused(town, tmp_path):
+    last = town[1].table().certificate.parts - 1
+    folder, told = changed(town, tmp_path, "table", last, lambda frame, _: frame.head(0))
+    sealed(folder, told)
+    assert "has a part without rows" in str(verify(folder))
+    assert stranger(folder).returncode == 5
+
+
 def test_an_area_that_is_not_the_sum_of_its_parts_is_refused(town, tmp_path):
     """One person more in a block, in all of its margins: everything agrees inside the block."""
 

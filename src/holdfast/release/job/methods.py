@@ -156,6 +156,8 @@ def _equalities_only(method: str, noise: Mechanism, problem: Problem) -> Mechani
         raise Refused(f"{method} makes values that are not whole: write {REAL} in the table, or use given")
     if method == "project":
         return noise.onto(problem.equal, weights=None, integer=False)
+    if problem.on_residuals:
+        raise Refused(f"{method} makes noise of its own: leave residuals out, or use onto")
     law, kind = EXTENDED[method], noise.base.law.kind
     if not fits(method, kind):
         others = " or ".join(extensions(kind))

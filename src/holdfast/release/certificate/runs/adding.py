@@ -105,6 +105,9 @@ class Adding:
         columns = zip(
             *([names[name].texts[code] for code in names[name].codes[rows[0]]] for name in inside), strict=True
         )
+        if any(other > depth for other in self.levels):
+            yield "areas of an upper level follow those of a lower one"
+            return
         found = Inside(tuple(inside), tuple(columns))
         level = self.levels.setdefault(depth, Level(found))
         if level.inside.entries != found.entries:

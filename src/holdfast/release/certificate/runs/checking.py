@@ -129,6 +129,8 @@ class Runs:
         table, value = self.table, columns["value"]
         if not numbered(columns, first, None) or first + len(value) > table.rows:
             yield "its parts do not have every row once, in their order"
+        if len(value) == 0:
+            yield f"{table.parquet} has a part without rows"
         if missing(value).any():
             yield f"{table.parquet} has empty values"
         if value.dtype != (np.int64 if table.holds.whole else np.float64):
