@@ -1,5 +1,6 @@
 """A census too large for one file: written, verified and read back in runs of whole areas, and the same table."""
 
+import itertools
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import holdfast as hf
 from holdfast.exchange.croissant import croissant
 from holdfast.exchange.sdmx import of_release
 from holdfast.release import run
+from holdfast.release.certificate.runs.adding import Adding
 from holdfast.release.certificate.verify import verify
+from holdfast.release.stranger import areas as stranger_areas
 from holdfast.release.table import area_names
 from tampering import certificate_of, forged, sealed
 from town import job, write
@@ -215,3 +218,47 @@ def test_whole_noise_given_sums_that_are_not_written_out_is_refused():
     assert query.many_sums is not None
     with pytest.raises(hf.Refused, match="no way is known to draw integer Gaussian noise given the sums of 273,229"):
         _ = hf.gaussian(query, rho=1).given(hf.consistent(query)).method
+
+
+TOP = [("town: total", "T", None, None, 5), ("town: sex", "T", None, "F", 2), ("town: sex", "T", None, "M", 3)]
+FIRST, SECOND = (
+    [("block: total", "T", name, None, f + m), ("block: sex", "T", name, "F", f), ("block: sex", "T", name, "M", m)]
+    for name, f, m in (("B1", 2, 0), ("B2", 0, 3))
+)
+
+
+def called(rows, level):
+    return [(level(row[0]), *row[1:]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([TOP, FIRST + SECOND], None),
+        ([TOP, FIRST + called(SECOND, str.upper)], "areas of one level do not have the same margins"),
+        ([TOP, FIRST, called(SECOND, str.upper)], "areas of one level do not have the same margins"),
+        (
+            [TOP, called(FIRST + SECOND, lambda level: level.replace("block", "town"))],
+            "areas of two levels call themselves alike",
+        ),
+        ([TOP, [*FIRST, FIRST[1], *SECOND, SECOND[1]]], "an area has two rows with the same names"),
+        ([TOP, FIRST, called(TOP, str), SECOND], "areas of an upper level follow those of a lower one"),
+        ([TOP, FIRST], "is not the sum of the areas below it"),
+    ],
+)
+def test_areas_that_are_not_what_their_names_say_are_found_by_both(parts, said):
+    rows = [row for part in parts for row in part]
+    values = np.array([row[-1] for row in rows])
+    areas, found = stranger_areas.Areas(2, lambda one, two: sum(one) != sum(two)), []
+    for path, some in itertools.groupby(rows, key=lambda row: row[1:3]):
+        own = list(some)
+        found += [areas.take(path, [(row[0], row[3]) for row in own], [row[-1] for row in own], 0)]
+    found = [words for words in found if words] or list(areas.between())
+    adding, mine, first = Adding(["town", "block"], values), [], 0
+    for part in parts:
+        columns = dict(zip(("level", "town", "block", "sex"), zip(*part, strict=True), strict=False))
+        names = {name: area_names._coded(np.array(column, dtype=object)) for name, column in columns.items()}
+        mine, first = [*mine, *adding.read(names, first)], first + len(part)
+    mine = mine or list(adding.between())
+    assert bool(found) == bool(mine) == (said is not None)
+    assert said is None or all(said in words[0] for words in (found, mine))

@@ -1,4 +1,4 @@
-"""Check intervals, noisy answers, records and accepted errors from the files: that they can be what is certified."""
+"""Check values, intervals, noisy answers, records and accepted errors: that the files can be what is certified."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ from holdfast.release.storage.tables import MEASUREMENTS, Columns, label_column,
 
 #: Each yields a sentence for everything that it finds wrong.
 Findings = Iterator[str]
+
+
+def value_findings(value: Any, table: TableCertificate) -> Findings:
+    """Say what is wrong with values, of all rows or of some."""
+    if missing(value).any():
+        yield f"{table.parquet} has empty values"
+    if value.dtype != (np.int64 if table.holds.whole else np.float64):
+        yield f"the values of {table.parquet} are not {'whole numbers' if table.holds.whole else 'real numbers'}"
+    elif not np.isfinite(value).all():
+        yield f"{table.parquet} has values that are not finite"
 
 
 def interval_findings(values: Values, columns: Columns, table: TableCertificate) -> Findings:

@@ -373,7 +373,7 @@ def load(folder: str | Path) -> LoadedRelease:
     if wrong:
         raise Refused(f"{place} is not as it was released: {wrong[0].sentence}")
     found = LoadedRelease(place, read_certificate(place))
-    if not found.tables:  # they are read now, while they are as they were verified
+    if not found.tables:  # read now, while they are as they were verified; columns of parts when they are asked for
         raise Refused(f"{place} is a release without a table")
     return found
 

@@ -26,6 +26,7 @@ from holdfast.release.certificate.bars import (
     label_findings,
     measurement_findings,
     record_findings,
+    value_findings,
 )
 from holdfast.release.certificate.certificate import (
     FILE,
@@ -257,12 +258,7 @@ def _shape(columns: Columns, table: TableCertificate) -> Findings:
     value = columns["value"]
     if len(value) != table.rows:
         yield f"{table.parquet} has {len(value)} rows and not {table.rows}"
-    if missing(value).any():
-        yield f"{table.parquet} has empty values"
-    if value.dtype != (np.int64 if table.holds.whole else np.float64):
-        yield f"the values of {table.parquet} are not {'whole numbers' if table.holds.whole else 'real numbers'}"
-    elif not np.isfinite(value).all():
-        yield f"{table.parquet} has values that are not finite"
+    yield from value_findings(value, table)
     levels = columns[table.columns[0]]
     if missing(levels).any() or not set(np.unique(levels.astype(str)).tolist()) <= set(table.levels):
         yield f"{table.parquet} has rows of a level that is not certified"

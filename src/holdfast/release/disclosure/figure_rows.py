@@ -35,7 +35,7 @@ from holdfast.release.disclosure.public_words import (
     relations,
     renamed,
 )
-from holdfast.release.table.area_names import Texts
+from holdfast.release.storage.coded import Texts
 
 if TYPE_CHECKING:
     from holdfast.release.job.table import Table

@@ -21,7 +21,7 @@ from holdfast.constraints.system.rows import products
 from holdfast.disclosure import trees as pinned_trees
 from holdfast.disclosure.figures import Known
 from holdfast.domains import Hierarchy
-from holdfast.release.table.area_names import Texts
+from holdfast.release.storage.coded import Texts
 
 if TYPE_CHECKING:
     from holdfast.release.job.job import Job

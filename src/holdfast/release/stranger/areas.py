@@ -12,7 +12,7 @@ Unequal = Callable[[Sequence[Any], Sequence[Any]], bool]
 
 
 class Level:
-    """The areas of one depth: what the entries of each are called, and which of them add up to which."""
+    """The areas of one depth: what the entries of each are called, the level first, and which add up to which."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
@@ -20,7 +20,7 @@ class Level:
         self.below: dict[Entry, list[Any]] = {}
         self.margins: dict[frozenset[int], list[int]] = {}
         for i, entry in enumerate(entries):
-            kept = frozenset(c for c, text in enumerate(entry) if text is not None)
+            kept = frozenset(c for c, text in enumerate(entry) if c > 0 and text is not None)
             self.margins.setdefault(kept, []).append(i)
         ordered = sorted(self.margins, key=lambda kept: (-len(kept), sorted(kept)))
         self.pairs = []
@@ -51,6 +51,14 @@ class Areas:
         if depth == 0 or None in path[:depth]:
             return "the names of a row skip a level"
         own = path[:depth]
+        if any(d > depth for d in self.levels):
+            return "areas of an upper level follow those of a lower one"
+        if depth not in self.levels:
+            if len(set(entries)) < len(entries):
+                return "an area has two rows with the same names"
+            before = {entry[0] for level in self.levels.values() for entry in level.entries}
+            if before & {entry[0] for entry in entries}:
+                return "areas of two levels call themselves alike"
         level = self.levels.get(depth) or self.levels.setdefault(depth, Level(entries))
         if level.entries != entries:
             return "areas of one level do not have the same margins"
@@ -91,9 +99,10 @@ class Areas:
                             return
 
 
-def in_areas(told: dict[str, Any], named: dict[str, list[Any]], values: Any, unequal: Unequal) -> Iterator[str]:
+def in_areas(told: dict[str, Any], rows_of: dict[str, list[Any]], values: Any, unequal: Unequal) -> Iterator[str]:
     """Check the areas of every table, columns by name, which name their rows one after the other."""
     places, linked = told["places"], told["kind"] == "linked"
+    named = {name: rows_of[name] for name in told["columns"]}  # the level first
     inside = [column for name, column in named.items() if name not in places and not (linked and name == "table")]
     tables, above = named["table"] if linked else [None] * told["rows"], [named[name] for name in places]
     for table in dict.fromkeys(tables):

@@ -98,7 +98,7 @@ class Runs(Table):
             if path != area:
                 self.take_area(area, entries, row)
                 area, entries = path, []
-            entries.append(tuple(names[at[0] :]))
+            entries.append((names[0], *names[at[0] :]))
             self.values.append(value)
             self.ends(row, value, *line[at[1] + 1 : at[1] + 3])
             if record and value and all(names[i] is not None for i in record):

@@ -80,7 +80,7 @@ class Table:
         elif self.told["kind"] == "cube":
             yield from self.by_margins(range(self.count))
         elif self.told["kind"] in ("areas", "linked"):
-            yield from in_areas(self.told, self.named, self.values, lambda one, two: self.unequal(sum(one), two))
+            yield from in_areas(self.told, self.rows, self.values, lambda one, two: self.unequal(sum(one), two))
 
     def by_levels(self) -> Findings:
         """Check every node against the rows one level below that have its names."""

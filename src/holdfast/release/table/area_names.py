@@ -6,35 +6,20 @@ A figure is called by its place, with the places above, and by its entry inside 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.arrays import Ints
 from holdfast.domains import Hierarchy
 from holdfast.queries.areas.area_margins import AreaMargins
+from holdfast.release.storage.coded import Coded, Texts, hash_names
 
-Texts = npt.NDArray[np.object_]
 #: Figures of the largest table that is written as one file; larger ones are written in parts of about so many.
 MOST_IN_A_FILE = 1_000_000
-
-
-class Coded(NamedTuple):
-    """A column of names: the distinct ones, None among them, as they first occur, and which of them each row has."""
-
-    texts: Texts
-    codes: Ints
-
-    @property
-    def column(self) -> Texts:
-        """The names of all rows."""
-        return self.texts[self.codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +62,8 @@ class AreaNames(Mapping[str, Texts]):
         """The hash of all names, part by part: two tables in parts with the same one have the same domain."""
         found = hashlib.sha256()
         for part in self.parts:
-            for name, (texts, codes) in self.of(*part).items():
-                found.update(json.dumps([name, texts.tolist()], ensure_ascii=False, separators=(",", ":")).encode())
-                found.update(codes.astype("<u4").tobytes())
+            for name, column in self.of(*part).items():
+                hash_names(found, name, column)
         return f"sha256:{found.hexdigest()}"
 
     def distinct(self, name: str) -> list[str | None]:
@@ -97,8 +81,7 @@ class AreaNames(Mapping[str, Texts]):
         return node, rows - starts[node] + self._first[depth[node]]
 
     def _coded(self, name: str, node: Ints, entry: Ints) -> Coded:
-        texts, codes = self._small[name]
-        return in_order(texts, codes[node if name in self._above else entry])
+        return self._small[name].at(node if name in self._above else entry)
 
     @cached_property
     def _first(self) -> Ints:
@@ -150,13 +133,3 @@ def _coded(column: Texts) -> Coded:
     number: dict[str | None, int] = {}
     codes = np.array([number.setdefault(text, len(number)) for text in column.tolist()], dtype=np.int64)
     return Coded(np.array(list(number), dtype=object), codes)
-
-
-def in_order(texts: Texts, codes: Ints) -> Coded:
-    """Number names again, by where they first occur among some rows."""
-    place = np.full(len(texts), len(codes))
-    place[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    used = np.argsort(place)[: int((place < len(codes)).sum())]
-    number = np.zeros(len(texts), np.int64)
-    number[used] = np.arange(used.size)
-    return Coded(texts[used], number[codes])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arrays import Bools, Ints
-from holdfast.release.table.area_names import Texts
+from holdfast.release.storage.coded import Texts
 from holdfast.release.table.domain import BETWEEN, Layout
 from holdfast.release.table.exactly import sums_of_rows
 from holdfast.release.table.holding import Holding

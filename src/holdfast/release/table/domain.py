@@ -20,7 +20,8 @@ from holdfast.queries.areas.area_margins import AreaMargins
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
-from holdfast.release.table.area_names import AreaNames, Texts
+from holdfast.release.storage.coded import Texts
+from holdfast.release.table.area_names import AreaNames
 
 #: A name, a path, or a mapping, as the spec reads them.
 Item = str | tuple[str, ...] | dict[str, tuple[str, ...]]

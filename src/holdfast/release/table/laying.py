@@ -17,8 +17,9 @@ from holdfast.release.spec.places import At
 from holdfast.release.spec.sections import Handling
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import AREAS, LINKED, TableSpec
+from holdfast.release.storage.coded import Texts
 from holdfast.release.table import area_names
-from holdfast.release.table.area_names import AreaNames, Texts, ancestors
+from holdfast.release.table.area_names import AreaNames, ancestors
 from holdfast.release.table.domain import ALL_CELLS, BETWEEN, INSIDE, RESERVED, SUMS, Key, Layout, axes_of
 from holdfast.release.table.linking import TABLE, joined
 from holdfast.release.table.public import PublicFiles, labels_of

@@ -13,7 +13,7 @@ from holdfast.release.spec.linked import TOTAL, Term
 from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
-from holdfast.release.table.area_names import Texts
+from holdfast.release.storage.coded import Texts
 from holdfast.release.table.domain import Layout
 
 #: The column that says to which of several linked tables a row belongs.

@@ -17,9 +17,10 @@ from holdfast.release.spec.places import At
 from holdfast.release.spec.spec import Spec
 from holdfast.release.spec.table import TableSpec
 from holdfast.release.storage.argus import levels
+from holdfast.release.storage.coded import Texts
 from holdfast.release.storage.reading import PARQUET, Unreadable, as_text, quoted_name, rows_of, session
 from holdfast.release.storage.tables import label_column
-from holdfast.release.table.area_names import Texts, distinct
+from holdfast.release.table.area_names import distinct
 
 #: A hierarchy of τ-ARGUS: its columns are called level_1, level_2, …
 HIERARCHY = ".hrc"

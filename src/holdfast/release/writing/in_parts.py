@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.arrays import Floats
+from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.mechanism.published.linear import measured_deviations
 from holdfast.mechanism.release import Release
 from holdfast.progress import Progress
 from holdfast.release.certificate.certificate import CONFIDENCE, Interval, TableCertificate
 from holdfast.release.certifying import TableFiles, table_certificate
 from holdfast.release.report.figures import SHOWN
+from holdfast.release.storage.coded import Coded
 from holdfast.release.storage.files import sync_folder
 from holdfast.release.storage.parts import ROW, part_names
 from holdfast.release.storage.tables import (
@@ -35,7 +37,7 @@ from holdfast.release.storage.tables import (
     write_repeated,
     write_table,
 )
-from holdfast.release.table.area_names import AreaNames, Coded
+from holdfast.release.table.area_names import AreaNames
 from holdfast.release.writing.files import interval_words
 from holdfast.workers import in_threads
 
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class InParts:
     """A table that was drawn, and what its parts are cut from."""
 
     table: Table
@@ -61,14 +63,19 @@ class Parts:
         return self.drawn.values if whole else self.drawn.values.astype(np.float64)
 
     @cached_property
+    def bars(self) -> ErrorBars | None:
+        """What the table tells about the truth; it is not kept with the release, since a census fills memory."""
+        return self.drawn.find_error_bars(self.drawn.values, self.drawn.measurements)
+
+    @cached_property
     def reach(self) -> Floats | None:
         """How far intervals reach to either side; None where they are what is certain, or nothing."""
-        bars = self.drawn.error_bars
+        bars = self.bars
         return None if bars is None or bars.spread is None else bars.reach(CONFIDENCE)
 
     def interval(self) -> Interval:
         """Say what the ends of intervals mean."""
-        bars = self.drawn.error_bars
+        bars = self.bars
         if bars is None or bars.spread is None:
             known = bars is not None and bool(np.isfinite(bars.low).any() or np.isfinite(bars.high).any())
             return interval_words(None, known=known, own=False)
@@ -76,7 +83,7 @@ class Parts:
 
     def ends(self, rows: slice) -> Floats:
         """The ends of the intervals of some rows, not a number where nothing finite is known."""
-        bars = self.drawn.error_bars
+        bars = self.bars
         if bars is None:
             return np.full((rows.stop - rows.start, 2), np.nan)
         found = np.column_stack([bars.low[rows], bars.high[rows]])
@@ -104,7 +111,7 @@ class Parts:
             write_csv({ROW: first + kept, MEASUREMENTS[1]: spread, "count": noisy}, csv)
         if "records" in paths:
             listed = [named[name] for name in self.table.record_columns]
-            cells = np.flatnonzero(np.logical_and.reduce([(each.texts != None)[each.codes] for each in listed]))  # noqa: E711
+            cells = np.flatnonzero(np.logical_and.reduce([each.told for each in listed]))
             cells = cells[self.values[rows][cells] > 0]
             record = {name: named[name].texts[named[name].codes[cells]] for name in self.table.record_columns}
             write_repeated(record, self.values[rows][cells], *paths["records"])
@@ -134,7 +141,7 @@ def write_in_parts(
         files = files._replace(measurements=f"{noisy}.parquet", measurements_csv=f"{noisy}.csv")
     if table.layout.spec.written.records:
         files = files._replace(records=f"{prefix}records.parquet", records_csv=f"{prefix}records.csv")
-    parts = Parts(table, drawn, names, files, place)
+    parts = InParts(table, drawn, names, files, place)
     folders = [place / name for _, pair in parts.pairs for name in pair]
     for folder in folders:
         folder.mkdir(exist_ok=True)
@@ -150,7 +157,6 @@ def write_in_parts(
         in_threads(write, count)
     for folder in folders:
         sync_folder(folder)
-    vars(drawn).pop("error_bars", None)  # a census fills memory, and they can be found again
     columns = first_rows([place / name for name in part_names(files.parquet, 1)], SHOWN)
     for name in names:
         columns[name] = texts(columns[name])

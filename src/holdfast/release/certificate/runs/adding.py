@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from holdfast.arrays import Array, Bools, Ints
-from holdfast.release.certificate.runs.reading import Names
 from holdfast.release.certificate.sums import SAFE, TOLERANCE
+from holdfast.release.storage.coded import Coded
 
 Findings = Iterator[str]
 Path = tuple[str, ...]
@@ -25,12 +25,16 @@ Path = tuple[str, ...]
 Entry = tuple[str | None, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Inside:
-    """The entries of every area of a level: columns that name them, margins by the columns that they keep."""
+    """The entries of every area of a level: the level that each says, and columns that name it.
+
+    Margins are known by the columns that they keep.
+    """
 
     columns: tuple[str, ...]
     entries: tuple[Entry, ...]
+    called: tuple[str | None, ...]
 
     def margins(self) -> dict[frozenset[str], Ints]:
         """The entries of each margin by what it keeps, those that keep most first."""
@@ -73,7 +77,7 @@ class Adding:
     below: dict[int, Array] = field(default_factory=dict)
     size: float = 0.0
 
-    def read(self, names: Mapping[str, Names], first: int) -> Findings:
+    def read(self, names: Mapping[str, Coded], first: int) -> Findings:
         """Take in the names of a part whose first row has this number, and say what does not add up in it."""
         told = np.stack([names[place].told for place in self.places])
         depth = told.sum(axis=0) - 1
@@ -84,7 +88,7 @@ class Adding:
         changes = np.flatnonzero((codes[:, 1:] != codes[:, :-1]).any(axis=0)) + 1
         starts = np.concatenate([[0], changes])
         widths = np.diff(np.concatenate([starts, [depth.size]]))
-        inside = [name for name in names if name not in self.places][1:]  # the first one says which margin it is
+        inside = [name for name in names if name not in self.places]
         for d in np.unique(depth[starts]).tolist():
             mine = depth[starts] == d
             if np.unique(widths[mine]).size > 1:
@@ -93,24 +97,31 @@ class Adding:
             yield from self._areas(d, names, inside, starts[mine], int(widths[mine][0]), first)
 
     def _areas(
-        self, depth: int, names: Mapping[str, Names], inside: Sequence[str], starts: Ints, width: int, first: int
+        self, depth: int, names: Mapping[str, Coded], inside: Sequence[str], starts: Ints, width: int, first: int
     ) -> Findings:
-        """Take in the areas of one depth in a part: every one has the same entries, and so has its level before."""
+        """Take in the areas of one depth in a part: every one has the same entries, and so has its level before.
+
+        Of the columns `inside` the first says which level and margin a row belongs to.
+        """
         rows = starts[:, None] + np.arange(width)
         for name in inside:
             block = names[name].codes[rows]
             if (block != block[0]).any():
                 yield "areas of one level do not have the same margins"
                 return
-        columns = zip(
-            *([names[name].texts[code] for code in names[name].codes[rows[0]]] for name in inside), strict=True
-        )
         if any(other > depth for other in self.levels):
             yield "areas of an upper level follow those of a lower one"
             return
-        found = Inside(tuple(inside), tuple(columns))
+        called, *named = (names[name].texts[names[name].codes[rows[0]]].tolist() for name in inside)
+        found = Inside(tuple(inside[1:]), tuple(zip(*named, strict=True)), tuple(called))
+        if len(set(zip(called, found.entries, strict=True))) < width:
+            yield "an area has two rows with the same names"
+            return
+        if any(set(called) & set(each.inside.called) for other, each in self.levels.items() if other != depth):
+            yield "areas of two levels call themselves alike"
+            return
         level = self.levels.setdefault(depth, Level(found))
-        if level.inside.entries != found.entries:
+        if level.inside != found:
             yield "areas of one level do not have the same margins"
             return
         values = self.values[first + rows]
@@ -122,7 +133,7 @@ class Adding:
         yield from self._add(depth, names, starts, values, level, first)
 
     def _add(
-        self, depth: int, names: Mapping[str, Names], starts: Ints, values: Array, level: Level, first: int
+        self, depth: int, names: Mapping[str, Coded], starts: Ints, values: Array, level: Level, first: int
     ) -> Findings:
         """Add areas to those above them, which came before."""
         paths = list(

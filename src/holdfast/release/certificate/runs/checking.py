@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from holdfast.arrays import Ints
-from holdfast.release.certificate.bars import ends_findings
+from holdfast.release.certificate.bars import ends_findings, value_findings
 from holdfast.release.certificate.certificate import TableCertificate
 from holdfast.release.certificate.runs.adding import Adding
 from holdfast.release.certificate.runs.reading import (
     UNREADABLE,
-    Names,
     kinds_of,
     numbered,
     other_copy,
     other_records,
     read_part,
 )
+from holdfast.release.storage.coded import Coded, hash_names
 from holdfast.release.storage.parts import ROW, part_names
 from holdfast.release.storage.tables import FIGURES, MEASUREMENTS, Columns, label_column, missing
 
@@ -99,9 +98,7 @@ class Runs:
         last = self.read = first + len(columns[ROW])
         self.values[first:last] = columns["value"]
         for name in table.columns:
-            texts, codes = names[name].in_order
-            hashed.update(json.dumps([name, texts], ensure_ascii=False, separators=(",", ":")).encode())
-            hashed.update(codes.astype("<u4").tobytes())
+            hash_names(hashed, name, names[name])
         own = np.array(self._exact[(self._exact >= first) & (self._exact < last)] - first)
         csv = self._files(number, table.csv)
         findings: dict[str, Callable[[], Findings]] = {
@@ -125,18 +122,13 @@ class Runs:
         figures = self.table.holds.exact
         return np.array([rows[0] for each in figures for rows in each.rows if len(rows) == 1], dtype=np.int64)
 
-    def _shape(self, names: dict[str, Names], columns: Columns, first: int) -> Findings:
+    def _shape(self, names: dict[str, Coded], columns: Columns, first: int) -> Findings:
         table, value = self.table, columns["value"]
         if not numbered(columns, first, None) or first + len(value) > table.rows:
             yield "its parts do not have every row once, in their order"
         if len(value) == 0:
             yield f"{table.parquet} has a part without rows"
-        if missing(value).any():
-            yield f"{table.parquet} has empty values"
-        if value.dtype != (np.int64 if table.holds.whole else np.float64):
-            yield f"the values of {table.parquet} are not {'whole numbers' if table.holds.whole else 'real numbers'}"
-        elif not np.isfinite(value).all():
-            yield f"{table.parquet} has values that are not finite"
+        yield from value_findings(value, table)
         level = names[table.columns[0]]
         if not level.told.all() or not {text for text in level.texts if text is not None} <= set(table.levels):
             yield f"{table.parquet} has rows of a level that is not certified"
@@ -169,7 +161,7 @@ class Runs:
                 yield from other_records(path, records, self.table.record_columns, called)
 
 
-def _labels(names: dict[str, Names], labels: dict[str, Names]) -> Findings:
+def _labels(names: dict[str, Coded], labels: dict[str, Coded]) -> Findings:
     """Say which codes do not have one label each."""
     for name, said in labels.items():
         pairs = np.unique(np.stack([names[name].codes, said.codes]), axis=1).T.tolist()

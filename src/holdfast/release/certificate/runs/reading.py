@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import duckdb
 import numpy as np
 
-from holdfast.arrays import Bools, Ints
+from holdfast.release.storage.coded import Coded
 from holdfast.release.storage.parts import ROW
 from holdfast.release.storage.reading import header_of, quoted_name, rows_of, session
 from holdfast.release.storage.tables import Columns
@@ -19,36 +18,13 @@ from holdfast.release.storage.tables import Columns
 EMPTY = ", nullstr = '', allow_quoted_nulls = false"
 
 
-@dataclass(frozen=True, eq=False)
-class Names:
-    """A column of names: the distinct ones, None among them, and which of them each row has."""
-
-    texts: list[str | None]
-    codes: Ints
-
-    @property
-    def told(self) -> Bools:
-        """Whether a row has a name."""
-        return np.array([text is not None for text in self.texts], dtype=bool)[self.codes]
-
-    @property
-    def in_order(self) -> tuple[list[str | None], Ints]:
-        """The same, numbered in the order in which names first occur."""
-        place = np.full(len(self.texts), self.codes.size)
-        place[self.codes[::-1]] = np.arange(self.codes.size - 1, -1, -1)
-        order = np.argsort(place)[: int((place < self.codes.size).sum())]
-        number = np.zeros(len(self.texts), np.int64)
-        number[order] = np.arange(order.size)
-        return [self.texts[i] for i in order.tolist()], number[self.codes]
-
-
 def kinds_of(path: Path) -> dict[str, str]:
     """The columns of a file, and what the engine says they hold."""
     with session() as engine:
         return {row[0]: str(row[1]) for row in engine.execute(f"DESCRIBE FROM {rows_of([path])}").fetchall()}
 
 
-def read_part(path: Path, names: Sequence[str]) -> tuple[dict[str, Names], Columns]:
+def read_part(path: Path, names: Sequence[str]) -> tuple[dict[str, Coded], Columns]:
     """Read a part: the columns of names as codes, and all others as they are; what is empty is masked."""
     with session() as engine:
         rows, found = rows_of([path]), {}
@@ -56,14 +32,14 @@ def read_part(path: Path, names: Sequence[str]) -> tuple[dict[str, Names], Colum
             some = f"SELECT DISTINCT {quoted_name(name)} FROM {rows} WHERE {quoted_name(name)} IS NOT NULL"
             engine.execute(f"CREATE OR REPLACE TEMP TYPE names_{i} AS ENUM ({some})")
             listed = engine.execute(f"SELECT unnest(enum_range(NULL::names_{i}))::VARCHAR").fetchall()
-            found[name] = [None, *(text for (text,) in listed)]
+            found[name] = np.array([None, *(text for (text,) in listed)], dtype=object)
         coded = ", ".join(
             f"coalesce(enum_code({quoted_name(name)}::names_{i})::INTEGER + 1, 0) AS {quoted_name(name)}"
             for i, name in enumerate(names)
         )
         instead = f"REPLACE ({coded})" if names else ""
         columns = dict(engine.execute(f"SELECT * {instead} FROM {rows}").fetchnumpy())
-    return {name: Names(found[name], np.asarray(columns.pop(name))) for name in names}, columns
+    return {name: Coded(found[name], np.asarray(columns.pop(name))) for name in names}, columns
 
 
 def other_copy(
