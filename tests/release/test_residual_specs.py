@@ -15,7 +15,18 @@ MARGINS = (
 )
 
 
-@pytest.mark.parametrize("changes", [[BEST], [BEST, CUBE, MARGINS, (", records: true", "")]])
+REPLACE = ("{rho: 1}", "{rho: 1, neighbours: replace-one}")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [BEST],
+        [BEST, REPLACE],
+        [BEST, CUBE, MARGINS, (", records: true", "")],
+        [BEST, CUBE, MARGINS, (", records: true", ""), REPLACE],
+    ],
+)
 def test_a_release_with_noise_on_residuals(tmp_path, changes):
     """The law of the folder is that of the job, also where an axis has no figure; and its error is the least."""
     write(tmp_path)
@@ -30,16 +41,10 @@ def test_a_release_with_noise_on_residuals(tmp_path, changes):
     assert found.guarantee.rho == pytest.approx(1)
     np.testing.assert_allclose(found.linear_part.standard_error(), table.mechanism.linear_part.standard_error())
     assert all(not level.noise for level in released.table().certificate.noise_by_level)
-    least = hf.best_shares(table.layout.query, residuals=True).squared_error / 2
-    squares = float(
-        (
-            hf.gaussian(
-                table.layout.query, rho=1, residuals=True, integer=False, shares=table.problem.residuals
-            ).standard_error()
-            ** 2
-        ).sum()
-    )
-    assert squares == pytest.approx(least, rel=1e-5)
+    query, asked = table.layout.query, {"neighbours": table.problem.neighbours, "residuals": True}
+    least = hf.best_shares(query, **asked).squared_error / 2
+    drawn = hf.gaussian(query, rho=1, integer=False, shares=table.problem.residuals, **asked)
+    assert float((drawn.standard_error() ** 2).sum()) == pytest.approx(least, rel=1e-5)
 
 
 @pytest.mark.parametrize(

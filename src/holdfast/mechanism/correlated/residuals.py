@@ -47,6 +47,8 @@ LEAST = 1e-3
 #: The largest error of a figure, against the noise that hides a neighbour and, where it is whole, against 1. A larger
 #: one would swallow the small noise of other residuals, since doubles have 53 bits.
 LARGEST = 2.0**26
+#: What rounding to whole numbers adds to a variance.
+BY_ROUNDING = Fraction(1, 12)
 #: The largest precision of a residual: that of the smallest variance that noise has elsewhere.
 MOST_PRECISE = 2**400
 
@@ -253,19 +255,20 @@ def _weighing(query: Query, precisions: Mapping[Residual, Fraction], integer: bo
             holds = np.array([[asked.table.tells(asked.groups[g][1], axes) for g in mine] for axes in sets], float)
             holds *= asked.table.cells / np.array([asked.sizes[g] for g in mine])
             wanted = np.array([float(precisions[depth, axes]) for axes in sets])
-            wanted = np.minimum(wanted, 1e6 * np.median(wanted[wanted > 0], axis=0)) if wanted.any() else wanted
+            if wanted.any():  # what no neighbour changes is known as well as one likes: it would drown the others
+                wanted = np.minimum(wanted, np.median(wanted[wanted > 0]) / LEAST)
             root = np.sqrt([grains.count_of(asked.table, axes) for axes in sets])
             found[mine] = optimize.nnls(holds * root[:, None], wanted * root)[0]
     found = np.maximum(found, LEAST * found.max())
     law: Any = IntegerGaussian if integer else Gaussian
-    laws = tuple(law(Fraction(1 / each)) for each in found.tolist())
+    laws = tuple(law(Fraction(1 / each) + (BY_ROUNDING if integer else 0)) for each in found.tolist())
     return Independent(laws, np.asarray(asked.level_of, np.int32), query.n)
 
 
 def _rounded_deviation(sigma: float) -> float:
     """The standard deviation of normal noise that is rounded to whole numbers."""
     if sigma > 5:
-        return math.sqrt(sigma**2 + 1 / 12)  # but for e^(−2π²σ²)
+        return math.sqrt(sigma**2 + float(BY_ROUNDING))  # but for e^(−2π²σ²)
     steps = np.arange(1, math.ceil(40 * sigma) + 2)
     # Σ j²·P(round = j) = Σ (2j − 1)·P(round ≥ j), on both sides.
     return math.sqrt(2 * float(((2 * steps - 1) * special.ndtr(-(steps - 0.5) / sigma)).sum())) if sigma else 0.0
