@@ -19,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache, update_wrapper
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -36,17 +36,28 @@ CONSTANTS = (bool, int, float, str, tuple, np.generic)
 ROOT = __name__.partition(".")[0]
 
 
-def compiled(function: Callable[..., Any], beyond: int | None, options: dict[str, Any]) -> Any:
+def compiled(function: Callable[..., Any], beyond: int | None, inner: bool, options: dict[str, Any]) -> Any:
     """Compile a function when it is first called: without the interpreter's lock, dividing as numpy does.
 
-    With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only.
+    With `beyond` it is first called with arrays that hold more numbers; it can then be called from Python only. With
+    `inner` it can be called from compiled functions only.
     """
     # Arrays are counted unless a function says otherwise, also in one that such a function calls; and C calls none.
-    options = {"_nrt": True, "no_cfunc_wrapper": True} | options
+    options = {"_nrt": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner} | options
     made = numba.njit(function, nogil=True, error_model="numpy", **options)
+    if inner:  # Python does not get to see what is compiled, for it could not call it
+        made._insert, made._compile_for_args = _nothing, partial(_refused, function.__name__)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
-        made._cache = _Kept(function)  # type: ignore[no-untyped-call]
+        made._cache = _Kept(function)
     return made if beyond is None else update_wrapper(Sized(made, beyond), function)
+
+
+def _nothing(*_: Any) -> None:
+    """Tell nobody."""
+
+
+def _refused(name: str, *_: Any, **__: Any) -> Any:
+    raise TypeError(f"{name} is inner: compiled functions call it, and nobody else")
 
 
 # --- what is not worth compiling -------------------------------------------------------------------------------------
@@ -211,7 +222,7 @@ class _Place(caching._CacheLocator):
 
 
 class _Files(caching.CompileResultCacheImpl):
-    _locator_classes = [_Place]  # type: ignore[list-item] # noqa: RUF012
+    _locator_classes = [_Place]  # noqa: RUF012
 
 
 class _Kept(caching.FunctionCache):
@@ -227,16 +238,16 @@ class _Kept(caching.FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Read what was compiled for some types of arguments; None if there is nothing, or nothing whole."""
         try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return super().load_overload(sig, target_context)
         except Exception:  # files that were cut off, or that another program wrote
             with suppress(OSError):
-                self.flush()  # type: ignore[no-untyped-call]
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled."""
         with suppress(OSError):
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+            super().save_overload(sig, data)
 
 
 # --- what is said while it is made -----------------------------------------------------------------------------------
@@ -272,7 +283,7 @@ def _ours(event: Any) -> bool:
     return str(event.data["dispatcher"].py_func.__module__).partition(".")[0] == ROOT
 
 
-event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Listener())
 
 
 # --- what is compiled soon -------------------------------------------------------------------------------------------
@@ -285,4 +296,4 @@ def _put(values: Any, into: Any) -> None:
 
 #: Copy numbers into an array. A slice on the left, `into[:] = values`, takes five seconds longer to compile: numba
 #: compiles the words of the error that it would raise for other lengths.
-put = compiled(_put, None, {})
+put = compiled(_put, None, True, {})

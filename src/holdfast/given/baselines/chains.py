@@ -57,7 +57,7 @@ class Tree(NamedTuple):
     high: Floats
 
 
-@compiled(fastmath={"reassoc", "contract"})
+@compiled(inner=True, fastmath={"reassoc", "contract"})
 def _energy(tree: Tree, values: Floats) -> float:  # pragma: no cover (compiled)
     """Solve everything from the moving leaves; return −log weight, infinite when a bound is broken."""
     for k in range(tree.solved.size):

@@ -47,7 +47,7 @@ class Outlook(NamedTuple):
     leaf_steep: Floats
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
     """Minus the log-probability of straying d from the mean, about, and its slope.
 
@@ -69,7 +69,7 @@ def _cost(d: Any, v: Any, bend: Any, pull: Any) -> Any:
     return cost + last * (x - max(straight, 0.0)), last
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pull: Any, need: Any) -> Any:
     """How far a total strays with log-probability −need, while another goes back as far."""
     d = np.sqrt(2 * need / (1 / v + 1 / other_v))
@@ -83,7 +83,7 @@ def reach(v: Any, bend: Any, pull: Any, other_v: Any, other_bend: Any, other_pul
     return d
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: Any, other_bend: Any, need: Any) -> Any:
     """As `reach`, for a total that strays along its own responses: the cost is the slope that it takes, summed up."""
     d, cost, pull = 0.0, 0.0, 0.0
@@ -111,7 +111,7 @@ def _along(means: Any, grid: Any, slope: Any, centre: Any, sign: Any, other_v: A
     return d + (need - cost - held) / (pull + held_slope)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _in_series(bend: Any, other: Any) -> None:
     """The bend of a sum of two totals, in place of the first: the softer one gives way."""
     bend[0], bend[1], bend[2] = min(bend[0], other[0]), bend[1] + other[1], min(bend[2], other[2])
@@ -165,7 +165,7 @@ def _slopes_downward(pieces: Any, grid: Any, unit: Any, responses: Any, known: A
                 spread[child] = max(at(variance[kind[child]], grid, slope[child], unit * unit), 1e-2)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _softened(own: Any, sign: Any, below: Any, slope: Any) -> Any:
     """The slope at which an own Laplace weight gives way."""
     return max(own + sign * (below - slope), 0.02 * own)
@@ -204,7 +204,7 @@ def _bends_upward(pieces: Any, leaf_steep: Any, weight: Any, known: Any, followe
                 bend[:] = RIGID
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _window(p: Any, pieces: Any, held: Any, mean: Any, grid: Any, need: Any, rough: Any, followed: Any) -> Any:
     """Where the total of a piece lies, as its own responses and what holds it from outside let it stray."""
     k = pieces.kind[p]
@@ -218,7 +218,7 @@ def _window(p: Any, pieces: Any, held: Any, mean: Any, grid: Any, need: Any, rou
     return down, up
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any, own_hold: Any) -> Any:
     """What holds a piece's total below its own weight: that weight and everything outside; `own_hold` is filled."""
     rate, laplace, _ = weight
@@ -242,7 +242,7 @@ def _held_below(p: Any, law: Any, weight: Any, held: Any, followed: Any, own_hol
     return 1 / (1 / own_rest + bend_by)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _pass_down(p: Any, pieces: Any, own_rest: Any, own_hold: Any, held: Any, followed: Any, outlook: Any) -> None:
     """What holds the two parts of a piece from outside: each other, and what holds their total."""
     rest, hold = held

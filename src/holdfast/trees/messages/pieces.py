@@ -131,7 +131,7 @@ def _empty(room: int, leaves: int) -> Pieces:
     return Pieces._make([*of_pieces, np.empty(leaves, dtype=np.int64), np.empty(leaves, dtype=np.int64)])
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _mixed(h: Any, value: Any) -> Any:
     """Mix a number into a hash (the finaliser of MurmurHash3)."""
     h = np.uint64(h) ^ (np.uint64(value) + np.uint64(0x9E3779B97F4A7C15) + (np.uint64(h) << np.uint64(6)))
@@ -142,7 +142,7 @@ def _mixed(h: Any, value: Any) -> Any:
     return h ^ (h >> np.uint64(33))
 
 
-@compiled
+@compiled(inner=True)
 def _by_kind(values: Any, keys: Any, first: Any, last: Any) -> None:
     """Sort values[first:last] by the keys of the values, in place: insertion, and merging beyond 64."""
     if last - first <= 64:
@@ -154,7 +154,7 @@ def _by_kind(values: Any, keys: Any, first: Any, last: Any) -> None:
         values[first + i] = part[order[i]]
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _inserted(values: Any, keys: Any, first: Any, last: Any) -> None:
     """Sort values[first:last] by the keys of the values, in place, one after the other."""
     for i in range(first + 1, last):
@@ -167,7 +167,7 @@ def _inserted(values: Any, keys: Any, first: Any, last: Any) -> None:
         values[j + 1] = value
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _frequent_first(leaves: Any, leaf_kind: Any, first: Any, last: Any) -> None:
     """Move the most frequent kind of a sorted parcel to its front; the others keep their order."""
     best = first
@@ -187,14 +187,14 @@ def _frequent_first(leaves: Any, leaf_kind: Any, first: Any, last: Any) -> None:
     _reverse(leaves, first, best + best_count)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _reverse(values: Any, first: Any, last: Any) -> None:
     """Turn values[first:last] round, in place."""
     for i in range((last - first) // 2):
         values[first + i], values[last - 1 - i] = values[last - 1 - i], values[first + i]
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _plus(a: Any, b: Any, endless: Any) -> Any:
     """A sum of two bounds; one that is too large for a number is none."""
     if a == endless or b == endless:
@@ -202,7 +202,7 @@ def _plus(a: Any, b: Any, endless: Any) -> Any:
     return min(a + b, endless) if endless > 0 else max(a + b, endless)
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: Any, stack: Any) -> Any:
     """Place the free leaves of an output, and put the pieces of its inner children on the stack; return how many."""
     _, children, start = tree
@@ -223,7 +223,7 @@ def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: 
     return inner
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _reached(v: Any, tree: Any, exact: Any, least: Any, most: Any) -> Any:
     """The least and the largest sum of the noise of an output's children that bounds allow."""
     _, children, start = tree
@@ -235,7 +235,7 @@ def _reached(v: Any, tree: Any, exact: Any, least: Any, most: Any) -> Any:
     return low, high
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any:
     """Whether a piece, whose parts have these kinds, is of kind k."""
     leaf_kind, several = of_leaf[0], of_leaf[3]
@@ -252,7 +252,7 @@ def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any
     return same
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> None:
     """Write down a new kind, with its first piece as the example."""
     leaf_kind, leaf_low, leaf_high, _ = of_leaf
@@ -270,7 +270,7 @@ def _note_kind(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) ->
     made.lowest[k], made.highest[k] = max(lo, own[1]), min(hi, own[2])
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _kind_of(made: Any, sizes: Any, table: Any, p: Any, own: Any, of_leaf: Any) -> Any:
     """The kind of a piece, an old one where one is alike; `table` finds kinds by a hash."""
     leaf_kind, several = of_leaf[0], of_leaf[3]
@@ -292,7 +292,7 @@ def _kind_of(made: Any, sizes: Any, table: Any, p: Any, own: Any, of_leaf: Any) 
     return k
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _piece(made: Any, sizes: Any, table: Any, parts: Any, span: Any, own: Any, output: Any, of_leaf: Any) -> Any:
     """Make a piece of two others, or of the leaves in a span; return it."""
     p = sizes[PIECES]
@@ -304,7 +304,7 @@ def _piece(made: Any, sizes: Any, table: Any, parts: Any, span: Any, own: Any, o
     return p
 
 
-@compiled(**BORROWED)
+@compiled(inner=True, **BORROWED)
 def _joined(made: Any, sizes: Any, table: Any, stack: Any, counts: Any, own: Any, output: Any, of_leaf: Any) -> Any:
     """Make the parcels of an output's leaves, then put them and its inner pieces together, two and two; give the last.
 

@@ -104,7 +104,7 @@ def _read_off(values: Floats, where: Floats, grid: Floats, unit: float) -> Float
     return np.asarray(unit * y / (1 - np.abs(y)))
 
 
-@compiled
+@compiled(inner=True)
 def _run(ratio: Any, count: Any) -> Any:
     """Σ_{j=1..count} ratio^j, its mean j and mean j²; a ratio of 1 or more with many terms is led to the far end."""
     if count <= 0:
@@ -234,7 +234,7 @@ def _near_bounds(rate: Any, low: Any, high: Any, grid: Any, mean: Any, variance:
                 variance[q, g] = max(second - first * first, 1e-3)
 
 
-@compiled
+@compiled(inner=True)
 def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
     """A number between two, so that means which run off to a pole are followed well: linear in x/(unit + |x|)."""
     y = a / (unit + abs(a))
@@ -242,7 +242,7 @@ def between(a: Any, b: Any, part: Any, unit: Any) -> Any:
     return unit * y / (1 - abs(y))
 
 
-@compiled
+@compiled(inner=True)
 def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
     """Interpolate values over increasing places, constant beyond them."""
     n = where.size
@@ -260,7 +260,7 @@ def at(values: Any, where: Any, x: Any, unit: Any) -> Any:
     return between(values[low], values[high], (x - where[low]) / (where[high] - where[low]), unit)
 
 
-@compiled
+@compiled(inner=True)
 def slope_for(means: Any, grid: Any, m: Any, unit: Any) -> Any:
     """The slope at which a total has mean m, between the ends of the grid."""
     n = grid.size
