@@ -115,7 +115,7 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
     bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
     allowed = (low.copy(), high.copy()) if bounded else (low[:0], high[:0])
-    stack = np.empty(int(np.diff(start).max(initial=0)) + 16, dtype=np.int64)
+    stack = np.empty(room, dtype=np.int64)  # as many as all parcels and inner outputs
     free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
     of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.full(forest.n, -1), stack)
@@ -394,5 +394,7 @@ def _cut(
             made.root[last] = 1
         if not is_leaf and not exact[v]:
             piece_of[v] = last
-    for i in range(sizes[PLACED]):
-        made.leaf_kind[i] = of_leaf[0][made.leaves[i]]
+    placed = sizes[PLACED]
+    alike = of_leaf[0][made.leaves[0]] if placed and not of_leaf[3] else np.int64(0)
+    for i in range(placed):
+        made.leaf_kind[i] = of_leaf[0][made.leaves[i]] if of_leaf[3] else alike
