@@ -124,7 +124,7 @@ def _leaf_keys(is_leaf: Any, exact: Any, law: Any, low: Any, high: Any, pulled: 
 
 @compiled
 def _numbered(key: Any, largest: Any) -> Any:
-    """The distinct keys in order, and the place of each key among them."""
+    """The distinct keys in order, and in place of each key its place among them."""
     place = np.zeros(largest, np.int64)
     for i in range(key.size):
         place[key[i]] = 1
@@ -139,10 +139,9 @@ def _numbered(key: Any, largest: Any) -> Any:
     for value in range(largest):
         if place[value] >= 0:
             values[place[value]] = value
-    kind = np.empty(key.size, np.int64)
     for i in range(key.size):
-        kind[i] = place[key[i]]
-    return values, kind
+        key[i] = place[key[i]]
+    return values, key
 
 
 @compiled

@@ -156,12 +156,12 @@ class Messages(Owner):
 
         over = partial(_in_slices, self.workers, share=1 << 14)  # without self: what is kept must not keep its keeper
         pull = None if self.pull is None else self.pieces.at_roots(self.pull)
-        found = Prospect(self.pieces, leaves, self.laws, self.need, over, self.slopes, pull)
+        found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, self.slopes, pull)
         pulled = _gives_way(self, found)
         rough = self.learn is None and found.is_rough and pulled is None
         if self.slopes is None and (self.learn or rough):
             found.forget()  # a nation's guess is large
-            found = Prospect(self.pieces, leaves, self.laws, self.need, over, found.usual_slopes, pull)
+            found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, found.usual_slopes, pull)
         return found, pulled
 
     @property
@@ -197,10 +197,15 @@ class Messages(Owner):
     def blocks(self) -> tuple[Shelf, Ints, int]:
         """Messages of 1, 2, … alike leaves; where each (kind, count) stands; the widest window inside a parcel."""
         p, g = self.pieces, self.guess
-        kinds = self.kit.leaf_law.size
-        lo = np.full((kinds, MOST_LEAVES + 1), LARGEST, dtype=np.int64)
-        hi = np.full((kinds, MOST_LEAVES + 1), -LARGEST, dtype=np.int64)
-        widest = block_windows(self.kit, p, self.fresh(self.prospect.heights[0]), g, self.need_inside, lo, hi)
+        room, kit = (self.kit.leaf_law.size, MOST_LEAVES + 1), self.kit
+
+        def widened(parcels: Ints) -> tuple[Ints, Ints, float]:
+            lo, hi = np.full(room, LARGEST), np.full(room, -LARGEST)
+            return lo, hi, block_windows(kit, p, parcels, g, self.need_inside, lo, hi)
+
+        parcels = self.fresh(self.prospect.heights[0])
+        lows, highs, wide = zip(widened(parcels[:0]), *self.over(widened, parcels, 1 << 14, None), strict=True)
+        lo, hi, widest = np.minimum.reduce(lows), np.maximum.reduce(highs), max(wide)
         asked = hi >= lo
         slots = np.full(asked.shape, -1, dtype=np.int64)
         slots[asked] = np.arange(int(asked.sum()))
@@ -358,7 +363,7 @@ def _gives_way(up: Messages, found: Prospect) -> Bools | None:
         return None
     chosen = np.ones(far.size, dtype=np.bool_)
     if not (laws.laplace and found.is_rough):
-        law, slope = up.law_of[far], found.outlook.below[p.kind[p.parcel_of_leaf[up.far_places]]]
+        law, slope = up.law_of[far], found.outlook.below[p.kind[p.parcels_at(up.far_places)]]
         resists = np.full(far.size, np.inf)
         for bound, pull in ((-up.low[far], slope[:, 0]), (up.high[far], -slope[:, 1])):
             left_out = (bound >= up.limits[0][law]) & (bound < LARGEST)

@@ -60,11 +60,20 @@ class Pieces(NamedTuple):
         return int(self.example.size)
 
     @property
+    def _parcels(self) -> Ints:
+        """The parcels in the order of their leaves."""
+        parcels = np.flatnonzero(self.left < 0)
+        return parcels[np.argsort(self.first[parcels])]
+
+    @property
     def parcel_of_leaf(self) -> Ints:
         """The parcel of every leaf."""
-        parcels = np.flatnonzero(self.left < 0)
-        parcels = parcels[np.argsort(self.first[parcels])]
-        return np.repeat(parcels, self.members[parcels])
+        return np.repeat(self._parcels, self.members[self._parcels])
+
+    def parcels_at(self, places: Ints) -> Ints:
+        """The parcels of leaves at some places."""
+        parcels = self._parcels
+        return parcels[np.searchsorted(self.first[parcels], places, "right") - 1]
 
     def by_height(self) -> list[Ints]:
         """The pieces of each height, alike parcels together."""
@@ -114,11 +123,11 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     tree, sizes = (forest.parents, children, start), np.zeros(3, dtype=np.int64)
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
     bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
-    allowed = (low.copy(), high.copy()) if bounded else (low[:0], high[:0])
+    allowed = (low.copy(), high.copy()) if bounded else (np.empty(0, np.int64), np.empty(0, np.int64))
     stack = np.empty(room, dtype=np.int64)  # as many as all parcels and inner outputs
     free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
-    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.full(forest.n, -1), stack)
+    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.zeros(forest.n, np.int64), stack)
     _cut(tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes, used)
     pieces, kinds, leaves = (int(size) for size in sizes)
     cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
@@ -217,8 +226,8 @@ def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: 
         if start[c] == start[c + 1]:
             leaves[sizes[PLACED]] = c
             sizes[PLACED] += 1
-        elif piece_of[c] >= 0:
-            stack[inner] = piece_of[c]
+        elif piece_of[c] > 0:
+            stack[inner] = piece_of[c] - 1
             inner += 1
     return inner
 
@@ -354,7 +363,7 @@ class _Room(NamedTuple):
     table: Ints  # kinds by a hash, −1 where there is none
     least: Ints  # the noise that bounds at and below an output allow; empty where there are none
     most: Ints
-    piece_of: Ints  # the piece whose total is an output's noise; −1: that noise is 0
+    piece_of: Ints  # one more than the piece whose total is an output's noise; 0: that noise is 0
     stack: Ints
 
 
@@ -393,7 +402,7 @@ def _cut(
         elif parents[v] < 0:
             made.root[last] = 1
         if not is_leaf and not exact[v]:
-            piece_of[v] = last
+            piece_of[v] = last + 1
     placed = sizes[PLACED]
     alike = of_leaf[0][made.leaves[0]] if placed and not of_leaf[3] else np.int64(0)
     for i in range(placed):

@@ -87,7 +87,14 @@ class Forest:
         low, high = system.integer_bounds(unit)
         if truth is None:
             return low, high
-        return (
-            np.where(low > -LARGEST, low - truth, -LARGEST),
-            np.where(high < LARGEST, high - truth, LARGEST),
-        )
+        return _without(low, truth, -LARGEST), _without(high, truth, LARGEST)
+
+
+def _without(bounds: Ints, truth: Ints, none: int) -> Ints:
+    """Bounds minus the truth, but for those that are none."""
+    free = bounds == none
+    if free.all():
+        return bounds
+    result = bounds - truth
+    result[free] = none
+    return only_read(result)
