@@ -296,7 +296,7 @@ class System(Owner):
 
     def _values(self, values: Any, scale: Any) -> tuple[Array, Fraction]:
         found = array("values", values)
-        checked = whole_numbers("values", found) if found.dtype.kind in "iu" else reals("values", found)
+        checked = whole_numbers("values", found, copy=False) if found.dtype.kind in "iu" else reals("values", found)
         if checked.ndim not in (1, 2) or checked.shape[-1] != self.n:
             raise Refused(f"values must have shape ({self.n},) or (size, {self.n}), found shape {checked.shape}")
         step = rational("scale", scale)

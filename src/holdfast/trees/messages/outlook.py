@@ -10,7 +10,7 @@ a draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,14 +133,13 @@ class Prospect:
         weight = laws.rate, laws.laplace, float(laws.rate.max(initial=0.0))
         for kinds in self.heights[known + 1 :]:
             self._over(lambda some: upward(some, pieces, tuple(leaf), weight[:2], *self._grid, responses), kinds)
-        self._each(reversed, lambda some: slopes_downward(some, pieces, *self._grid, responses, known, followed))
-        self._each(iter, lambda some: bends_upward(some, pieces, steep, weight, known, followed))
+        upwards = self._levels[known + 1 :]
+        for level in reversed(upwards):
+            self._over(lambda some: slopes_downward(some, pieces, *self._grid, responses, known, followed), level)
+        for level in upwards:
+            self._over(lambda some: bends_upward(some, pieces, steep, weight, followed), level)
         held, found = (np.empty(pieces.size), np.empty((pieces.size, 2, 3))), Windows.empty(pieces.size)
-        asked = weight, responses.mean, self._grid[0], self._need, known, self._rough, followed
-        self._each(reversed, lambda some: windows_downward(some, pieces, *asked, held, found))
+        asked = weight, responses.mean, self._grid[0], self._need, self._rough, followed
+        for level in reversed(upwards):
+            self._over(lambda some: windows_downward(some, pieces, *asked, held, found), level)
         together(pieces, known, followed, found, self.outlook)
-
-    def _each(self, order: Callable[[list[Ints]], Iterable[Ints]], task: Callable[[Ints], Any]) -> None:
-        """Run a task on the pieces of every height, from below or above."""
-        for level in order(self._levels):
-            self._over(task, level)
