@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.arrays import Floats, Ints
+from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.trees.messages.pieces import Pieces
-from holdfast.trees.messages.responses import Laws, Leaves, leaf_responses, learned, slopes, upward
+from holdfast.trees.messages.responses import Laws, Leaves, leaf_responses, slopes, upward
 from holdfast.trees.messages.windows import (
     Followed,
     Responses,
@@ -30,6 +30,10 @@ from holdfast.trees.messages.windows import (
 
 #: What runs a task on slices of some items.
 Over = Callable[[Callable[[Ints], Any], Ints], Any]
+
+#: Slopes at a time, and rows of so many numbers that `_moments` fills: a step, its powers, and sums.
+_WIDE = 64
+_STEP, _POWER, _MASS, _FIRST, _SECOND, _LAST, _BEYOND, _ROWS = (np.uint64(i * _WIDE) for i in range(8))
 
 
 class Outlook(NamedTuple):
@@ -78,7 +82,7 @@ class Prospect:
         self._leaf = (leaf_mean, leaf_variance, steep)
         self._grid = (grid, unit)
         kinds, size = pieces.kinds, pieces.size
-        self._responses: Responses | None = Responses(*(np.empty((kinds, grid.size)) for _ in range(4)))
+        self._responses: Responses | None = Responses.empty((kinds, grid.size))
         five = [np.zeros(size) for _ in range(5)]
         five[0] += 0.0 if pull is None else pull
         self._followed: Followed | None = Followed._make([*five, np.empty((size, 2, 3))])
@@ -108,17 +112,15 @@ class Prospect:
     def answers(self, kind: int) -> tuple[Floats, Floats, Floats]:
         """How the total of a kind of pieces answers to slopes: their grid, means and variances."""
         assert self._responses is not None
-        return self._grid[0], self._responses.mean[kind].copy(), self._responses.variance[kind].copy()
+        found = self._responses
+        return self._grid[0], found.mean[kind].astype(np.float64), found.variance[kind].astype(np.float64)
 
     def learn(self, height: int, shelf: Any) -> None:
         """Guess what is above a height again, now that all messages up to it are known."""
         o, (grid, _) = self.outlook, self._grid
         assert self._responses is not None
         mean, variance = self._responses.mean, self._responses.variance
-        learned(
-            self.heights[height], o.tilt, grid, mean, variance, shelf.values, shelf.offset, shelf.lo, shelf.hi,
-            shelf.r_lo, shelf.r_hi,
-        )  # fmt: skip
+        self._over(lambda some: learned(some, o.tilt, grid, mean, variance, shelf), self.heights[height])
         self._guess(height)
 
     def forget(self) -> None:
@@ -143,3 +145,65 @@ class Prospect:
         for level in reversed(upwards):
             self._over(lambda some: windows_downward(some, pieces, *asked, held, found), level)
         together(pieces, known, followed, found, self.outlook)
+
+
+@compiled
+def learned(some: Any, tilt: Any, grid: Any, mean: Any, variance: Any, shelf: Any) -> None:
+    """Put what the messages of some kinds say into their responses, at slopes at which their windows hold it all."""
+    room = np.empty(_ROWS)
+    for k in some:
+        size = shelf.hi[k] - shelf.lo[k] + 1
+        values = shelf.values[shelf.offset[k] : shelf.offset[k] + size]
+        first_known, last_known = grid.size, -1
+        for start in range(0, grid.size, _WIDE):
+            count = min(_WIDE, grid.size - start)
+            _moments(values, grid[start : start + count], tilt[k], shelf.r_lo[k], shelf.r_hi[k], room)
+            for g in range(count):
+                mass = room[_MASS + np.uint64(g)]
+                too_steep = abs(grid[start + g] - tilt[k]) * size > 600.0
+                if too_steep or room[_BEYOND + np.uint64(g)] > 1e-4 * mass:
+                    continue
+                first = room[_FIRST + np.uint64(g)] / mass
+                mean[k, start + g] = shelf.lo[k] + size // 2 + first
+                variance[k, start + g] = max(room[_SECOND + np.uint64(g)] / mass - first * first, 1e-2)
+                first_known, last_known = min(first_known, start + g), start + g
+        least, most = np.inf, -np.inf
+        for g in range(first_known, last_known + 1):
+            least, most = min(least, mean[k, g]), max(most, mean[k, g])
+        for g in range(first_known):
+            mean[k, g] = min(mean[k, g], least)
+        for g in range(last_known + 1, grid.size):
+            mean[k, g] = max(mean[k, g], most)
+
+
+@compiled(**BORROWED)
+def _moments(values: Any, slopes: Any, tilt: Any, r_lo: Any, r_hi: Any, room: Any) -> None:
+    """Σ v·e^{s·i} for slopes s (less the tilt), the same times i and i², from the middle, and the next ones beyond.
+
+    All slopes at each place: they do not wait for one another.
+    """
+    middle, n = values.size // 2, np.uint64(slopes.size)
+    for g in range(n):
+        room[_MASS + g], room[_FIRST + g], room[_SECOND + g], room[_BEYOND + g] = 0.0, 0.0, 0.0, 0.0
+    for side in range(2):
+        sign, begin, count, r = (-1, middle - 1, middle, r_lo) if side else (1, middle, values.size - middle, r_hi)
+        for g in range(n):
+            room[_STEP + g] = np.exp(sign * (slopes[g] - tilt))
+            room[_POWER + g], room[_LAST + g] = room[_STEP + g] if side else 1.0, 0.0
+        for i in range(count):
+            away = np.float64(begin + sign * i - middle)
+            _add_place(values[begin + sign * i], away, away * away, n, room)
+        for g in range(n):
+            room[_BEYOND + g] += room[_LAST + g] * r
+
+
+@compiled(**BORROWED)
+def _add_place(value: Any, away: Any, square: Any, n: Any, room: Any) -> None:
+    """One place of `_moments`."""
+    for g in range(n):
+        term = value * room[_POWER + g]
+        room[_POWER + g] *= room[_STEP + g]
+        room[_LAST + g] = term
+        room[_MASS + g] += term
+        room[_FIRST + g] += term * away
+        room[_SECOND + g] += term * square
