@@ -154,7 +154,7 @@ class Messages(Owner):
         """A guess of the windows, and the leaves whose far bounds must be kept; None where none must."""
         leaves, _ = self.kinds_of_leaves
 
-        over = partial(_in_slices, self.workers, share=1 << 14)  # without self: what is kept must not keep its keeper
+        over = partial(_in_slices, self.workers, share=1 << 11)  # without self: what is kept must not keep its keeper
         pull = None if self.pull is None else self.pieces.at_roots(self.pull)
         found = Prospect(self.pieces, self.order, leaves, self.laws, self.need, over, self.slopes, pull)
         pulled = _gives_way(self, found)
