@@ -196,16 +196,7 @@ class Messages(Owner):
     @cached_property
     def blocks(self) -> tuple[Shelf, Ints, int]:
         """Messages of 1, 2, … alike leaves; where each (kind, count) stands; the widest window inside a parcel."""
-        p, g = self.pieces, self.guess
-        room, kit = (self.kit.leaf_law.size, MOST_LEAVES + 1), self.kit
-
-        def widened(parcels: Ints) -> tuple[Ints, Ints, float]:
-            lo, hi = np.full(room, LARGEST), np.full(room, -LARGEST)
-            return lo, hi, block_windows(kit, p, parcels, g, self.need_inside, lo, hi)
-
-        parcels = self.fresh(self.prospect.heights[0])
-        lows, highs, wide = zip(widened(parcels[:0]), *self.over(widened, parcels, 1 << 14, None), strict=True)
-        lo, hi, widest = np.minimum.reduce(lows), np.maximum.reduce(highs), max(wide)
+        lo, hi, widest = _windows_of_blocks(self)
         asked = hi >= lo
         slots = np.full(asked.shape, -1, dtype=np.int64)
         slots[asked] = np.arange(int(asked.sum()))
@@ -354,6 +345,19 @@ def _in_slices(
         return [counted(part) for part in slices]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(counted, slices))
+
+
+def _windows_of_blocks(up: Messages) -> tuple[Ints, Ints, float]:
+    """The windows that parcels ask of blocks, (leaf kind, count), and the widest inside a parcel."""
+    room = up.kit.leaf_law.size, MOST_LEAVES + 1
+
+    def widened(parcels: Ints) -> tuple[Ints, Ints, float]:
+        lo, hi = np.full(room, LARGEST), np.full(room, -LARGEST)
+        return lo, hi, block_windows(up.kit, up.pieces, parcels, up.guess, up.need_inside, lo, hi)
+
+    parcels = up.fresh(up.prospect.heights[0])
+    lows, highs, widest = zip(widened(parcels[:0]), *up.over(widened, parcels, 1 << 14, None), strict=True)
+    return np.minimum.reduce(lows), np.maximum.reduce(highs), max(widest)
 
 
 def _gives_way(up: Messages, found: Prospect) -> Bools | None:

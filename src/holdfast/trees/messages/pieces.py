@@ -2,8 +2,8 @@
 
 A *parcel* is up to 64 leaves of one parent; a *pair* is two pieces with one total. Pairs without an output of their own
 stand between a parent and its many children, so no message is ever made of more than two. Pieces that are alike (same
-own law and bounds, same leaves or same two pieces) are of one *kind* and share one message: without bounds a nation has
-few kinds, with bounds nearly as many as pieces. Children come before parents in every array.
+own law and bounds, same leaves or same two pieces) are of one *kind* and share one message. Children come before
+parents in every array.
 """
 
 from __future__ import annotations
@@ -60,19 +60,14 @@ class Pieces(NamedTuple):
         return int(self.example.size)
 
     @property
-    def _parcels(self) -> Ints:
-        """The parcels in the order of their leaves."""
-        parcels = np.flatnonzero(self.left < 0)
-        return parcels[np.argsort(self.first[parcels])]
-
-    @property
     def parcel_of_leaf(self) -> Ints:
         """The parcel of every leaf."""
-        return np.repeat(self._parcels, self.members[self._parcels])
+        parcels = np.flatnonzero(self.left < 0)  # they stand in the order of their leaves
+        return np.repeat(parcels, self.members[parcels])
 
     def parcels_at(self, places: Ints) -> Ints:
         """The parcels of leaves at some places."""
-        parcels = self._parcels
+        parcels = np.flatnonzero(self.left < 0)
         return parcels[np.searchsorted(self.first[parcels], places, "right") - 1]
 
     def by_height(self) -> list[Ints]:
@@ -129,8 +124,7 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
     of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.zeros(forest.n, np.int64), stack)
     _cut(tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes, used)
-    pieces, kinds, leaves = (int(size) for size in sizes)
-    cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
+    cutoff = np.repeat(sizes, [7, 9, 2]).tolist()
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
 
 
@@ -255,10 +249,10 @@ def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any
     head, other = made.first[p], made.first[made.example[k]]
     if made.members[made.example[k]] != made.members[p]:
         return False
-    same = True
     for j in range(made.members[p] if several else 0):
-        same = same and leaf_kind[made.leaves[head + j]] == leaf_kind[made.leaves[other + j]]
-    return same
+        if leaf_kind[made.leaves[head + j]] != leaf_kind[made.leaves[other + j]]:
+            return False
+    return True
 
 
 @compiled(**BORROWED)
@@ -403,7 +397,5 @@ def _cut(
             made.root[last] = 1
         if not is_leaf and not exact[v]:
             piece_of[v] = last + 1
-    placed = sizes[PLACED]
-    alike = of_leaf[0][made.leaves[0]] if placed and not of_leaf[3] else np.int64(0)
-    for i in range(placed):
-        made.leaf_kind[i] = of_leaf[0][made.leaves[i]] if of_leaf[3] else alike
+    for i in range(sizes[PLACED]):
+        made.leaf_kind[i] = of_leaf[0][made.leaves[i if of_leaf[3] else 0]]
