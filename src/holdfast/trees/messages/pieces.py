@@ -68,7 +68,7 @@ class Pieces(NamedTuple):
     def parcels_at(self, places: Ints) -> Ints:
         """The parcels of leaves at some places."""
         parcels = np.flatnonzero(self.left < 0)
-        return parcels[np.searchsorted(self.first[parcels], places, "right") - 1]
+        return parcels[self.first[parcels].searchsorted(places, "right") - 1]
 
     def by_height(self) -> list[Ints]:
         """The pieces of each height, alike parcels together."""
@@ -110,12 +110,11 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     `law` is −1 where an output is not measured; bounds are on noise and hold 0; `ends` are the bounds of each kind of
     leaf, ∓2**62 where messages know of none.
     """
-    children, start = forest.children
     leaves = int(forest.is_leaf.sum())
     parcels = leaves // MOST_LEAVES + forest.n - leaves + int((forest.parents < 0).sum())
     room = 2 * (parcels + forest.n - leaves) + 1
     made = _empty(room, forest.n)
-    tree, sizes = (forest.parents, children, start), np.zeros(3, dtype=np.int64)
+    tree, sizes = (forest.parents, *forest.children), np.zeros(3, dtype=np.int64)
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
     bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
     allowed = (low.copy(), high.copy()) if bounded else (np.empty(0, np.int64), np.empty(0, np.int64))
