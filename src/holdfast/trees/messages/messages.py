@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.arguments import LARGEST, Refused
-from holdfast.arrays import Bools, Floats, Ints, Owner, kept
+from holdfast.arrays import Bools, Floats, Ints, Owner, kept, only_read
 from holdfast.noise import Independent
 from holdfast.progress import Progress
 from holdfast.trees.messages import leaf_kinds, passes
@@ -89,6 +89,10 @@ class Messages(Owner):
     pulled: Bools | None = None  # outputs whose bounds are kept also far from the truth; None: none
     slopes: Floats | None = None  # that totals are known to meet, for a better guess
     pull: Floats | None = None  # the slope from above at every output, read at roots, where others stand above; None: 0
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):  # compiled once, whether a caller might write them or not
+            object.__setattr__(self, name, only_read(getattr(self, name)))
 
     # --- what is known before any message ------------------------------------------------------------------------
 
