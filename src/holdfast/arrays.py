@@ -24,6 +24,7 @@ MOST_KEPT = 8
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
+Number = TypeVar("Number", bound=np.generic)
 #: Guards the making of an owner's own lock, which happens once per owner.
 _MAKING = threading.Lock()
 
@@ -47,6 +48,16 @@ def compiled(
 
     made = partial(compiler.compiled, beyond=beyond, inner=inner, options=options)
     return made if function is None else made(function)
+
+
+def only_read(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """The same numbers as an array that cannot be written: what is shared, and what is compiled for one kind of array.
+
+    Compiled code is made once for arrays that may be written and once more for those that may not.
+    """
+    result = values.view()
+    result.flags.writeable = False
+    return result
 
 
 class Owner:

@@ -18,6 +18,8 @@ from holdfast.trees.messages.steps import HIGH, LEANING, LOW, ROUNDING, SMALLEST
 #: The largest share of a sum that is taken away from it, and what is not taken away because it hardly counts.
 CUT_OFF = 0.99
 HARDLY = 1e-17
+#: How many σ a Gaussian leaf is written out first.
+NEARLY_ALL = 9.0
 #: No bound on a leaf.
 ENDLESS = 2**62
 
@@ -346,14 +348,15 @@ def _gaussian_onto(leaf: Any, message: Any, hard: Any, out: Any, out_lo: Any, ou
     powers, low, high = leaf
     f, lo, hi, r_lo, r_hi = message
     longest = powers.size - 1
-    b_lo, b_hi = max(low, -longest), min(high, longest)
-    kernel = np.empty(b_hi - b_lo + 1)
-    for b in range(b_lo, b_hi + 1):
-        kernel[b - b_lo] = powers[abs(b)]
-    b_hard = (LOW if b_lo == low else 0) | (HIGH if b_hi == high else 0)
     good_lo, good_hi, error = out_lo, out_lo - 1, np.inf
-    for extra in (min(hi - lo + 8, 2 * longest), longest + max(lo - out_lo, out_hi - hi, 0)):
-        wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, extra)
+    usual = min(np.int64(NEARLY_ALL * np.sqrt(-0.5 / np.log(powers[1]))) + 4, longest)
+    for most in (usual, longest):  # nearly always the first is enough
+        b_lo, b_hi = max(low, -most), min(high, most)
+        kernel = np.empty(b_hi - b_lo + 1)
+        for b in range(b_lo, b_hi + 1):
+            kernel[b - b_lo] = powers[abs(b)]
+        b_hard = (LOW if b_lo == low else 0) | (HIGH if b_hi == high else 0)
+        wide, wide_lo, wide_hi = extended(f, lo, hi, r_lo, r_hi, most + max(lo - out_lo, out_hi - hi, 0))
         good_lo, good_hi, error = add_piece(
             kernel, b_lo, b_hi, b_hard, wide, wide_lo, wide_hi, hard, out, out_lo, out_hi
         )

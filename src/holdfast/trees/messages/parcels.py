@@ -15,10 +15,10 @@ import numpy as np
 from holdfast.arguments import LARGEST
 from holdfast.arrays import BORROWED, Floats, Ints, compiled
 from holdfast.trees.messages.leaf_steps import kept, leaf_onto
-from holdfast.trees.messages.outlook import MOST_DECAY, reach
 from holdfast.trees.messages.pieces import MOST_LEAVES
 from holdfast.trees.messages.responses import between
 from holdfast.trees.messages.steps import ROUNDING, ends, finish
+from holdfast.trees.messages.windows import MOST_DECAY, reach
 
 #: Shares of a parcel's variance at which it is guessed how far its first leaves together stray.
 _SHARES = (0.08, 0.33, 0.67, 0.95)

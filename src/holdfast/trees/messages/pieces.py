@@ -2,8 +2,8 @@
 
 A *parcel* is up to 64 leaves of one parent; a *pair* is two pieces with one total. Pairs without an output of their own
 stand between a parent and its many children, so no message is ever made of more than two. Pieces that are alike (same
-own law and bounds, same leaves or same two pieces) are of one *kind* and share one message: without bounds a nation has
-few kinds, with bounds nearly as many as pieces. Children come before parents in every array.
+own law and bounds, same leaves or same two pieces) are of one *kind* and share one message. Children come before
+parents in every array.
 """
 
 from __future__ import annotations
@@ -62,9 +62,13 @@ class Pieces(NamedTuple):
     @property
     def parcel_of_leaf(self) -> Ints:
         """The parcel of every leaf."""
-        parcels = np.flatnonzero(self.left < 0)
-        parcels = parcels[np.argsort(self.first[parcels])]
+        parcels = np.flatnonzero(self.left < 0)  # they stand in the order of their leaves
         return np.repeat(parcels, self.members[parcels])
+
+    def parcels_at(self, places: Ints) -> Ints:
+        """The parcels of leaves at some places."""
+        parcels = np.flatnonzero(self.left < 0)
+        return parcels[self.first[parcels].searchsorted(places, "right") - 1]
 
     def by_height(self) -> list[Ints]:
         """The pieces of each height, alike parcels together."""
@@ -106,22 +110,20 @@ def cut(forest: Forest, law: Ints, low: Ints, high: Ints, leaf_kind: Ints, ends:
     `law` is −1 where an output is not measured; bounds are on noise and hold 0; `ends` are the bounds of each kind of
     leaf, ∓2**62 where messages know of none.
     """
-    children, start = forest.children
     leaves = int(forest.is_leaf.sum())
     parcels = leaves // MOST_LEAVES + forest.n - leaves + int((forest.parents < 0).sum())
     room = 2 * (parcels + forest.n - leaves) + 1
     made = _empty(room, forest.n)
-    tree, sizes = (forest.parents, children, start), np.zeros(3, dtype=np.int64)
+    tree, sizes = (forest.parents, *forest.children), np.zeros(3, dtype=np.int64)
     table = np.full(1 << (2 * room - 1).bit_length(), -1)
     bounded = bool(low.max(initial=NONE_LOW) > NONE_LOW or high.min(initial=NONE_HIGH) < NONE_HIGH)
-    allowed = (low.copy(), high.copy()) if bounded else (low[:0], high[:0])
-    stack = np.empty(int(np.diff(start).max(initial=0)) + 16, dtype=np.int64)
+    allowed = (low.copy(), high.copy()) if bounded else (np.empty(0, np.int64), np.empty(0, np.int64))
+    stack = np.empty(room, dtype=np.int64)  # as many as all parcels and inner outputs
     free = int(np.count_nonzero(forest.is_leaf & ~forest.exact))
     several = ends[0].size > 2 or 0 < np.count_nonzero(leaf_kind) < free  # outputs that are no free leaves have kind 0
-    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.full(forest.n, -1), stack)
+    of_leaf, used = (leaf_kind, *ends, bool(several)), _Room(table, *allowed, np.zeros(forest.n, np.int64), stack)
     _cut(tree, forest.order, forest.exact, law, low, high, of_leaf, made, sizes, used)
-    pieces, kinds, leaves = (int(size) for size in sizes)
-    cutoff = [pieces] * 7 + [kinds] * 9 + [leaves] * 2
+    cutoff = np.repeat(sizes, [7, 9, 2]).tolist()
     return Pieces(*(np.ascontiguousarray(a[:size]) for a, size in zip(made, cutoff, strict=True)))
 
 
@@ -217,8 +219,8 @@ def _gathered(v: Any, tree: Any, exact: Any, piece_of: Any, leaves: Any, sizes: 
         if start[c] == start[c + 1]:
             leaves[sizes[PLACED]] = c
             sizes[PLACED] += 1
-        elif piece_of[c] >= 0:
-            stack[inner] = piece_of[c]
+        elif piece_of[c] > 0:
+            stack[inner] = piece_of[c] - 1
             inner += 1
     return inner
 
@@ -246,10 +248,10 @@ def _alike(made: Any, k: Any, p: Any, parts: Any, own: Any, of_leaf: Any) -> Any
     head, other = made.first[p], made.first[made.example[k]]
     if made.members[made.example[k]] != made.members[p]:
         return False
-    same = True
     for j in range(made.members[p] if several else 0):
-        same = same and leaf_kind[made.leaves[head + j]] == leaf_kind[made.leaves[other + j]]
-    return same
+        if leaf_kind[made.leaves[head + j]] != leaf_kind[made.leaves[other + j]]:
+            return False
+    return True
 
 
 @compiled(inner=True, **BORROWED)
@@ -354,7 +356,7 @@ class _Room(NamedTuple):
     table: Ints  # kinds by a hash, −1 where there is none
     least: Ints  # the noise that bounds at and below an output allow; empty where there are none
     most: Ints
-    piece_of: Ints  # the piece whose total is an output's noise; −1: that noise is 0
+    piece_of: Ints  # one more than the piece whose total is an output's noise; 0: that noise is 0
     stack: Ints
 
 
@@ -393,6 +395,6 @@ def _cut(
         elif parents[v] < 0:
             made.root[last] = 1
         if not is_leaf and not exact[v]:
-            piece_of[v] = last
+            piece_of[v] = last + 1
     for i in range(sizes[PLACED]):
-        made.leaf_kind[i] = of_leaf[0][made.leaves[i]]
+        made.leaf_kind[i] = of_leaf[0][made.leaves[i if of_leaf[3] else 0]]

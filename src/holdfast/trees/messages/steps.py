@@ -118,8 +118,8 @@ def _left_out(one: Any, other: Any, group: Any, terms: Any, sums: Any) -> Any:
 @compiled(inline="always")
 def _term(one: Any, other: Any, s: Any, a: Any) -> Any:
     """The term f(a)·g(s−a), 0 beyond what is written out of g."""
-    b = s - a
-    return one[0][a - one[1]] * other[0][b - other[1] + _BESIDE]
+    # unsigned: signed places are checked each time
+    return one[0][np.uint64(a - one[1])] * other[0][np.uint64(s - a - other[1] + _BESIDE)]
 
 
 @compiled(inner=True, **BORROWED)
