@@ -120,7 +120,9 @@ class Prospect:
         o, (grid, _) = self.outlook, self._grid
         assert self._responses is not None
         mean, variance = self._responses.mean, self._responses.variance
-        self._over(lambda some: learned(some, o.tilt, grid, mean, variance, shelf), self.heights[height])
+        kinds = self.heights[height]
+        weighed = kinds[self._pieces.law[kinds] >= 0]  # others answer as the sums of what they are made of
+        self._over(lambda some: learned(some, o.tilt, grid, mean, variance, shelf), weighed)
         self._guess(height)
 
     def forget(self) -> None:
