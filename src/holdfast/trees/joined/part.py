@@ -66,7 +66,7 @@ class Part(Sampler):
             one = slice(k, k + 1)
             shelf, (grid, mean, variance) = up.shelf, told[root].answers
             means, variances = mean[None].astype(np.float32), variance[None].astype(np.float32)
-            mine = Shelf(shelf.values, *(each[one] for each in shelf[1:]))
+            mine = Shelf._make([shelf.values, *(each[one] for each in shelf[1:])])
             learned(np.zeros(1, dtype=np.int64), mine.tilt, grid, means, variances, mine)
             ends = int(up.pieces.lowest[k]), int(up.pieces.highest[k])
             found[root] = Graft(
