@@ -48,7 +48,7 @@ def compiled(function: Callable[..., Any], beyond: int | None, inner: bool, opti
     if inner:  # Python does not get to see what is compiled, for it could not call it
         made._insert, made._compile_for_args = _nothing, partial(_refused, function.__name__)
     if folder_for(Path(inspect.getfile(function)).parent) is not None:
-        made._cache = _Kept(function)
+        made._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return made if beyond is None else update_wrapper(Sized(made, beyond), function)
 
 
@@ -222,7 +222,7 @@ class _Place(caching._CacheLocator):
 
 
 class _Files(caching.CompileResultCacheImpl):
-    _locator_classes = [_Place]  # noqa: RUF012
+    _locator_classes = [_Place]  # type: ignore[list-item] # noqa: RUF012
 
 
 class _Kept(caching.FunctionCache):
@@ -238,16 +238,16 @@ class _Kept(caching.FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Read what was compiled for some types of arguments; None if there is nothing, or nothing whole."""
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # files that were cut off, or that another program wrote
             with suppress(OSError):
-                self.flush()
+                self.flush()  # type: ignore[no-untyped-call]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled."""
         with suppress(OSError):
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 # --- what is said while it is made -----------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def _ours(event: Any) -> bool:
     return str(event.data["dispatcher"].py_func.__module__).partition(".")[0] == ROOT
 
 
-event.register("numba:compile", _Listener())
+event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
 
 
 # --- what is compiled soon -------------------------------------------------------------------------------------------
