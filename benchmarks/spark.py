@@ -22,10 +22,10 @@ from nation_revision import counts, nation
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, passes, spark
+from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
 from holdfast.release.pieces.making import in_one_process
 from holdfast.release.pieces.sheets import Sheets
-from holdfast.release.pieces.tasks import Held, Here, packed
+from holdfast.release.pieces.tasks import Group, Here, packed, unpacked
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.storage.parts import ROW
 from holdfast.release.storage.tables import read_parquet
@@ -62,49 +62,58 @@ def timed(action):
     return result, time.perf_counter() - start
 
 
-class Numbered:
-    """Names of figures that are made where they are asked for."""
+class Named:
+    """Names of figures that are made where they are asked for: of their level, or of the area itself."""
+
+    def __init__(self, tree=None):
+        self.tree = tree
 
     def __getitem__(self, at):
-        return at.astype(str).astype(object)
+        if self.tree is None:
+            return np.array(list(map(str, at.tolist())), dtype=object)
+        return np.array(self.tree.levels, dtype=object)[self.tree.depth[at]]
 
 
 def sheets_of(pieces):
     """Names and limits as a release has them, without the names of a real domain."""
     n = pieces.mechanism.query.n
     nothing, none = np.empty(0, dtype=np.int64), sparse.csr_array((0, n), dtype=np.int64)
-    ends = (np.zeros(n), np.full(n, np.inf))
-    rest = (none, np.zeros(n, dtype=bool), nothing, np.zeros(pieces.cut.count + 2, dtype=np.int64))
-    return Sheets({"level": Numbered(), "area": Numbered()}, {}, *ends, None, True, True, None, None, None, n, *rest)
+    ends = (np.broadcast_to(0.0, n), np.broadcast_to(np.inf, n))
+    rest = (none, np.broadcast_to(False, n), nothing, np.zeros(pieces.cut.count + 2, dtype=np.int64))
+    names = {"level": Named(pieces.cut.tree), "area": Named()}
+    return Sheets(names, {}, *ends, None, True, True, None, None, None, n, *rest)
 
 
 def one_task(pieces, sheets, cells, folder):
-    """Processor seconds per output of packing, and of all that tasks do with a piece; bytes packed and written."""
-    _, below = pieces.cut.split(cells)
-    numbers = np.linspace(0, len(below) - 1, 8).astype(int).tolist()
+    """Processor seconds per output of packing, and of all that tasks do with a group; bytes packed and written."""
     started = time.process_time()
-    held = []
-    for number in numbers:
-        piece = pieces.cut.piece(number)
-        held.append(Held(pieces.work(piece), below[number], None, sheets.sheet(piece, number)))
-    bytes_sent = sum(len(packed(each)) for one in held for each in (one.work, one.cells, one.sheet))
+
+    def sheet(first, behind):
+        return sheets.sheet(np.concatenate([pieces.cut.piece(i).outputs for i in range(first, behind)]), first, behind)
+
+    group = next(pieces.groups(cells, sheet))
+    content = [packed([each.work, each.cells]) for each in group.pieces], packed(group.sheet())
+    bytes_sent = sum(map(len, content[0])) + len(content[1])
     packing = time.process_time() - started
-    tasks, written = Here(held), 0
+    group = Group(0, group.pieces, lambda: unpacked(content[1]))
     for _ in range(2):  # once to compile
         started = time.process_time()
-        zero = {i: (np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64)) for i in range(len(held))}
+        [unpacked(each) for each in content[0]]
+        tasks = Here([group])
+        zero = {i: (np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64)) for i in range(len(group.pieces))}
         if pieces.conditions:
             tasks.asked(conditioned.told)
             tasks.asked(conditioned.grafts, {i: np.zeros(1) for i in zero})
             tasks.noted(partial(conditioned.drawn, secret=SECRET), zero)
         else:
             tasks.noted(partial(making.measure, secret=SECRET))
-            tasks.asked(passes.ascend if pieces.way == "topdown" else linear_ascend)
-        done = {i: (i, (tasks.pieces[i].noisy[:1], None)) for i in zero}
+            if pieces.way == "nearest":
+                tasks.asked(linear_ascend)
+        done = {i: (each.noisy[:1], None) for i, each in enumerate(tasks.groups[0].pieces)}
         coins = np.zeros(1, dtype=np.uint64)
-        found = tasks.asked(partial(parts.write, coins=coins, folder=folder), done)
-        written = sum(size for each in found.values() for _, size, _ in each.files)
-    outputs = sum(each.work.piece.own for each in held)
+        found = tasks.grouped(partial(parts.write, coins=coins, folder=folder), {0: (0, done)})[0]
+        written = sum(size for _, size, _ in found.files)
+    outputs = group.figures
     return (time.process_time() - started) / outputs, packing / outputs, bytes_sent / outputs, written / outputs
 
 

@@ -16,7 +16,7 @@ from holdfast.release import run
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import drawing, parts
+from holdfast.release.pieces import cut, drawing, parts
 from holdfast.release.pieces.tasks import Here
 from holdfast.release.spec.spec import read_spec
 from jobs import job, tree
@@ -30,6 +30,7 @@ REST = "hold: [consistent, nonnegative{}]\nmethod: {}\nengine: spark"
 def this_process(monkeypatch):
     """Let this process do the work of the cluster."""
     who = drawing.Drawing(lambda given, _: nullcontext(Here(list(given))))
+    monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(run, "drawing", lambda *_: who)
 
 

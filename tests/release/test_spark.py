@@ -18,7 +18,6 @@ from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
 from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
 from holdfast.release.pieces.making import gathered, in_one_process
-from holdfast.release.pieces.tasks import Held
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.source import Asked, Persons
 from holdfast.release.records.spark import distinct
@@ -94,9 +93,7 @@ SECRET = bytes(range(32))
 
 def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
     """What the cluster draws, brought here."""
-    _, below = pieces.cut.split(CELLS)
-    given = (Held(pieces.work(pieces.cut.piece(number)), own) for number, own in enumerate(below))
-    with spark.cluster(session, given, pieces.cut.count) as there:
+    with spark.cluster(session, pieces.groups(CELLS), pieces.cut.groups[:-1].tolist()) as there:
         return gathered(pieces, CELLS, there, SECRET)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from holdfast.onto.baselines import bluedown, topdown
 from holdfast.onto.ways import hierarchy
 from holdfast.randomness import Keys
 from holdfast.release.pieces.cut import Cut, Piece
+from holdfast.release.pieces.tasks import Group, Held
 from holdfast.release.pieces.work import Rules, Way, Work, coins_of, measured
 
 NOT_IN_PIECES = (
@@ -34,9 +37,9 @@ UNMEASURED = (
 #: The ways to move noisy values that are made in pieces.
 WAYS: dict[Any, Way] = {topdown: "topdown", bluedown: "bluedown", hierarchy: "nearest"}
 #: About how often tasks go over the pieces, the last time to write them; the nearest table asks as often as it must.
-PASSES: dict[Way, int] = {"given": 4, "topdown": 4, "bluedown": 4, "nearest": 8}
-#: Memory of a task before it has a piece, and for every figure of the piece, moved or conditioned; bytes that travel
-#: for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
+PASSES: dict[Way, int] = {"given": 4, "topdown": 2, "bluedown": 2, "nearest": 6}
+#: Memory of a task before it has pieces, and for every figure of a group of them, moved or conditioned; bytes that
+#: travel for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
 #: (benchmarks/README.md).
 TASK_BYTES, MOVED_BYTES, CONDITIONED_BYTES = 340 << 20, 300, 600
 FIGURE_SENT, ROOT_SENT = 8, 8 << 10
@@ -48,16 +51,17 @@ class Share:
 
     level: str
     pieces: int
+    groups: int
     passes: int
     bytes_each: int
     bytes_sent: int
 
     def __str__(self) -> str:
         return (
-            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r}, in about {self.passes} passes, "
-            f"as many at once as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
-            f"{self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and nothing is shuffled but distinct values "
-            "when records are counted"
+            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r}, in {self.groups} "
+            f"{'tasks' if self.groups > 1 else 'task'} in each of about {self.passes} passes; a task needs about "
+            f"{self.bytes_each / 2**20:.0f} MiB, about {self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and "
+            "nothing is shuffled but distinct values when records are counted"
         )
 
 
@@ -100,6 +104,16 @@ class Pieces:
         assert rules is not None
         estimate = self._estimate.at(at) if estimated and self._estimate is not None else None
         return Work(piece, law, self.way, rules, drawn, estimate)
+
+    def groups(self, cells: Ints, sheet: Callable[[int, int], Any] | None = None) -> Iterator[Group]:
+        """Hand out all pieces below the cut with their counts, group by group; `sheet` makes those of a group, and is
+        given the numbers of its first piece and of the first one behind it.
+        """
+        starts = self.cut.groups.tolist()
+        for first, behind in pairwise(starts):
+            works = [self.work(self.cut.piece(number), estimated=sheet is not None) for number in range(first, behind)]
+            held = [Held(work, self.cut.cells(number, cells)) for number, work in enumerate(works, first)]
+            yield Group(first, held, (lambda: None) if sheet is None else partial(sheet, first, behind))
 
     @cached_property
     def _drawn(self) -> Rules | None:
@@ -149,7 +163,8 @@ class Pieces:
         if self.conditions:
             sent, each = sent + ROOT_SENT * self.cut.nodes.size * self.cut.by, CONDITIONED_BYTES
             passes += 0 if self.way == "given" else PASSES["given"]
-        return Share(level, len(self.numbers), passes, TASK_BYTES + each * self.cut.largest, sent)
+        tasks = self.cut.groups.size - 1
+        return Share(level, len(self.numbers), tasks, passes, TASK_BYTES + each * self.cut.largest_group, sent)
 
     @property
     def numbers(self) -> range:
