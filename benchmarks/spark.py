@@ -9,13 +9,16 @@ it the memory that it takes.
 """
 
 import os
+import re
 import resource
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from nation_revision import counts, nation
@@ -87,11 +90,7 @@ def sheets_of(pieces):
 def one_task(pieces, sheets, cells, folder):
     """Processor seconds per output of packing, and of all that tasks do with a group; bytes packed and written."""
     started = time.process_time()
-
-    def sheet(first, behind):
-        return sheets.sheet(np.concatenate([pieces.cut.piece(i).outputs for i in range(first, behind)]), first, behind)
-
-    group = next(pieces.groups(cells, sheet))
+    group = next(pieces.groups(cells, sheets.sheet, estimated=sheets.around_estimates))
     content = [packed([each.work, each.cells]) for each in group.pieces], packed(group.sheet())
     bytes_sent = sum(map(len, content[0])) + len(content[1])
     packing = time.process_time() - started
@@ -122,16 +121,57 @@ def linear_ascend(held, _):
     return nearest.ascend(held, (np.zeros(1), nearest.UNITS, nearest.MOST), np.zeros(1, dtype=np.uint64))
 
 
-def worker_peak(cluster):
-    """The most memory that a worker of the cluster took so far, in MiB."""
+class Watched:
+    """What the cluster takes while it works: processor seconds and the most memory, of Java and of a worker, in MiB."""
 
-    def look(batches):
-        import pyarrow as pa
+    def __enter__(self):
+        self.java = self.worker = 0.0
+        self.seconds, self.done = -sum(each.seconds for each in below(os.getpid())), threading.Event()
+        self.watching = threading.Thread(target=self.watch)
+        self.watching.start()
+        return self
 
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"peak": [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]})
+    def __exit__(self, *_):
+        self.seconds += sum(each.seconds for each in below(os.getpid()))
+        self.done.set()
+        self.watching.join()
 
-    return max(row["peak"] for row in cluster.range(8).mapInArrow(look, "peak bigint").collect()) / 1024
+    def watch(self):
+        while not self.done.wait(1):
+            for each in below(os.getpid()):
+                if each.name == "java":
+                    self.java = max(self.java, each.peak)
+                else:
+                    self.worker = max(self.worker, each.peak)
+
+
+class Process(NamedTuple):
+    name: str
+    seconds: float
+    peak: float
+
+
+def below(number):
+    """The processes that another one started, and those that they started; what ended is in who waited for it."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            name, rest = (place / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+            status = (place / "status").read_text()
+        except OSError:  # it ended meanwhile
+            continue
+        fields = rest.split()
+        if int(fields[1]) == number:
+            peak = re.search(r"VmHWM:\s+(\d+)", status)
+            seconds = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            found += [Process(name, seconds, int(peak[1]) / 1024 if peak else 0.0), *below(int(place.name))]
+    return found
+
+
+def shuffled(cluster):
+    """Bytes that Spark says were written for others to fetch, so far."""
+    listed = cluster.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(listed.apply(i).totalShuffleWrite() for i in range(listed.length()))
 
 
 def new_folder(names):
@@ -143,17 +183,18 @@ def new_folder(names):
 
 def measure(cluster, blocks, way, compare):
     tree = hf.Hierarchy.from_parents(nation(blocks))
-    query = hf.counts(tree)
-    noise, held = hf.laplace(query, scale=6), hf.consistent(tree) & hf.nonnegative()
+    noise, held = hf.laplace(hf.counts(tree), scale=6), hf.consistent(tree) & hf.nonnegative()
     ways = {"--given": lambda: noise.given(held), "--onto": lambda: noise.onto(held)}
-    mechanism = ways.get(way, lambda: noise.onto(held, method="topdown"))()
-    pieces, cells = Pieces.of(mechanism), counts(blocks, 0.38)
+    pieces = Pieces.of(ways.get(way, lambda: noise.onto(held, method="topdown"))())
+    pieces.work(pieces.cut.piece(0))  # and what moves the whole at once is forgotten
+    cells = counts(blocks, 0.38)
     sheets, folder = sheets_of(pieces), new_folder(())
-    before = peak()
-    _, together = timed(
-        lambda: drawing.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
-    )
-    after, alone = peak(), float("nan")
+    before, own, moved = peak(), time.process_time(), shuffled(cluster)
+    with Watched() as watched:
+        _, together = timed(
+            lambda: drawing.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
+        )
+    after, own, moved, alone = peak(), time.process_time() - own, shuffled(cluster) - moved, float("nan")
     if compare:
         (values, _), alone = timed(lambda: in_one_process(pieces, cells, SECRET))
         for path in Path(folder.path, "table.parquet").iterdir():
@@ -165,10 +206,11 @@ def measure(cluster, blocks, way, compare):
     each, packing, sent, written = one_task(pieces, sheets, cells, trial)
     shutil.rmtree(trial.path)
     print(
-        f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces, one process {alone:.1f} s, cluster {together:.1f} s; "
-        f"per figure: packing {packing * 1e9:.0f} ns of the driver, tasks {each * 1e9:.0f} ns, {sent:.1f} bytes to the "
-        f"tasks, {written:.1f} written, 0 shuffled; driver {before:.0f} MiB before and {after:.0f} MiB at most, a "
-        f"worker {worker_peak(cluster):.0f} MiB",
+        f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces in {pieces.cut.groups.size - 1:,} groups, one process "
+        f"{alone:.1f} s, cluster {together:.1f} s, of processors {own:.0f} s in the driver and {watched.seconds:.0f} s "
+        f"in Java and workers; per figure: packing {packing * 1e9:.0f} ns of the driver, tasks {each * 1e9:.0f} ns, "
+        f"{sent:.1f} bytes to the tasks, {written:.1f} written; {moved:,} bytes shuffled; driver {before:.0f} MiB and at "
+        f"most {after:.0f} MiB, Java {watched.java:.0f} MiB, a worker {watched.worker:.0f} MiB",
         flush=True,
     )
     return each, sent, packing

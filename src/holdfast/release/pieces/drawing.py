@@ -22,7 +22,7 @@ from holdfast.release.job.table import Table
 from holdfast.release.pieces import spark
 from holdfast.release.pieces.cut import TOP
 from holdfast.release.pieces.making import decided
-from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Sheet, Written, write, write_part
+from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Written, write, write_part
 from holdfast.release.pieces.sheets import Sheets, refuse_unwritten
 from holdfast.release.pieces.tasks import Group, Tasks, by_group
 from holdfast.release.pieces.whole import Pieces
@@ -97,13 +97,9 @@ def in_parts(hand: Hand, pieces: Pieces, sheets: Sheets, cells: Ints, folder: Fo
     for each in (Path(folder.path, WRITING), *folders):
         each.mkdir()
 
-    def sheet(first: int, behind: int) -> Sheet:
-        own = np.concatenate([pieces.cut.piece(number).outputs for number in range(first, behind)])
-        return sheets.sheet(own, first, behind)
-
-    starts = pieces.cut.groups[:-1].tolist()
-    with hand(pieces.groups(cells, sheet), starts) as there:
-        work = pieces.work(pieces.cut.top(), estimated=True)
+    starts, estimated = pieces.cut.groups[:-1].tolist(), sheets.around_estimates
+    with hand(pieces.groups(cells, sheets.sheet, estimated=estimated), starts) as there:
+        work = pieces.work(pieces.cut.top(), estimated=estimated)
         done = decided(pieces, work, cells, there, secret)
         told = {group: (group + 1, each) for group, each in by_group(done.told, starts).items()}
         parts: dict[int, Written] = there.grouped(partial(write, coins=done.coins, folder=folder), told)

@@ -78,6 +78,11 @@ class Sheets:
         ends = (names, table.layout.labels, low, high, reach)
         return cls(*ends, own, whole, deviations, measured, records, n, sums, known, order, starts)
 
+    @property
+    def around_estimates(self) -> bool:
+        """Whether intervals stand around estimates, which are then made too."""
+        return self.reach is not None and not self.own
+
     def sheet(self, own: Ints, first: int, behind: int) -> Sheet:
         """The sheet of outputs that belong to some pieces, from the number of the first one, which may be TOP, on."""
         more = self.order[self.starts[first + 1] : self.starts[behind + 1]]

@@ -105,15 +105,19 @@ class Pieces:
         estimate = self._estimate.at(at) if estimated and self._estimate is not None else None
         return Work(piece, law, self.way, rules, drawn, estimate)
 
-    def groups(self, cells: Ints, sheet: Callable[[int, int], Any] | None = None) -> Iterator[Group]:
-        """Hand out all pieces below the cut with their counts, group by group; `sheet` makes those of a group, and is
-        given the numbers of its first piece and of the first one behind it.
+    def groups(
+        self, cells: Ints, sheet: Callable[[Ints, int, int], Any] = lambda *_: None, *, estimated: bool = False
+    ) -> Iterator[Group]:
+        """Hand out all pieces below the cut with their counts, group by group.
+
+        `sheet` is made from the outputs of a group and the numbers of its first piece and of the first one behind it.
         """
-        starts = self.cut.groups.tolist()
-        for first, behind in pairwise(starts):
-            works = [self.work(self.cut.piece(number), estimated=sheet is not None) for number in range(first, behind)]
+        for first, behind in pairwise(self.cut.groups.tolist()):
+            works = [self.work(self.cut.piece(number), estimated=estimated) for number in range(first, behind)]
             held = [Held(work, self.cut.cells(number, cells)) for number, work in enumerate(works, first)]
-            yield Group(first, held, (lambda: None) if sheet is None else partial(sheet, first, behind))
+            yield Group(
+                first, held, partial(sheet, np.concatenate([work.piece.outputs for work in works]), first, behind)
+            )
 
     @cached_property
     def _drawn(self) -> Rules | None:
@@ -132,6 +136,8 @@ class Pieces:
         if not self.mechanism.moves:
             return None
         problem = self.mechanism.moves[0].problem
+        assert self.way != "given"  # known from now on
+        problem.forget()  # with it goes what would move the whole at once
         return Rules.of(problem.spreads, problem.exact, *problem.system.integer_bounds(problem.unit))
 
     @cached_property
@@ -152,6 +158,7 @@ class Pieces:
         if found is None or spread is None or found is self.mechanism or not found.moves:
             return None
         problem = found.moves[0].problem
+        problem.forget()
         nothing = np.zeros(problem.n, dtype=np.int64)
         return Rules.of(problem.spreads, problem.exact, nothing, nothing)
 
