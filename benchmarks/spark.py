@@ -209,7 +209,7 @@ def measure(cluster, blocks, way, compare):
         f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces in {pieces.cut.groups.size - 1:,} groups, one process "
         f"{alone:.1f} s, cluster {together:.1f} s, of processors {own:.0f} s in the driver and {watched.seconds:.0f} s "
         f"in Java and workers; per figure: packing {packing * 1e9:.0f} ns of the driver, tasks {each * 1e9:.0f} ns, "
-        f"{sent:.1f} bytes to the tasks, {written:.1f} written; {moved:,} bytes shuffled; driver {before:.0f} MiB and at "
+        f"{sent:.1f} bytes to the tasks, {written:.1f} written; {moved:,} bytes shuffled; driver {before:.0f} MiB, at "
         f"most {after:.0f} MiB, Java {watched.java:.0f} MiB, a worker {watched.worker:.0f} MiB",
         flush=True,
     )

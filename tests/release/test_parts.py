@@ -66,6 +66,24 @@ def test_parts_are_one_table(tmp_path, method, exact):
     assert (table.noisy is None) == (method == "given")
 
 
+@pytest.mark.parametrize("method", ["given", "onto"])
+def test_pieces_of_a_group_are_one_part(tmp_path, monkeypatch, method):
+    """Whatever the groups, it is the same table, which both verifications accept."""
+    monkeypatch.setattr(drawing.secrets, "token_bytes", bytes)
+    values = []
+    for grouped in (1, 1 << 16):
+        monkeypatch.setattr(cut, "GROUPED", grouped)
+        (tmp_path / str(grouped)).mkdir()
+        _, folder, ledger = in_parts(tmp_path / str(grouped), method, ", exact: [borough]")
+        assert len(list((folder / "table.csv").iterdir())) == (3 if grouped == 1 else 2)
+        table = hf.load(folder).table()
+        values.append((table.values.tolist(), table.interval().tolist()))
+    assert values[0] == values[1]
+    verdict, told = verify(folder, ledger), stranger(folder)
+    assert verdict.ok, verdict
+    assert told.returncode == 0, told.stdout
+
+
 def test_parts_stay_where_exact_figures_were_kept_meanwhile(tmp_path, monkeypatch):
     """The certificate is written again, with what both releases give away; the parts are not."""
     seal, parts_before = run.Run.seal, {}

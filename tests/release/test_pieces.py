@@ -1,12 +1,16 @@
 """Hierarchies in pieces: the same table as the undivided one, whatever the cut, and the same bytes twice."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import holdfast as hf
 from holdfast.arguments import Refused
+from holdfast.compiler import together
 from holdfast.mechanism.checking import last_look
 from holdfast.release.pieces import cut as cut_module
+from holdfast.release.pieces import tasks
 from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
 from holdfast.release.pieces.making import at_once, in_one_process, measure
@@ -92,6 +96,69 @@ def test_every_output_belongs_to_one_piece():
     assert max(piece.own for piece in pieces[1:]) == cut.largest
     assert pieces[0].node == TOP
     assert all((piece.parents < 0).sum() == 2 for piece in pieces[1:])
+
+
+def test_groups_change_nothing_but_who_travels_together(monkeypatch):
+    """Pieces that follow each other, in stretches of as many outputs; one table, also where calls run compiled."""
+    shape = hf.Hierarchy.from_parents([-1, *[0] * 5, *np.repeat(np.arange(1, 6), [2, 9, 1, 30, 4])])
+    query = hf.counts(shape)
+    held = hf.consistent(query) & hf.nonnegative()
+    cells = np.random.default_rng(3).geometric(0.2, query.cells) - 1
+    noise, made = hf.laplace(query, epsilon=1), []
+    for grouped, expected in ((1, [0, 1, 2, 3, 4, 5]), (12, [0, 2, 4, 5]), (1 << 16, [0, 5])):
+        monkeypatch.setattr(cut_module, "GROUPED", grouped)
+        pieces = [Pieces.of(mechanism) for mechanism in (noise.onto(held, method="topdown"), noise.given(held))]
+        assert pieces[0].cut.groups.tolist() == expected
+        made.append([in_one_process(each, cells, bytes(32))[0].tolist() for each in pieces])
+        largest = max(group.figures for group in pieces[0].groups(cells))
+        assert pieces[0].cut.largest_group == largest
+    monkeypatch.setattr(tasks, "together", lambda _: together(1 << 20))
+    made.append([in_one_process(each, cells, bytes(32))[0].tolist() for each in pieces])
+    assert made[0] == made[1] == made[2] == made[3]
+
+
+def test_counts_are_shared_out_among_the_top_and_pieces():
+    shape = random_tree(np.random.default_rng(7), 60)
+    for depth in (1, 4, len(shape.levels) - 1):
+        cut, cells = Cut(shape, 4, depth, 2), np.random.default_rng(0).integers(0, 99, 4 * shape.n_leaves)
+        truth = shape.sum_up(cells.reshape(-1, 4)).ravel()
+        above, roots = cut.above(cells)
+        top = cut.top()
+        np.testing.assert_array_equal(roots, truth[top.outputs[top.own :]])
+        below = [cut.cells(number, cells) for number in range(cut.count)]
+        assert sorted(np.concatenate([above, *below])) == sorted(cells)
+        for number, own in enumerate(below):
+            piece = cut.piece(number)
+            np.testing.assert_array_equal(Held(SimpleNamespace(piece=piece), own).truth, truth[piece.outputs])
+            assert (cut.piece_of(piece.outputs) == number).all()
+        assert (cut.piece_of(top.outputs[: top.own]) == TOP).all()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.zeros(100),
+        np.where(np.arange(100) % 2, 0.0, -0.0),
+        np.full(100, -np.inf),
+        np.full(100, np.nan),
+        np.ones(100, dtype=bool),
+        np.arange(100) * 3 - 50,
+        np.array([-(2**62), 2**62] * 50),
+        np.array([-(2**63), 2**63 - 1] * 50),
+        np.cumsum(np.full(100, 2**31)),
+        np.arange(200)[::2],
+        np.array(["a", "", "b c"] * 40, dtype=object),
+        np.array(["a", None] * 40, dtype=object),
+        np.array(["a\0b", "c"] * 40, dtype=object),
+        np.array([f"{i}é" for i in range(70)], dtype=object),
+        np.arange(3),
+    ],
+    ids=range(15),
+)
+def test_what_travels_arrives_bit_for_bit(column):
+    found = unpacked(packed({"column": column}))["column"]
+    assert found.dtype == column.dtype
+    assert found.tolist() == column.tolist() if column.dtype == object else found.tobytes() == column.tobytes()
 
 
 def test_pieces_have_noise_of_their_own():
