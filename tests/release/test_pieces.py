@@ -125,7 +125,7 @@ def test_counts_are_shared_out_among_the_top_and_pieces():
         above, roots = cut.above(cells)
         top = cut.top()
         np.testing.assert_array_equal(roots, truth[top.outputs[top.own :]])
-        below = [cut.cells(number, cells) for number in range(cut.count)]
+        below = [cut.cells(cut.piece(number), cells) for number in range(cut.count)]
         assert sorted(np.concatenate([above, *below])) == sorted(cells)
         for number, own in enumerate(below):
             piece = cut.piece(number)
@@ -176,7 +176,7 @@ def test_a_task_makes_the_same_bytes_twice():
     mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
     pieces = Pieces.of(mechanism)
     number = int(np.argmax(pieces.cut.nodes_each))
-    cells = pieces.cut.cells(number, np.arange(query.cells))
+    cells = pieces.cut.cells(pieces.cut.piece(number), np.arange(query.cells))
     held = Held(pieces.work(pieces.cut.piece(number)), cells)
     assert packed(measure(held, None, bytes(32))) == packed(measure(held, None, bytes(32)))
     assert (measure(held, None, bytes(32))[0] != measure(held, None, bytes([1] * 32))[0]).any()
@@ -245,7 +245,7 @@ def test_many_categories_are_shared_out(monkeypatch):
         cut = Cut.of(shape, by)
         assert (cut.width, cut.count, cut.largest) == (width, 2 * by // width, 10 * width)
         cells = np.arange(14 * by)
-        below = [cut.cells(number, cells) for number in range(cut.count)]
+        below = [cut.cells(cut.piece(number), cells) for number in range(cut.count)]
         assert sorted(np.concatenate(below)) == cells.tolist()
         for number, own in enumerate(below):
             piece = cut.piece(number)

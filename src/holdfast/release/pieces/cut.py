@@ -140,12 +140,11 @@ class Cut:
         outputs = self._outputs(nodes, 0, self.by)
         return Piece(TOP, 0, outputs, output_parents(parents, self.by), above.size * self.by)
 
-    def cells(self, number: int, cells: Ints) -> Ints:
+    def cells(self, piece: Piece, cells: Ints) -> Ints:
         """Those of the counts of all cells, leaf by leaf, that belong to one of the pieces below the cut."""
-        at, part = divmod(number, self.by // self.width)
-        nodes = self._nodes_below(at)
+        nodes = piece.outputs[:: self.width] // self.by
         rows = np.searchsorted(self.tree.leaves, nodes[self.tree.is_leaf[nodes]])
-        return cells.reshape(-1, self.by)[rows, part * self.width : (part + 1) * self.width].ravel()
+        return cells.reshape(-1, self.by)[rows, piece.first : piece.first + self.width].ravel()
 
     def above(self, cells: Ints) -> tuple[Ints, Ints]:
         """The counts of the cells of the top, and the sums of those below each root, piece by piece."""

@@ -86,7 +86,7 @@ class Sheets:
     def sheet(self, own: Ints, first: int, behind: int) -> Sheet:
         """The sheet of outputs that belong to some pieces, from the number of the first one, which may be TOP, on."""
         more = self.order[self.starts[first + 1] : self.starts[behind + 1]]
-        part, sorter = self.sums[more], np.argsort(own)
+        part, sorter = self.sums[more], np.argsort(own) if more.size else np.arange(own.size)
         columns = sorter[np.searchsorted(own, part.indices, sorter=sorter)]  # every output of a sum is one of these
         sums = sparse.csr_array((part.data, columns, part.indptr), shape=(more.size, own.size))
         at = np.concatenate([own, self.outputs + more])

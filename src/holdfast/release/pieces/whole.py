@@ -114,7 +114,7 @@ class Pieces:
         """
         for first, behind in pairwise(self.cut.groups.tolist()):
             works = [self.work(self.cut.piece(number), estimated=estimated) for number in range(first, behind)]
-            held = [Held(work, self.cut.cells(number, cells)) for number, work in enumerate(works, first)]
+            held = [Held(work, self.cut.cells(work.piece, cells)) for work in works]
             yield Group(
                 first, held, partial(sheet, np.concatenate([work.piece.outputs for work in works]), first, behind)
             )
