@@ -115,7 +115,7 @@ def in_parts(hand: Hand, pieces: Pieces, sheets: Sheets, cells: Ints, folder: Fo
         raise Fault(f"nothing is released: {wrong}; this is a fault of holdfast")
     ties = int(done.coins[0]) if pieces.mechanism.moves else None
     files = {name: (size, found) for part in listed for name, size, found in part.files}
-    return Parts(files, len(listed), sheets, pieces.mechanism.method, ties)
+    return Parts(files, len(listed), sheets, pieces.method, ties)
 
 
 def _removed(folder: Path) -> None:

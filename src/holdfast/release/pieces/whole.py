@@ -41,7 +41,7 @@ PASSES: dict[Way, int] = {"given": 4, "topdown": 2, "bluedown": 2, "nearest": 6}
 #: Memory of a task before it has pieces, and for every figure of a group of them, moved or conditioned; bytes that
 #: travel for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
 #: (benchmarks/README.md).
-TASK_BYTES, MOVED_BYTES, CONDITIONED_BYTES = 340 << 20, 300, 600
+TASK_BYTES, MOVED_BYTES, CONDITIONED_BYTES = 420 << 20, 1_000, 1_200
 FIGURE_SENT, ROOT_SENT = 8, 8 << 10
 
 
@@ -92,6 +92,11 @@ class Pieces:
         return WAYS[moves[0].way] if moves else "given"
 
     @cached_property
+    def method(self) -> str:
+        """What the way is called."""
+        return self.mechanism.method
+
+    @cached_property
     def conditions(self) -> bool:
         """Whether noise is conditioned; otherwise it is independent."""
         return isinstance(self.mechanism.source, Conditioned)
@@ -136,8 +141,9 @@ class Pieces:
         if not self.mechanism.moves:
             return None
         problem = self.mechanism.moves[0].problem
-        assert self.way != "given"  # known from now on
-        problem.forget()  # with it goes what would move the whole at once
+        assert self.way != "given"  # it and the method are known from now on
+        assert self.method
+        problem.forget()  # what would move the whole at once
         return Rules.of(problem.spreads, problem.exact, *problem.system.integer_bounds(problem.unit))
 
     @cached_property
