@@ -9,23 +9,26 @@ it the memory that it takes.
 """
 
 import os
+import re
 import resource
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from nation_revision import counts, nation
 from scipy import sparse
 
 import holdfast as hf
-from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, passes, spark
+from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
 from holdfast.release.pieces.making import in_one_process
 from holdfast.release.pieces.sheets import Sheets
-from holdfast.release.pieces.tasks import Held, Here, packed
+from holdfast.release.pieces.tasks import Group, Here, packed, unpacked
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.storage.parts import ROW
 from holdfast.release.storage.tables import read_parquet
@@ -62,49 +65,54 @@ def timed(action):
     return result, time.perf_counter() - start
 
 
-class Numbered:
-    """Names of figures that are made where they are asked for."""
+class Named:
+    """Names of figures that are made where they are asked for: of their level, or of the area itself."""
+
+    def __init__(self, tree=None):
+        self.tree = tree
 
     def __getitem__(self, at):
-        return at.astype(str).astype(object)
+        if self.tree is None:
+            return np.array(list(map(str, at.tolist())), dtype=object)
+        return np.array(self.tree.levels, dtype=object)[self.tree.depth[at]]
 
 
 def sheets_of(pieces):
     """Names and limits as a release has them, without the names of a real domain."""
     n = pieces.mechanism.query.n
     nothing, none = np.empty(0, dtype=np.int64), sparse.csr_array((0, n), dtype=np.int64)
-    ends = (np.zeros(n), np.full(n, np.inf))
-    rest = (none, np.zeros(n, dtype=bool), nothing, np.zeros(pieces.cut.count + 2, dtype=np.int64))
-    return Sheets({"level": Numbered(), "area": Numbered()}, {}, *ends, None, True, True, None, None, None, n, *rest)
+    ends = (np.broadcast_to(0.0, n), np.broadcast_to(np.inf, n))
+    rest = (none, np.broadcast_to(False, n), nothing, np.zeros(pieces.cut.count + 2, dtype=np.int64))
+    names = {"level": Named(pieces.cut.tree), "area": Named()}
+    return Sheets(names, {}, *ends, None, True, True, None, None, None, n, *rest)
 
 
 def one_task(pieces, sheets, cells, folder):
-    """Processor seconds per output of packing, and of all that tasks do with a piece; bytes packed and written."""
-    _, below = pieces.cut.split(cells)
-    numbers = np.linspace(0, len(below) - 1, 8).astype(int).tolist()
+    """Processor seconds per output of packing, and of all that tasks do with a group; bytes packed and written."""
     started = time.process_time()
-    held = []
-    for number in numbers:
-        piece = pieces.cut.piece(number)
-        held.append(Held(pieces.work(piece), below[number], None, sheets.sheet(piece, number)))
-    bytes_sent = sum(len(packed(each)) for one in held for each in (one.work, one.cells, one.sheet))
+    group = next(pieces.groups(cells, sheets.sheet, estimated=sheets.around_estimates))
+    content = [packed([each.work, each.cells]) for each in group.pieces], packed(group.sheet())
+    bytes_sent = sum(map(len, content[0])) + len(content[1])
     packing = time.process_time() - started
-    tasks, written = Here(held), 0
+    group = Group(0, group.pieces, lambda: unpacked(content[1]))
     for _ in range(2):  # once to compile
         started = time.process_time()
-        zero = {i: (np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64)) for i in range(len(held))}
+        [unpacked(each) for each in content[0]]
+        tasks = Here([group])
+        zero = {i: (np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64)) for i in range(len(group.pieces))}
         if pieces.conditions:
             tasks.asked(conditioned.told)
             tasks.asked(conditioned.grafts, {i: np.zeros(1) for i in zero})
             tasks.noted(partial(conditioned.drawn, secret=SECRET), zero)
         else:
             tasks.noted(partial(making.measure, secret=SECRET))
-            tasks.asked(passes.ascend if pieces.way == "topdown" else linear_ascend)
-        done = {i: (i, (tasks.pieces[i].noisy[:1], None)) for i in zero}
+            if pieces.way == "nearest":
+                tasks.asked(linear_ascend)
+        done = {i: (each.noisy[:1], None) for i, each in enumerate(tasks.groups[0].pieces)}
         coins = np.zeros(1, dtype=np.uint64)
-        found = tasks.asked(partial(parts.write, coins=coins, folder=folder), done)
-        written = sum(size for each in found.values() for _, size, _ in each.files)
-    outputs = sum(each.work.piece.own for each in held)
+        found = tasks.grouped(partial(parts.write, coins=coins, folder=folder), {0: (0, done)})[0]
+        written = sum(size for _, size, _ in found.files)
+    outputs = group.figures
     return (time.process_time() - started) / outputs, packing / outputs, bytes_sent / outputs, written / outputs
 
 
@@ -113,16 +121,57 @@ def linear_ascend(held, _):
     return nearest.ascend(held, (np.zeros(1), nearest.UNITS, nearest.MOST), np.zeros(1, dtype=np.uint64))
 
 
-def worker_peak(cluster):
-    """The most memory that a worker of the cluster took so far, in MiB."""
+class Watched:
+    """What the cluster takes while it works: processor seconds and the most memory, of Java and of a worker, in MiB."""
 
-    def look(batches):
-        import pyarrow as pa
+    def __enter__(self):
+        self.java = self.worker = 0.0
+        self.seconds, self.done = -sum(each.seconds for each in below(os.getpid())), threading.Event()
+        self.watching = threading.Thread(target=self.watch)
+        self.watching.start()
+        return self
 
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"peak": [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]})
+    def __exit__(self, *_):
+        self.seconds += sum(each.seconds for each in below(os.getpid()))
+        self.done.set()
+        self.watching.join()
 
-    return max(row["peak"] for row in cluster.range(8).mapInArrow(look, "peak bigint").collect()) / 1024
+    def watch(self):
+        while not self.done.wait(1):
+            for each in below(os.getpid()):
+                if each.name == "java":
+                    self.java = max(self.java, each.peak)
+                else:
+                    self.worker = max(self.worker, each.peak)
+
+
+class Process(NamedTuple):
+    name: str
+    seconds: float
+    peak: float
+
+
+def below(number):
+    """The processes that another one started, and those that they started; what ended is in who waited for it."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            name, rest = (place / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+            status = (place / "status").read_text()
+        except OSError:  # it ended meanwhile
+            continue
+        fields = rest.split()
+        if int(fields[1]) == number:
+            peak = re.search(r"VmHWM:\s+(\d+)", status)
+            seconds = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            found += [Process(name, seconds, int(peak[1]) / 1024 if peak else 0.0), *below(int(place.name))]
+    return found
+
+
+def shuffled(cluster):
+    """Bytes that Spark says were written for others to fetch, so far."""
+    listed = cluster.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(listed.apply(i).totalShuffleWrite() for i in range(listed.length()))
 
 
 def new_folder(names):
@@ -134,17 +183,18 @@ def new_folder(names):
 
 def measure(cluster, blocks, way, compare):
     tree = hf.Hierarchy.from_parents(nation(blocks))
-    query = hf.counts(tree)
-    noise, held = hf.laplace(query, scale=6), hf.consistent(tree) & hf.nonnegative()
+    noise, held = hf.laplace(hf.counts(tree), scale=6), hf.consistent(tree) & hf.nonnegative()
     ways = {"--given": lambda: noise.given(held), "--onto": lambda: noise.onto(held)}
-    mechanism = ways.get(way, lambda: noise.onto(held, method="topdown"))()
-    pieces, cells = Pieces.of(mechanism), counts(blocks, 0.38)
+    pieces = Pieces.of(ways.get(way, lambda: noise.onto(held, method="topdown"))())
+    pieces.work(pieces.cut.piece(0))  # and what moves the whole at once is forgotten
+    cells = counts(blocks, 0.38)
     sheets, folder = sheets_of(pieces), new_folder(())
-    before = peak()
-    _, together = timed(
-        lambda: drawing.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
-    )
-    after, alone = peak(), float("nan")
+    before, own, moved = peak(), time.process_time(), shuffled(cluster)
+    with Watched() as watched:
+        _, together = timed(
+            lambda: drawing.in_parts(partial(spark.cluster, cluster), pieces, sheets, cells, folder, SECRET)
+        )
+    after, own, moved, alone = peak(), time.process_time() - own, shuffled(cluster) - moved, float("nan")
     if compare:
         (values, _), alone = timed(lambda: in_one_process(pieces, cells, SECRET))
         for path in Path(folder.path, "table.parquet").iterdir():
@@ -156,10 +206,11 @@ def measure(cluster, blocks, way, compare):
     each, packing, sent, written = one_task(pieces, sheets, cells, trial)
     shutil.rmtree(trial.path)
     print(
-        f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces, one process {alone:.1f} s, cluster {together:.1f} s; "
-        f"per figure: packing {packing * 1e9:.0f} ns of the driver, tasks {each * 1e9:.0f} ns, {sent:.1f} bytes to the "
-        f"tasks, {written:.1f} written, 0 shuffled; driver {before:.0f} MiB before and {after:.0f} MiB at most, a "
-        f"worker {worker_peak(cluster):.0f} MiB",
+        f"{blocks:>10,} blocks: {len(pieces.numbers):>6,} pieces in {pieces.cut.groups.size - 1:,} groups, one process "
+        f"{alone:.1f} s, cluster {together:.1f} s, of processors {own:.0f} s in the driver and {watched.seconds:.0f} s "
+        f"in Java and workers; per figure: packing {packing * 1e9:.0f} ns of the driver, tasks {each * 1e9:.0f} ns, "
+        f"{sent:.1f} bytes to the tasks, {written:.1f} written; {moved:,} bytes shuffled; driver {before:.0f} MiB, at "
+        f"most {after:.0f} MiB, Java {watched.java:.0f} MiB, a worker {watched.worker:.0f} MiB",
         flush=True,
     )
     return each, sent, packing

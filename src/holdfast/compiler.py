@@ -1,8 +1,8 @@
 """The one compiler: what it makes is kept on disk, and whoever has to wait for it is told why.
 
 Small calls need not wait: a function with `beyond` runs as it is written while its arrays hold no more numbers than
-that. Both ways give the same bits, but for the last one of exp and log, and which one is taken depends on sizes alone,
-never on what happens to be compiled.
+that, or those of all calls `together` where many follow each other. Both ways give the same bits, but for the last one
+of exp and log, and which one is taken depends on sizes alone, never on what happens to be compiled.
 
 Kept code is run as it is, so it is read only from folders that nobody else can have written. It is used again only
 while nothing changed that went into it: the function's own file, the constants that it sees, and the same of every
@@ -18,7 +18,8 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache, partial, update_wrapper
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -34,6 +35,8 @@ from holdfast.progress import Delay
 #: Globals whose values become part of compiled code.
 CONSTANTS = (bool, int, float, str, tuple, np.generic)
 ROOT = __name__.partition(".")[0]
+#: How many numbers small calls hold together that are part of something larger; see `together`.
+_TOGETHER: ContextVar[int] = ContextVar("together", default=0)
 
 
 def compiled(function: Callable[..., Any], beyond: int | None, inner: bool, options: dict[str, Any]) -> Any:
@@ -63,6 +66,16 @@ def _refused(name: str, *_: Any, **__: Any) -> Any:
 # --- what is not worth compiling -------------------------------------------------------------------------------------
 
 
+@contextmanager
+def together(numbers: int) -> Iterator[None]:
+    """Let each call in here count as one with so many numbers: it is one of many, whose arrays hold these together."""
+    before = _TOGETHER.set(numbers)
+    try:
+        yield
+    finally:
+        _TOGETHER.reset(before)
+
+
 class Sized:
     """A compiled function whose small calls run as it is written."""
 
@@ -70,8 +83,8 @@ class Sized:
         self.compiled, self.beyond = made, beyond
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function: compiled if the arrays hold more than `beyond` numbers, otherwise plainly."""
-        if _numbers(arguments) > self.beyond:
+        """Call the function: compiled if its arrays, or all `together`, hold more than `beyond` numbers; or plainly."""
+        if max(_numbers(arguments), _TOGETHER.get()) > self.beyond:
             return self.compiled(*arguments)
         return self.plain(*arguments)
 

@@ -299,6 +299,23 @@ def test_small_calls_compile_nothing_and_large_ones_do() -> None:
     assert taken == ["plain", "plain", "compiled", "plain", "compiled"]
 
 
+def test_small_calls_that_are_large_together_run_compiled() -> None:
+    taken: list[str] = []
+
+    class Both(compiler.Sized):
+        def plain(self, *_: Any) -> None:
+            taken.append("plain")
+
+    sized = Both(lambda *_: taken.append("compiled"), 6)
+    with compiler.together(7):
+        sized(np.zeros(3))
+        with compiler.together(6):
+            sized(np.zeros(3))
+        sized(np.zeros(3))
+    sized(np.zeros(3))
+    assert taken == ["compiled", "plain", "compiled", "plain"]
+
+
 def test_a_plain_call_calls_nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions of other files that it calls run as they are written too."""
 

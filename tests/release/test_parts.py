@@ -16,7 +16,7 @@ from holdfast.release import run
 from holdfast.release.certificate.verify import verify
 from holdfast.release.job.job import Job
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import drawing, parts
+from holdfast.release.pieces import cut, drawing, parts
 from holdfast.release.pieces.tasks import Here
 from holdfast.release.spec.spec import read_spec
 from jobs import job, tree
@@ -30,6 +30,7 @@ REST = "hold: [consistent, nonnegative{}]\nmethod: {}\nengine: spark"
 def this_process(monkeypatch):
     """Let this process do the work of the cluster."""
     who = drawing.Drawing(lambda given, _: nullcontext(Here(list(given))))
+    monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(run, "drawing", lambda *_: who)
 
 
@@ -63,6 +64,24 @@ def test_parts_are_one_table(tmp_path, method, exact):
     if table.certificate.interval.basis in ("law", "simulation"):
         np.testing.assert_array_equal(table.interval(), table.error_bars.interval(0.95))
     assert (table.noisy is None) == (method == "given")
+
+
+@pytest.mark.parametrize("method", ["given", "onto"])
+def test_pieces_of_a_group_are_one_part(tmp_path, monkeypatch, method):
+    """Whatever the groups, it is the same table, which both verifications accept."""
+    monkeypatch.setattr(drawing.secrets, "token_bytes", bytes)
+    values = []
+    for grouped in (1, 1 << 16):
+        monkeypatch.setattr(cut, "GROUPED", grouped)
+        (tmp_path / str(grouped)).mkdir()
+        _, folder, ledger = in_parts(tmp_path / str(grouped), method, ", exact: [borough]")
+        assert len(list((folder / "table.csv").iterdir())) == (3 if grouped == 1 else 2)
+        table = hf.load(folder).table()
+        values.append((table.values.tolist(), table.interval().tolist()))
+    assert values[0] == values[1]
+    verdict, told = verify(folder, ledger), stranger(folder)
+    assert verdict.ok, verdict
+    assert told.returncode == 0, told.stdout
 
 
 def test_parts_stay_where_exact_figures_were_kept_meanwhile(tmp_path, monkeypatch):

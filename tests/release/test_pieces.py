@@ -1,12 +1,16 @@
 """Hierarchies in pieces: the same table as the undivided one, whatever the cut, and the same bytes twice."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import holdfast as hf
 from holdfast.arguments import Refused
+from holdfast.compiler import together
 from holdfast.mechanism.checking import last_look
 from holdfast.release.pieces import cut as cut_module
+from holdfast.release.pieces import tasks
 from holdfast.release.pieces.cut import TOP, Cut
 from holdfast.release.pieces.drawing import NO_FRAME, drawing
 from holdfast.release.pieces.making import at_once, in_one_process, measure
@@ -94,6 +98,69 @@ def test_every_output_belongs_to_one_piece():
     assert all((piece.parents < 0).sum() == 2 for piece in pieces[1:])
 
 
+def test_groups_change_nothing_but_who_travels_together(monkeypatch):
+    """Pieces that follow each other, in stretches of as many outputs; one table, also where calls run compiled."""
+    shape = hf.Hierarchy.from_parents([-1, *[0] * 5, *np.repeat(np.arange(1, 6), [2, 9, 1, 30, 4])])
+    query = hf.counts(shape)
+    held = hf.consistent(query) & hf.nonnegative()
+    cells = np.random.default_rng(3).geometric(0.2, query.cells) - 1
+    noise, made = hf.laplace(query, epsilon=1), []
+    for grouped, expected in ((1, [0, 1, 2, 3, 4, 5]), (12, [0, 2, 4, 5]), (1 << 16, [0, 5])):
+        monkeypatch.setattr(cut_module, "GROUPED", grouped)
+        pieces = [Pieces.of(mechanism) for mechanism in (noise.onto(held, method="topdown"), noise.given(held))]
+        assert pieces[0].cut.groups.tolist() == expected
+        made.append([in_one_process(each, cells, bytes(32))[0].tolist() for each in pieces])
+        largest = max(group.figures for group in pieces[0].groups(cells))
+        assert pieces[0].cut.largest_group == largest
+    monkeypatch.setattr(tasks, "together", lambda _: together(1 << 20))
+    made.append([in_one_process(each, cells, bytes(32))[0].tolist() for each in pieces])
+    assert made[0] == made[1] == made[2] == made[3]
+
+
+def test_counts_are_shared_out_among_the_top_and_pieces():
+    shape = random_tree(np.random.default_rng(7), 60)
+    for depth in (1, 4, len(shape.levels) - 1):
+        cut, cells = Cut(shape, 4, depth, 2), np.random.default_rng(0).integers(0, 99, 4 * shape.n_leaves)
+        truth = shape.sum_up(cells.reshape(-1, 4)).ravel()
+        above, roots = cut.above(cells)
+        top = cut.top()
+        np.testing.assert_array_equal(roots, truth[top.outputs[top.own :]])
+        below = [cut.cells(cut.piece(number), cells) for number in range(cut.count)]
+        assert sorted(np.concatenate([above, *below])) == sorted(cells)
+        for number, own in enumerate(below):
+            piece = cut.piece(number)
+            np.testing.assert_array_equal(Held(SimpleNamespace(piece=piece), own).truth, truth[piece.outputs])
+            assert (cut.piece_of(piece.outputs) == number).all()
+        assert (cut.piece_of(top.outputs[: top.own]) == TOP).all()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.zeros(100),
+        np.where(np.arange(100) % 2, 0.0, -0.0),
+        np.full(100, -np.inf),
+        np.full(100, np.nan),
+        np.ones(100, dtype=bool),
+        np.arange(100) * 3 - 50,
+        np.array([-(2**62), 2**62] * 50),
+        np.array([-(2**63), 2**63 - 1] * 50),
+        np.cumsum(np.full(100, 2**31)),
+        np.arange(200)[::2],
+        np.array(["a", "", "b c"] * 40, dtype=object),
+        np.array(["a", None] * 40, dtype=object),
+        np.array(["a\0b", "c"] * 40, dtype=object),
+        np.array([f"{i}é" for i in range(70)], dtype=object),
+        np.arange(3),
+    ],
+    ids=range(15),
+)
+def test_what_travels_arrives_bit_for_bit(column):
+    found = unpacked(packed({"column": column}))["column"]
+    assert found.dtype == column.dtype
+    assert found.tolist() == column.tolist() if column.dtype == object else found.tobytes() == column.tobytes()
+
+
 def test_pieces_have_noise_of_their_own():
     """Two equal subtrees are not drawn from the same words."""
     shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 50, *[2] * 50])
@@ -108,9 +175,8 @@ def test_a_task_makes_the_same_bytes_twice():
     query = hf.counts(shape)
     mechanism = hf.laplace(query, epsilon=1).onto(hf.consistent(query) & hf.nonnegative(), method="topdown")
     pieces = Pieces.of(mechanism)
-    _, below = pieces.cut.split(np.arange(query.cells))
-    number = int(np.argmax([own.size for own in below]))
-    cells = below[number]
+    number = int(np.argmax(pieces.cut.nodes_each))
+    cells = pieces.cut.cells(pieces.cut.piece(number), np.arange(query.cells))
     held = Held(pieces.work(pieces.cut.piece(number)), cells)
     assert packed(measure(held, None, bytes(32))) == packed(measure(held, None, bytes(32)))
     assert (measure(held, None, bytes(32))[0] != measure(held, None, bytes([1] * 32))[0]).any()
@@ -165,7 +231,7 @@ def test_a_plan_says_what_tasks_need():
     shape = hf.Hierarchy.from_parents([-1, 0, 0, *[1] * 9, *[2] * 5])
     noise, held = hf.laplace(hf.counts(shape), epsilon=1), hf.consistent(shape) & hf.nonnegative()
     moved, given = Pieces.of(noise.onto(held, method="topdown")).share, Pieces.of(noise.given(held)).share
-    assert (moved.pieces, moved.passes, given.passes) == (2, 4, 4)
+    assert (moved.pieces, moved.passes, given.passes) == (2, 2, 4)
     assert given.bytes_each > moved.bytes_each > 0
     assert "2 pieces" in str(given)
     assert given.bytes_sent > moved.bytes_sent > 0
@@ -179,7 +245,7 @@ def test_many_categories_are_shared_out(monkeypatch):
         cut = Cut.of(shape, by)
         assert (cut.width, cut.count, cut.largest) == (width, 2 * by // width, 10 * width)
         cells = np.arange(14 * by)
-        _, below = cut.split(cells)
+        below = [cut.cells(cut.piece(number), cells) for number in range(cut.count)]
         assert sorted(np.concatenate(below)) == cells.tolist()
         for number, own in enumerate(below):
             piece = cut.piece(number)

@@ -16,9 +16,8 @@ from clusters import dies_once, sessions
 from holdfast.arguments import Refused
 from holdfast.release.certificate.verify import verify
 from holdfast.release.ledger.ledger import Ledger
-from holdfast.release.pieces import conditioned, drawing, making, nearest, parts, spark
+from holdfast.release.pieces import conditioned, cut, drawing, making, nearest, parts, spark
 from holdfast.release.pieces.making import gathered, in_one_process
-from holdfast.release.pieces.tasks import Held
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.source import Asked, Persons
 from holdfast.release.records.spark import distinct
@@ -94,9 +93,7 @@ SECRET = bytes(range(32))
 
 def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
     """What the cluster draws, brought here."""
-    _, below = pieces.cut.split(CELLS)
-    given = (Held(pieces.work(pieces.cut.piece(number)), own) for number, own in enumerate(below))
-    with spark.cluster(session, given, pieces.cut.count) as there:
+    with spark.cluster(session, pieces.groups(CELLS), pieces.cut.groups[:-1].tolist()) as there:
         return gathered(pieces, CELLS, there, SECRET)
 
 
@@ -111,9 +108,11 @@ def drawn_there(session: Any, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
     ids=["topdown", "onto", "given", "given-then-onto"],
 )
 def test_the_cluster_draws_what_one_process_draws(monkeypatch, tmp_path, mechanism, where):
-    """Bit for bit, classic and Connect; a worker that dies on the way changes nothing."""
+    """Bit for bit, classic and Connect, however many pieces a task has; a worker that dies changes nothing."""
+    values, noisy = in_one_process(Pieces.of(mechanism), CELLS, SECRET)
+    monkeypatch.setattr(cut, "GROUPED", 100)
     pieces = Pieces.of(mechanism)
-    values, noisy = in_one_process(pieces, CELLS, SECRET)
+    assert pieces.cut.groups.tolist() == [0, 2, 3, 4]
     monkeypatch.setattr(*where, dies_once(getattr(*where), tmp_path / "died"))
     for session in sessions():
         found = drawn_there(session, pieces)
@@ -130,6 +129,7 @@ def test_a_release_is_written_in_parts_where_it_is_drawn(monkeypatch, tmp_path):
     made = job(tmp_path, tree("name: trips", rest=REST.format("given")))
     frame = sessions()[0].createDataFrame([(zone,) for zone in ZONES], "zone string")
     ledger = Ledger(tmp_path / "ledger.sqlite")
+    monkeypatch.setattr(cut, "GROUPED", 1)
     monkeypatch.setattr(parts, "write", dies_once(parts.write, tmp_path / "died"))
     monkeypatch.setattr(drawing, "write", parts.write)
     folder = release(made, source=frame, ledger=ledger)

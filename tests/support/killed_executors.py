@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
     import holdfast as hf
     from holdfast.release.certificate.verify import verify
     from holdfast.release.ledger.ledger import Ledger
-    from holdfast.release.pieces import conditioned, drawing
+    from holdfast.release.pieces import conditioned, cut, drawing
     from holdfast.release.pieces.making import in_one_process
     from holdfast.release.pieces.whole import Pieces
     from holdfast.release.records.tabulate import tabulate
@@ -63,6 +63,7 @@ def main(folder: Path) -> None:
     settings = {key: value for key, value in SETTINGS.items() if "connect" not in key and key != "spark.plugins"}
     memory = {"spark.executor.memory": "600m", "spark.executor.memoryOverhead": "384m"}
     session = building.config(map=settings | TWINS | memory).getOrCreate()
+    cut.GROUPED = 8  # four groups, of one piece or two
     conditioned.drawn = kills_its_executor(conditioned.drawn, str(folder / "killed"))
     drawing.write = lingers(drawing.write, str(folder / "lingered"))
     drawing.secrets.token_bytes = bytes

@@ -110,6 +110,8 @@ class Hierarchy:
         passed: tuple[Ints, Ints, Ints, Ints],
     ) -> Hierarchy:
         start, children, order, depth = passed
+        if np.array_equal(children, order[order.size - children.size :]):  # numbered breadth-first: one array for both
+            children = order[order.size - children.size :]
         return cls(only_read(parents), depth, order, start, children, levels, names)
 
     @property
@@ -253,12 +255,28 @@ class Hierarchy:
 
 def sums_of_children(parents: Ints, by: int = 1) -> sparse.csr_array:
     """Return for every inner node, by increasing id, and category the row: node − sum of its children."""
-    children = np.flatnonzero(parents >= 0)
-    inner, row = np.unique(parents[children], return_inverse=True)
-    rows = np.concatenate([np.arange(inner.size), row])[:, None] * by + np.arange(by)
-    columns = np.concatenate([inner, children])[:, None] * by + np.arange(by)
-    signs = np.repeat(np.array([1, -1], dtype=np.int64), [inner.size * by, children.size * by])
-    return sparse.csr_array((signs, (rows.ravel(), columns.ravel())), shape=(inner.size * by, parents.size * by))
+    counts = np.bincount(parents + 1, minlength=parents.size + 1)[1:]
+    inner = np.flatnonzero(counts)
+    starts = np.cumsum(np.append(0, np.repeat(counts[inner] + 1, by)))
+    columns = np.empty(starts[-1], dtype=np.int64)
+    of_children = np.ones(starts[-1], dtype=np.bool_)
+    of_children[starts[:-1]] = False
+    columns[starts[:-1]] = (inner[:, None] * by + np.arange(by)).ravel()
+    columns[of_children] = _children_of_rows(parents, counts, by)
+    signs = np.where(of_children, np.int64(-1), np.int64(1))
+    result = sparse.csr_array((signs, columns, starts), shape=(inner.size * by, parents.size * by))
+    result.sort_indices()
+    return result
+
+
+def _children_of_rows(parents: Ints, counts: Ints, by: int) -> Ints:
+    """The children of all nodes by their parents' ids, as outputs: those of one category after those of another."""
+    children = np.argsort(parents, kind="stable")[parents.size - int(counts.sum()) :]
+    if by == 1:
+        return children
+    row = np.repeat(np.arange(counts.size), counts)[:, None] * by + np.arange(by)
+    outputs = children[:, None] * by + np.arange(by)
+    return np.asarray(outputs.ravel()[np.argsort(row.ravel(), kind="stable")])
 
 
 def _refuse_first(bad: npt.NDArray[np.bool_], sentence: str) -> None:

@@ -1,7 +1,8 @@
 """Where a hierarchy is cut into a top and subtrees: by its public shape alone.
 
 The cut decides which random words make which noise, so it depends on nothing else: not on how many processes draw, and
-not on the data.
+not on the data. Subtrees that follow each other are groups, which travel and are written together; these decide nothing
+but which rows stand in which file.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from holdfast.domains.intervals import output_parents
 SMALL = 1 << 14
 #: Outputs of a piece from which on its categories are shared out among several, so that a task needs less than 2 GiB.
 MOST_OUTPUTS = 1 << 21
+#: Outputs of a group of pieces, more or less: a task and a file take longer to begin with than a few thousand figures.
+GROUPED = 1 << 16
 #: The number of the piece of everything above the cut, in place of the node at the top of a piece below it.
 TOP = -1
 
@@ -57,14 +60,13 @@ class Cut:
         depths = range(1, len(tree.levels) - 1)
         if not depths:
             raise Refused("a hierarchy of two levels has no subtrees to draw apart: leave out engine: spark")
-        below = _below(tree)
-        small = (d for d in depths if below[tree.nodes_at(d)].max() <= max(SMALL, tree.level_start[d + 1]))
+        small = (d for d in depths if cls(tree, by, d, 1).nodes_each.max() <= max(SMALL, tree.level_start[d + 1]))
         return cls.at(tree, by, next(small, depths[-1]))
 
     @classmethod
     def at(cls, tree: Hierarchy, by: int, depth: int) -> Cut:
         """Cut above the nodes of a depth, and into as many categories as a piece can have: a divisor of all."""
-        nodes = int(_below(tree)[tree.nodes_at(depth)].max())
+        nodes = int(cls(tree, by, depth, 1).nodes_each.max())
         widths = (width for width in range(by, 0, -1) if by % width == 0)
         return cls(tree, by, depth, next(width for width in widths if width == 1 or width * nodes <= MOST_OUTPUTS))
 
@@ -79,72 +81,92 @@ class Cut:
         return self.tree.nodes_at(self.depth)
 
     @cached_property
-    def _owner(self) -> Ints:
-        """For every node the number of its piece among `nodes`, or TOP."""
+    def _spans(self) -> Ints:
+        """Where the nodes below each of `nodes` begin and end in the tree's order, level by level, itself first.
+
+        Breadth-first, they stand together in every level.
+        """
+        tree, start = self.tree, self.tree.level_start
+        first = np.argsort(tree.order[start[self.depth] : start[self.depth + 1]])
+        spans = [np.stack([first, first + 1])]
+        for d in range(self.depth, len(tree.levels) - 1):
+            level = tree.order[start[d] : start[d + 1]]
+            ends = np.concatenate([[0], np.cumsum(tree.child_start[level + 1] - tree.child_start[level])])
+            spans.append(ends[spans[-1]])
+        return np.stack(spans) + start[self.depth : len(tree.levels), None, None]
+
+    @cached_property
+    def nodes_each(self) -> Ints:
+        """How many nodes there are at and below each of `nodes`."""
+        return np.asarray((self._spans[:, 1] - self._spans[:, 0]).sum(axis=0))
+
+    @cached_property
+    def groups(self) -> Ints:
+        """The first piece of each group, and behind them how many pieces there are."""
+        sizes = np.repeat(self.nodes_each * self.width, self.by // self.width)
+        stretch = (np.cumsum(sizes) - sizes) // GROUPED
+        return np.append(np.flatnonzero(np.diff(stretch, prepend=-1)), sizes.size)
+
+    def owners(self) -> Ints:
+        """For every node the number of the one of `nodes` at or above it, or TOP."""
         tree = self.tree
-        owner = np.full(tree.n, TOP, dtype=np.int64)
+        owner = np.full(tree.n, TOP, dtype=np.int32)
         owner[self.nodes] = np.arange(self.nodes.size)
         for d in range(self.depth + 1, len(tree.levels)):
             level = tree.order[tree.level_start[d] : tree.level_start[d + 1]]
             owner[level] = owner[tree.parents[level]]
         return owner
 
-    @cached_property
-    def _sorted(self) -> tuple[Ints, Ints, Ints]:
-        """The nodes by piece, increasing inside each, where each piece begins, and the place of every node in its."""
-        order = np.argsort(self._owner, kind="stable")
-        start = np.searchsorted(self._owner[order], np.arange(self.nodes.size + 1))
-        place = np.empty(order.size, dtype=np.int64)
-        place[order] = np.arange(order.size) - np.concatenate([[0], start])[self._owner[order] + 1]
-        return order, start, place
-
     def piece_of(self, outputs: Ints) -> Ints:
         """The numbers of the pieces to which outputs belong, or TOP."""
-        owner, parts = self._owner[outputs // self.by], self.by // self.width
+        owner, parts = self.owners()[outputs // self.by].astype(np.int64), self.by // self.width
         return np.where(owner < 0, TOP, owner * parts + outputs % self.by // self.width)
 
     def piece(self, number: int) -> Piece:
         """Return one of the pieces below the cut."""
-        order, start, place = self._sorted
         at, part = divmod(number, self.by // self.width)
-        nodes = order[start[at] : start[at + 1]]
-        parents = np.where(nodes == self.nodes[at], -1, place[self.tree.parents[nodes]])
-        outputs, first = self._outputs(nodes, part * self.width, self.width), part * self.width
+        nodes, first = self._nodes_below(at), part * self.width
+        parents = np.searchsorted(nodes, self.tree.parents[nodes])
+        parents[nodes == self.nodes[at]] = -1
+        outputs = self._outputs(nodes, first, self.width)
         return Piece(int(self.nodes[at]), first, outputs, output_parents(parents, self.width), outputs.size)
 
     def top(self) -> Piece:
         """Return everything above the cut, and then the outputs at which the pieces below begin."""
-        order, start, _ = self._sorted
-        nodes = np.concatenate([order[: start[0]], self.nodes])
-        place = np.full(self.tree.n, -1, dtype=np.int64)
-        place[nodes] = np.arange(nodes.size)
-        above = self.tree.parents[nodes]
-        parents = np.where(above < 0, -1, place[above])
+        above = np.sort(self.tree.order[: self.tree.level_start[self.depth]])
+        nodes = np.concatenate([above, self.nodes])
+        parents = self.tree.parents[nodes]
+        parents = np.where(parents < 0, -1, np.searchsorted(above, parents))
         outputs = self._outputs(nodes, 0, self.by)
-        return Piece(TOP, 0, outputs, output_parents(parents, self.by), int(start[0]) * self.by)
+        return Piece(TOP, 0, outputs, output_parents(parents, self.by), above.size * self.by)
 
-    def split(self, cells: Ints) -> tuple[Ints, list[Ints]]:
-        """Divide counts of all cells, leaf by leaf: those of the top, and those of each piece below the cut."""
-        owner = self._owner[self.tree.leaves]
-        order = np.argsort(owner, kind="stable")
-        rows = cells.reshape(-1, self.by)[order]
-        top, *below = np.split(rows, np.searchsorted(owner[order], np.arange(self.nodes.size)))
-        parts = range(0, self.by, self.width)
-        return top.ravel(), [own[:, first : first + self.width].ravel() for own in below for first in parts]
+    def cells(self, piece: Piece, cells: Ints) -> Ints:
+        """Those of the counts of all cells, leaf by leaf, that belong to one of the pieces below the cut."""
+        nodes = piece.outputs[:: self.width] // self.by
+        rows = np.searchsorted(self.tree.leaves, nodes[self.tree.is_leaf[nodes]])
+        return cells.reshape(-1, self.by)[rows, piece.first : piece.first + self.width].ravel()
+
+    def above(self, cells: Ints) -> tuple[Ints, Ints]:
+        """The counts of the cells of the top, and the sums of those below each root, piece by piece."""
+        owner, rows = self.owners()[self.tree.leaves], cells.reshape(-1, self.by)
+        sums = np.zeros((self.nodes.size + 1, self.by), dtype=np.int64)
+        runs = np.flatnonzero(np.diff(owner, prepend=TOP - 1))
+        np.add.at(sums, owner[runs], np.add.reduceat(rows, runs, axis=0))  # those of the top, −1, come last
+        return rows[np.flatnonzero(owner < 0)].ravel(), sums[:-1].ravel()
+
+    def _nodes_below(self, at: int) -> Ints:
+        return np.sort(np.concatenate([self.tree.order[first:last] for first, last in self._spans[:, :, at].tolist()]))
 
     def _outputs(self, nodes: Ints, first: int, width: int) -> Ints:
         return (nodes[:, None] * self.by + first + np.arange(width)).ravel()
 
-    @cached_property
+    @property
     def largest(self) -> int:
         """The most outputs of a piece below the cut."""
-        return int(_below(self.tree)[self.nodes].max()) * self.width
+        return int(self.nodes_each.max()) * self.width
 
-
-def _below(tree: Hierarchy) -> Ints:
-    """How many nodes each subtree has."""
-    below = np.ones(tree.n, dtype=np.int64)
-    for d in range(len(tree.levels) - 1, 0, -1):
-        level = tree.order[tree.level_start[d] : tree.level_start[d + 1]]
-        np.add.at(below, tree.parents[level], below[level])
-    return below
+    @property
+    def largest_group(self) -> int:
+        """The most outputs of a group of them."""
+        sizes = np.repeat(self.nodes_each * self.width, self.by // self.width)
+        return int(np.add.reduceat(sizes, self.groups[:-1]).max())

@@ -22,9 +22,9 @@ from holdfast.release.job.table import Table
 from holdfast.release.pieces import spark
 from holdfast.release.pieces.cut import TOP
 from holdfast.release.pieces.making import decided
-from holdfast.release.pieces.parts import WRITING, Folder, Written, write, write_part
+from holdfast.release.pieces.parts import WRITING, Drawn, Folder, Written, write, write_part
 from holdfast.release.pieces.sheets import Sheets, refuse_unwritten
-from holdfast.release.pieces.tasks import Held, Tasks
+from holdfast.release.pieces.tasks import Group, Tasks, by_group
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.records.spark import spark_frame
 from holdfast.release.spec.spec import ENGINES
@@ -42,8 +42,8 @@ class Parts:
     ties: int | None
 
 
-#: Hands so many pieces to those who work on them, and takes back what they keep of them.
-Hand = Callable[[Iterable[Held], int], AbstractContextManager[Tasks]]
+#: Hands groups, whose first pieces have these numbers, to those who work on them, and takes back what they keep.
+Hand = Callable[[Iterable[Group], list[int]], AbstractContextManager[Tasks]]
 NO_FRAME = "engine: spark draws where the records are: pass them as a Spark frame from Python, or write engine: local"
 
 
@@ -97,30 +97,25 @@ def in_parts(hand: Hand, pieces: Pieces, sheets: Sheets, cells: Ints, folder: Fo
     for each in (Path(folder.path, WRITING), *folders):
         each.mkdir()
 
-    def held(number: int, own: Ints) -> Held:
-        piece = pieces.cut.piece(number)
-        return Held(pieces.work(piece, estimated=True), own, None, sheets.sheet(piece, number))
-
-    _, below = pieces.cut.split(cells)
-    given = (held(number, own) for number, own in enumerate(below))
-    with hand(given, pieces.cut.count) as there:
-        work = pieces.work(pieces.cut.top(), estimated=True)
+    starts, estimated = pieces.cut.groups[:-1].tolist(), sheets.around_estimates
+    with hand(pieces.groups(cells, sheets.sheet, estimated=estimated), starts) as there:
+        work = pieces.work(pieces.cut.top(), estimated=estimated)
         done = decided(pieces, work, cells, there, secret)
-        told = {number: (number + 1, each) for number, each in done.told.items()}
-        parts: dict[int, Written] = there.asked(partial(write, coins=done.coins, folder=folder), told)
-    roots = np.concatenate([parts[number].roots for number in pieces.numbers])
-    top = Held(work, done.top.cells, done.top.noisy, sheets.sheet(work.piece, TOP))
-    first = write_part(top, done.made, folder, 0, roots)
+        told = {group: (group + 1, each) for group, each in by_group(done.told, starts).items()}
+        parts: dict[int, Written] = there.grouped(partial(write, coins=done.coins, folder=folder), told)
+    roots = np.concatenate([parts[group].roots for group in range(len(starts))])
+    public = sheets.sheet(work.piece.outputs[: work.piece.own], TOP, TOP + 1)
+    first = write_part(public, Drawn.of(done.top, done.made), folder, 0, roots)
     _removed(Path(folder.path, WRITING))
     for each in folders:
         sync_folder(each)
-    listed = [first, *(parts[number] for number in pieces.numbers)]
+    listed = [first, *(parts[group] for group in range(len(starts)))]
     wrong = next((each.wrong for each in listed if each.wrong is not None), None)
     if wrong is not None:
         raise Fault(f"nothing is released: {wrong}; this is a fault of holdfast")
     ties = int(done.coins[0]) if pieces.mechanism.moves else None
     files = {name: (size, found) for part in listed for name, size, found in part.files}
-    return Parts(files, len(listed), sheets, pieces.mechanism.method, ties)
+    return Parts(files, len(listed), sheets, pieces.method, ties)
 
 
 def _removed(folder: Path) -> None:

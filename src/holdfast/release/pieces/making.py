@@ -36,9 +36,24 @@ class Decided:
     coins: Words
 
 
-def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, None]:
-    """Independent noise of a piece."""
-    return measured(held.work, held.truth, Keys.of(secret)), None
+class Above(NamedTuple):
+    """What a piece tells to what is above the cut; None where nobody asks."""
+
+    head: passes.Head | None
+    estimated: linear.Estimated | None
+
+
+def measure(held: Held, _: object, secret: bytes) -> tuple[Ints, Above]:
+    """Independent noise of a piece, and what is told of it."""
+    noisy = measured(held.work, held.truth, Keys.of(secret))
+    return noisy, above(replace(held, noisy=noisy))
+
+
+def above(held: Held, _: object = None) -> Above:
+    """What a piece tells of its noisy values."""
+    work = held.work
+    head = passes.ascend(held) if work.way in ("topdown", "bluedown") else None
+    return Above(head, None if work.linear is None else linear.ascend(held))
 
 
 def at_once(pieces: Pieces, cells: Ints, secret: bytes) -> Ints:
@@ -70,9 +85,7 @@ def finished(held: Held, told: tuple[Any, Any], coins: Words) -> Finished:
 def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes) -> Decided:
     """Let all pieces be measured or conditioned, and decide everything above the cut."""
     by, own, coins = pieces.cut.width, work.piece.own, coins_of(Keys.of(secret))
-    above, below = pieces.cut.split(cells)
-    roots = [each.reshape(-1, by).sum(axis=0) for each in below]
-    counted = np.concatenate([above, *roots])
+    counted = np.concatenate(pieces.cut.above(cells))
     truth = np.asarray(Hierarchy.from_parents(work.piece.parents).sum_up(counted))
     if work.drawn is not None:
         try:
@@ -81,23 +94,22 @@ def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes
             whole = at_once(pieces, cells, secret)
             noisy = whole[work.piece.outputs[:own]]
             tasks.noted(placed, {i: whole[pieces.cut.piece(i).outputs] for i in pieces.numbers})
+        below = tasks.asked(above) if work.linear is not None else {}
     else:
-        tasks.noted(partial(measure, secret=secret))
+        below = tasks.noted(partial(measure, secret=secret))
         noisy = measured(work, truth[:own], Keys.of(secret))
     values: Ints = noisy
-    totals: Any = [None] * len(roots)
+    totals: Any = [None] * pieces.cut.count
     if work.way in ("topdown", "bluedown"):
-        heads = tasks.asked(passes.ascend)
-        values = passes.decide(work, truth, noisy, [heads[number] for number in sorted(heads)], coins)
+        values = passes.decide(work, truth, noisy, [below[number].head for number in pieces.numbers], coins)
         totals = values[own:].reshape(-1, by)
     elif work.way == "nearest":
         values = nearest.decide(work, truth, noisy, by, tasks, coins)
         totals = values[own:].reshape(-1, by)
     centre: Array = noisy
-    estimates: Any = [None] * len(roots)
+    estimates: Any = [None] * pieces.cut.count
     if work.linear is not None:
-        told = tasks.asked(linear.ascend)
-        centre = linear.decide(work, truth, noisy, [told[number] for number in sorted(told)])
+        centre = linear.decide(work, truth, noisy, [below[number].estimated for number in pieces.numbers])
         estimates = centre[own:].reshape(-1, by)
     made = Finished(values[:own], noisy, centre[:own])
     top = Held(work, counted, noisy)
@@ -106,10 +118,7 @@ def decided(pieces: Pieces, work: Work, cells: Ints, tasks: Tasks, secret: bytes
 
 def in_one_process(pieces: Pieces, cells: Ints, secret: bytes) -> tuple[Ints, Ints]:
     """Make the table piece by piece here: its values and the noisy ones (the same where noise is conditioned)."""
-    _, below = pieces.cut.split(cells)
-    works = (pieces.work(pieces.cut.piece(number)) for number in pieces.numbers)
-    tasks = Here([Held(work, own) for work, own in zip(works, below, strict=True)])
-    return gathered(pieces, cells, tasks, secret)
+    return gathered(pieces, cells, Here(list(pieces.groups(cells))), secret)
 
 
 def gathered(pieces: Pieces, cells: Ints, tasks: Tasks, secret: bytes) -> tuple[Ints, Ints]:

@@ -1,14 +1,15 @@
 """A part of a released table, written and checked by whoever made it.
 
-A file is written under a name of its own beside the others and then gets its name in one step. What is written is a
-function of the piece, so a second attempt and a twin write the same bytes, and which of them comes last is nothing to
-anybody. What was written is read again and tested: sums, bounds, exact figures, names, the copy.
+A part has the top, or the pieces of a group. A file is written under a name of its own beside the others and then gets
+its name in one step. What is written is a function of the pieces, so a second attempt and a twin write the same bytes,
+and which of them comes last is nothing to anybody. What was written is read again and tested: sums, bounds, exact
+figures, names, the copy.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +18,11 @@ from uuid import uuid4
 import numpy as np
 
 from holdfast.arrays import Bools, Floats, Ints
+from holdfast.compiler import together
 from holdfast.mechanism.published.error_bars import ErrorBars
 from holdfast.release.certificate.sums import first_unequal, totals
 from holdfast.release.pieces.making import Finished, finished
-from holdfast.release.pieces.tasks import Held
+from holdfast.release.pieces.tasks import Group, Held
 from holdfast.release.storage.files import sha256_of
 from holdfast.release.storage.parts import ROW, part_names
 from holdfast.release.storage.reading import session
@@ -42,7 +44,7 @@ WRITING = ".writing"
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """What is public about the rows of a piece: their names, limits that are certain, and how far intervals reach.
+    """What is public about the rows of a part: their names, limits that are certain, and how far intervals reach.
 
     `labels` are columns that follow the figures. Rows behind the outputs are `sums` of these, some of which are `known`
     as they are. `reach` is None where intervals are the certain limits; `own`: they stand around the values, otherwise
@@ -103,18 +105,44 @@ class Written(NamedTuple):
     wrong: str | None
 
 
-def write(held: Held, told: Any, coins: Any, folder: Folder, number: int | None = None) -> Written:
-    """Finish a piece and write it as a part; `told` is its number and what it is told to be finished."""
+class Drawn(NamedTuple):
+    """Outputs that were made: places of their parents, how many are own, their bounds, and what was made of them."""
+
+    parents: Ints
+    own: int
+    low: Ints
+    high: Ints
+    made: Finished
+
+    @classmethod
+    def of(cls, held: Held, made: Finished) -> Drawn:
+        """What was made of a piece."""
+        return cls(held.work.piece.parents, held.work.piece.own, *held.work.rules.bounds(held.truth), made)
+
+    @classmethod
+    def joined(cls, each: Sequence[Drawn]) -> Drawn:
+        """What was made of several pieces, one after the other."""
+        starts = np.cumsum([0, *(one.own for one in each)]).tolist()
+        parents = [np.where(one.parents < 0, -1, one.parents + start) for one, start in zip(each, starts, strict=False)]
+        bounds = [np.concatenate(side) for side in ([one.low for one in each], [one.high for one in each])]
+        made = Finished(*(np.concatenate(column) for column in zip(*(one.made for one in each), strict=True)))
+        return cls(np.concatenate(parents), starts[-1], *bounds, made)
+
+
+def write(group: Group, told: Any, coins: Any, folder: Folder) -> Written:
+    """Finish pieces and write them as a part; `told` is its number and what each piece is told to be finished."""
     part, rest = told
-    made = finished(held, rest, coins)
-    return write_part(held, made, folder, part if number is None else number, made.values[:0])
+    made = group.asked(lambda held, each: Drawn.of(held, finished(held, each, coins)), rest)
+    with together(group.figures):
+        drawn = Drawn.joined([made[number] for number in sorted(made)])
+        return write_part(group.sheet(), drawn, folder, part, drawn.made.values[:0])
 
 
-def write_part(held: Held, made: Finished, folder: Folder, part: int, below: Ints) -> Written:
+def write_part(sheet: Sheet, drawn: Drawn, folder: Folder, part: int, below: Ints) -> Written:
     """Write a part and check it; `below` are the values of the outputs behind its own, which are in other parts."""
-    sheet: Sheet = held.sheet
+    made = drawn.made
     values, ends = sheet.figures(made)
-    own, named = held.work.piece.own, {ROW: sheet.rows, **sheet.names}
+    own, named = drawn.own, {ROW: sheet.rows, **sheet.names}
     table = named | dict(zip(FIGURES, (values, *ends.T), strict=True)) | dict(sheet.labels)
     files = folder.names(sheet.deviations is not None, sheet.records is not None)
     names = [part_names(name, part + 1)[part] for name in files]
@@ -128,38 +156,36 @@ def write_part(held: Held, made: Finished, folder: Folder, part: int, below: Int
         write_table(measured | dict(zip(MEASUREMENTS, (noisy, deviations), strict=True)), new[2])
         write_csv(measured | {"standard_deviation": deviations, "count": noisy}, new[3])
     if sheet.records is not None:
-        leaves = np.setdiff1d(np.arange(own), held.work.piece.parents)
+        leaves = np.setdiff1d(np.arange(own), drawn.parents)
         write_repeated({name: named[name][leaves] for name in sheet.records}, made.values[leaves], *new[-2:])
     found = read_parquet(new[0])
-    wrong = next(_wrong(held, table, found, below), None) or next(
+    wrong = next(_wrong(sheet, drawn, table, found, below), None) or next(
         other_entries(found, read_csv(new[1]), names[1]), None
     )
     described = [(name, path.stat().st_size, sha256_of(path)) for name, path in zip(names, new, strict=True)]
     for name, path in zip(names, new, strict=True):
         os.utime(path, (folder.when, folder.when))
         os.replace(path, Path(folder.path, name))
-    roots = np.flatnonzero(held.work.piece.parents[:own] < 0)
+    roots = np.flatnonzero(drawn.parents[:own] < 0)
     return Written(described, np.asarray(found["value"])[roots], wrong)
 
 
-def _wrong(held: Held, table: Mapping[str, Any], found: Columns, below: Ints) -> Iterator[str]:
+def _wrong(sheet: Sheet, drawn: Drawn, table: Mapping[str, Any], found: Columns, below: Ints) -> Iterator[str]:
     """Say what does not hold in a part as it was read again."""
     yield from other_entries(found, {name: _masked(column) for name, column in table.items()}, "a part")
-    work, rules = held.work, held.work.rules
-    every, own = np.asarray(found["value"]), work.piece.own
+    every, own, parents = np.asarray(found["value"]), drawn.own, drawn.parents
     if every.dtype != np.int64:
         yield "the values of a part are not whole numbers"
         return
     values = np.concatenate([every[:own], below])
-    if (held.sheet.sums @ every[:own] != every[own:]).any():
+    if (sheet.sums @ every[:own] != every[own:]).any():
         yield "a row of a part is not the sum that its name says"
-    inner = np.flatnonzero(np.bincount(work.piece.parents[work.piece.parents >= 0], minlength=values.size))
-    children = np.flatnonzero(work.piece.parents >= 0)
-    sums, sizes = totals(values[children], work.piece.parents[children], values.size)
+    inner = np.flatnonzero(np.bincount(parents[parents >= 0], minlength=values.size))
+    children = np.flatnonzero(parents >= 0)
+    sums, sizes = totals(values[children], parents[children], values.size)
     if first_unequal(values[inner], sums[inner], sizes[inner]) is not None:
         yield "a row of a part is not the sum of the rows below it"
-    low, high = rules.bounds(held.truth)
-    if ((values[:own] < low[:own]) | (values[:own] > high[:own])).any():
+    if ((values[:own] < drawn.low[:own]) | (values[:own] > drawn.high[:own])).any():
         yield "a row of a part is out of its bounds, or not the exact figure"
 
 

@@ -15,7 +15,6 @@ from holdfast.mechanism.published.error_bars import certain
 from holdfast.mechanism.published.linear import measured_deviations, sum_reach
 from holdfast.release.certificate.certificate import CONFIDENCE
 from holdfast.release.job.table import Table
-from holdfast.release.pieces.cut import Piece
 from holdfast.release.pieces.parts import Sheet
 from holdfast.release.pieces.whole import Pieces
 from holdfast.release.storage.parts import ROW
@@ -79,12 +78,16 @@ class Sheets:
         ends = (names, table.layout.labels, low, high, reach)
         return cls(*ends, own, whole, deviations, measured, records, n, sums, known, order, starts)
 
-    def sheet(self, piece: Piece, number: int) -> Sheet:
-        """The sheet of a piece by its number, or TOP."""
-        own = piece.outputs[: piece.own]
-        more = self.order[self.starts[number + 1] : self.starts[number + 2]]
-        part = self.sums[more]
-        columns = np.searchsorted(own, part.indices)  # every output of a sum is one of the piece
+    @property
+    def around_estimates(self) -> bool:
+        """Whether intervals stand around estimates, which are then made too."""
+        return self.reach is not None and not self.own
+
+    def sheet(self, own: Ints, first: int, behind: int) -> Sheet:
+        """The sheet of outputs that belong to some pieces, from the number of the first one, which may be TOP, on."""
+        more = self.order[self.starts[first + 1] : self.starts[behind + 1]]
+        part, sorter = self.sums[more], np.argsort(own) if more.size else np.arange(own.size)
+        columns = sorter[np.searchsorted(own, part.indices, sorter=sorter)]  # every output of a sum is one of these
         sums = sparse.csr_array((part.data, columns, part.indptr), shape=(more.size, own.size))
         at = np.concatenate([own, self.outputs + more])
         reach = None if self.reach is None else self.reach[at]

@@ -1,7 +1,7 @@
 """Pieces as tasks of a Spark cluster, classic or Connect.
 
-A task gets what is public about its piece, the piece's counts and the secret from which all substreams are derived, and
-nothing else; what it makes is a function of these alone. So a task that dies, runs twice or runs elsewhere changes
+A task gets what is public about a group of pieces, their counts and the secret from which all substreams are derived,
+and nothing else; what it makes is a function of these alone. So a task that dies, runs twice or runs elsewhere changes
 nothing. What pieces draw stays in the cluster, encrypted; a few numbers of each come to the driver, and nothing is
 shuffled.
 """
@@ -15,16 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.arguments import Refused
-from holdfast.release.pieces.tasks import Asked, Held, Noted, packed, unpacked
+from holdfast.release.pieces.tasks import Asked, Group, Grouped, Held, Noted, by_group, packed, unpacked
 from holdfast.release.records.spark import told as telling
 
-#: The columns of a piece in the cluster, and of what it is told or tells.
-KEPT = "piece bigint, work binary, cells binary, noisy binary, sheet binary"
-TOLD = "piece bigint, told binary"
-#: The setting that says how many rows a task holds at once: a row is a whole piece.
-AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
-#: How far apart pieces lie that follow each other on the way to the cluster.
-STRIDE = 64
+#: The columns of a group of pieces in the cluster, the first of them numbers, and of what it is told or tells.
+NUMBERS, COLUMNS = ("part", "first"), ("part", "first", "work", "cells", "noisy", "sheet")
+KEPT = ", ".join(f"{name} {'bigint' if name in NUMBERS else 'binary'}" for name in COLUMNS)
+TOLD = "part bigint, told binary"
+#: The setting that says how many rows a task holds at once: a row is a whole group. And how many of what they are told.
+AT_ONCE, TOLD_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch", 64
 #: Tasks that look whether they can write where the table is to be.
 LOOKS = 8
 UNSHARED = (
@@ -41,41 +40,40 @@ OVERHEARD = (
 )
 
 
-class Packed(Held):
-    """A piece as it lies in the cluster, opened where it is looked at."""
-
-    def __init__(self, work: bytes, cells: bytes, noisy: bytes | None, sheet: bytes | None) -> None:
-        self.__dict__["raw"] = {"work": work, "cells": cells, "noisy": noisy, "sheet": sheet}
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self.__dict__.get("raw", ()):
-            raise AttributeError(name)
-        content = self.__dict__["raw"][name]
-        self.__dict__[name] = None if content is None else unpacked(content)
-        return self.__dict__[name]
-
-
 @dataclass(frozen=True, eq=False)
 class There:
-    """The tasks of a cluster; what pieces draw stays in it, each last draw in the place of the one before."""
+    """The tasks of a cluster; what pieces draw stays in it, each last draw in the place of the one before.
+
+    `first`: the numbers of the first pieces of all groups; `where`: which of the frames has each group.
+    """
 
     session: Any
+    first: list[int]
     frames: list[Any]
     where: dict[int, int]
     kept: ExitStack = field(default_factory=ExitStack)
 
     def asked(self, what: Asked, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
         """Do something with pieces, and return what each tells."""
-        return _collected(self._with(told).mapInArrow(each(what, keeping=False), TOLD))
+        some = by_group(told, self.first)
+        found = self._told(lambda group, each: group.asked(what, each), some, COLUMNS[:-1])
+        return {number: each for own in found.values() for number, each in own.items()}
 
     def noted(self, what: Noted, told: Mapping[int, Any] | None = None) -> dict[int, Any]:
         """Draw noisy values, which stay with their pieces, and return what each tells besides."""
-        frame = self._with(told).mapInArrow(each(what, keeping=True), f"{KEPT}, told binary")
-        made = self._keep(frame)
-        found = _collected(made.select("piece", "told"))
+        asked = self._with(by_group(told, self.first), COLUMNS)
+        made = self._keep(asked.mapInArrow(noting(what), f"{KEPT}, told binary"))
+        found = _collected(made.select("part", "told"))
         self.frames.append(made.drop("told"))
         self.where.update(dict.fromkeys(found, len(self.frames) - 1))
-        return found
+        return {number: each for own in found.values() for number, each in own.items()}
+
+    def grouped(self, what: Grouped, told: Mapping[int, Any]) -> dict[int, Any]:
+        """Do something with groups, each by its number, and return what each tells."""
+        return self._told(what, told, COLUMNS)
+
+    def _told(self, what: Grouped, told: Mapping[int, Any], columns: tuple[str, ...]) -> dict[int, Any]:
+        return _collected(self._with(told, columns).mapInArrow(telling_of(what), TOLD))
 
     def _keep(self, frame: Any) -> Any:
         """Keep what a frame holds in the cluster, until all is done."""
@@ -83,85 +81,102 @@ class There:
         self.kept.callback(frame.unpersist)
         return frame
 
-    def _with(self, told: Mapping[int, Any] | None) -> Any:
-        """Pieces with what they are told; nothing is shuffled."""
-        some = self.where if told is None else told
-        rows: dict[str, list[Any]] = {
-            "piece": list(some),
-            "told": [packed(None if told is None else told[i]) for i in some],
-        }
-        asked = self.session.createDataFrame(_table(rows), TOLD).hint("broadcast")
+    def _with(self, told: Mapping[int, Any], columns: tuple[str, ...]) -> Any:
+        """Groups with what they are told; nothing is shuffled."""
+        rows = _table({"part": list(told), "told": [packed(each) for each in told.values()]})
+        with _rows_at_once(self.session, str(TOLD_AT_ONCE)):
+            asked = self.session.createDataFrame(rows, TOLD).hint("broadcast")
         whole: Any = None
         for number, frame in enumerate(self.frames):
-            own = [piece for piece in some if self.where[piece] == number]
+            own = [group for group in told if self.where[group] == number]
             if own:
-                part = frame if len(own) == len(self.where) else frame.filter(frame["piece"].isin(own))
-                whole = part if whole is None else whole.unionByName(part)
-        return whole.join(asked, "piece")
+                some = frame if len(own) == len(self.first) else frame.filter(frame["part"].isin(own))
+                whole = some if whole is None else whole.unionByName(some)
+        return whole.select(*columns).join(asked, "part")
 
 
 @contextmanager
-def cluster(session: Any, pieces: Iterable[Held], count: int) -> Iterator[There]:
+def cluster(session: Any, groups: Iterable[Group], first: list[int]) -> Iterator[There]:
     """Hand pieces to the cluster of a session, and forget what it kept of them in the end."""
     refuse_open(session)
-    with telling("draw the table"), _one_at_a_time(session), ExitStack() as kept:
-        there = There(session, [], dict.fromkeys(range(count), 0), kept)
-        there.frames.append(there._keep(session.createDataFrame(_given(pieces, count), KEPT)))
+    with telling("draw the table"), _rows_at_once(session, "1"), ExitStack() as kept:
+        there = There(session, first, [], dict.fromkeys(range(len(first)), 0), kept)
+        there.frames.append(there._keep(session.createDataFrame(_given(groups), KEPT)))
         yield there
 
 
-def _given(pieces: Iterable[Held], count: int) -> Any:
-    """What the cluster gets; pieces that lie far apart follow each other, so that all shares of them are alike."""
-    names = ("work", "cells", "sheet")
-    rows = [tuple(packed(getattr(held, name)) for name in names) for held in pieces]
-    mixed = [number for first in range(STRIDE) for number in range(first, count, STRIDE)]
-    columns = {name: [rows[number][i] for number in mixed] for i, name in enumerate(names)}
-    nothing: list[bytes | None] = [None] * count
-    return _table({"piece": mixed, **columns, "noisy": nothing}).select(["piece", "work", "cells", "noisy", "sheet"])
+def _given(groups: Iterable[Group]) -> Any:
+    """What the cluster gets, as an Arrow table; a group is packed as soon as it is there, and then let go."""
+    import pyarrow as pa  # only where Spark is
+
+    tables = []
+    for number, group in enumerate(groups):
+        works, cells = ([getattr(each, name) for each in group.pieces] for name in ("work", "cells"))
+        content = {"work": works, "cells": cells, "sheet": group.sheet()}
+        row = {"part": number, "first": group.first, **{name: packed(each) for name, each in content.items()}}
+        tables.append(_table({name: [row.get(name)] for name in COLUMNS}))
+    return pa.concat_tables(tables)
 
 
 @contextmanager
-def _one_at_a_time(session: Any) -> Iterator[None]:
-    """Let tasks hold one piece at a time."""
+def _rows_at_once(session: Any, most: str) -> Iterator[None]:
+    """Let tasks hold so many rows at a time: of groups, one."""
     before = session.conf.get(AT_ONCE)
-    session.conf.set(AT_ONCE, "1")
+    session.conf.set(AT_ONCE, most)
     try:
         yield
     finally:
         session.conf.set(AT_ONCE, before)
 
 
-def each(what: Callable[[Held, Any], Any], *, keeping: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A task that does the same with every piece; `keeping`: what comes back first are its noisy values."""
+def telling_of(what: Grouped) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A task that does something with every group, and tells what comes back."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa  # only where Spark is
-
-        for batch in batches:
-            for row in batch.to_pylist():
-                found = what(Packed(row["work"], row["cells"], row["noisy"], row["sheet"]), unpacked(row["told"]))
-                if keeping:
-                    row["noisy"], found = packed(found[0]), found[1]
-                row["told"] = packed(found)
-                names = list(row) if keeping else ["piece", "told"]
-                kinds = [pa.int64() if name == "piece" else pa.binary() for name in names]
-                columns = [pa.array([row[name]], kind) for name, kind in zip(names, kinds, strict=True)]
-                yield pa.RecordBatch.from_arrays(columns, names)
+        for row in _rows(batches):
+            found = what(_opened(row), unpacked(row["told"]))
+            yield from _table({"part": [row["part"]], "told": [packed(found)]}).to_batches()
 
     return task
 
 
+def noting(what: Noted) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A task that lets the pieces of every group keep noisy values, and tells what comes back besides."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        for row in _rows(batches):
+            made, found = _opened(row).noted(what, unpacked(row["told"]))
+            row |= {"noisy": packed([each.noisy for each in made.pieces]), "told": packed(found)}
+            yield from _table({name: [row[name]] for name in row}).to_batches()
+
+    return task
+
+
+def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
+    """The rows of a task, one at a time."""
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _opened(row: Mapping[str, Any]) -> Group:
+    """A group as it lies in the cluster; its sheet stays closed until it is looked at."""
+    works, cells = unpacked(row["work"]), unpacked(row["cells"])
+    noisy = [None] * len(works) if row["noisy"] is None else unpacked(row["noisy"])
+    pieces = [Held(*each) for each in zip(works, cells, noisy, strict=True)]
+    return Group(row["first"], pieces, lambda: unpacked(row["sheet"]))
+
+
 def _collected(frame: Any) -> dict[int, Any]:
-    """What pieces tell, by their numbers."""
+    """What groups tell, by their numbers."""
     found = frame.toArrow().to_pydict()
-    return {piece: unpacked(content) for piece, content in zip(found["piece"], found["told"], strict=True)}
+    return {group: unpacked(content) for group, content in zip(found["part"], found["told"], strict=True)}
 
 
 def _table(columns: dict[str, list[Any]]) -> Any:
     """Whole numbers and bytes as an Arrow table."""
     import pyarrow as pa  # only where Spark is
 
-    types = {name: pa.int64() if name == "piece" else pa.binary() for name in columns}
+    types = {name: pa.int64() if name in NUMBERS else pa.binary() for name in columns}
     return pa.table({name: pa.array(column, types[name]) for name, column in columns.items()})
 
 

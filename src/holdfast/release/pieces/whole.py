@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from holdfast.onto.baselines import bluedown, topdown
 from holdfast.onto.ways import hierarchy
 from holdfast.randomness import Keys
 from holdfast.release.pieces.cut import Cut, Piece
+from holdfast.release.pieces.tasks import Group, Held
 from holdfast.release.pieces.work import Rules, Way, Work, coins_of, measured
 
 NOT_IN_PIECES = (
@@ -34,11 +37,11 @@ UNMEASURED = (
 #: The ways to move noisy values that are made in pieces.
 WAYS: dict[Any, Way] = {topdown: "topdown", bluedown: "bluedown", hierarchy: "nearest"}
 #: About how often tasks go over the pieces, the last time to write them; the nearest table asks as often as it must.
-PASSES: dict[Way, int] = {"given": 4, "topdown": 4, "bluedown": 4, "nearest": 8}
-#: Memory of a task before it has a piece, and for every figure of the piece, moved or conditioned; bytes that travel
-#: for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
+PASSES: dict[Way, int] = {"given": 4, "topdown": 2, "bluedown": 2, "nearest": 6}
+#: Memory of a task before it has pieces, and for every figure of a group of them, moved or conditioned; bytes that
+#: travel for a figure, and for every root of a piece that is conditioned: all somewhat more than were measured
 #: (benchmarks/README.md).
-TASK_BYTES, MOVED_BYTES, CONDITIONED_BYTES = 340 << 20, 300, 600
+TASK_BYTES, MOVED_BYTES, CONDITIONED_BYTES = 420 << 20, 1_000, 1_200
 FIGURE_SENT, ROOT_SENT = 8, 8 << 10
 
 
@@ -48,16 +51,17 @@ class Share:
 
     level: str
     pieces: int
+    groups: int
     passes: int
     bytes_each: int
     bytes_sent: int
 
     def __str__(self) -> str:
         return (
-            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r}, in about {self.passes} passes, "
-            f"as many at once as it has cores; a task needs about {self.bytes_each / 2**20:.0f} MiB, about "
-            f"{self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and nothing is shuffled but distinct values "
-            "when records are counted"
+            f"the cluster draws {self.pieces} pieces below the nodes of {self.level!r}, in {self.groups} "
+            f"{'tasks' if self.groups > 1 else 'task'} in each of about {self.passes} passes; a task needs about "
+            f"{self.bytes_each / 2**20:.0f} MiB, about {self.bytes_sent / 2**20:.1f} MiB travel to tasks and back, and "
+            "nothing is shuffled but distinct values when records are counted"
         )
 
 
@@ -88,6 +92,11 @@ class Pieces:
         return WAYS[moves[0].way] if moves else "given"
 
     @cached_property
+    def method(self) -> str:
+        """What the way is called."""
+        return self.mechanism.method
+
+    @cached_property
     def conditions(self) -> bool:
         """Whether noise is conditioned; otherwise it is independent."""
         return isinstance(self.mechanism.source, Conditioned)
@@ -100,6 +109,20 @@ class Pieces:
         assert rules is not None
         estimate = self._estimate.at(at) if estimated and self._estimate is not None else None
         return Work(piece, law, self.way, rules, drawn, estimate)
+
+    def groups(
+        self, cells: Ints, sheet: Callable[[Ints, int, int], Any] = lambda *_: None, *, estimated: bool = False
+    ) -> Iterator[Group]:
+        """Hand out all pieces below the cut with their counts, group by group.
+
+        `sheet` is made from the outputs of a group and the numbers of its first piece and of the first one behind it.
+        """
+        for first, behind in pairwise(self.cut.groups.tolist()):
+            works = [self.work(self.cut.piece(number), estimated=estimated) for number in range(first, behind)]
+            held = [Held(work, self.cut.cells(work.piece, cells)) for work in works]
+            yield Group(
+                first, held, partial(sheet, np.concatenate([work.piece.outputs for work in works]), first, behind)
+            )
 
     @cached_property
     def _drawn(self) -> Rules | None:
@@ -118,6 +141,9 @@ class Pieces:
         if not self.mechanism.moves:
             return None
         problem = self.mechanism.moves[0].problem
+        assert self.way != "given"  # it and the method are known from now on
+        assert self.method
+        problem.forget()  # what would move the whole at once
         return Rules.of(problem.spreads, problem.exact, *problem.system.integer_bounds(problem.unit))
 
     @cached_property
@@ -138,6 +164,7 @@ class Pieces:
         if found is None or spread is None or found is self.mechanism or not found.moves:
             return None
         problem = found.moves[0].problem
+        problem.forget()
         nothing = np.zeros(problem.n, dtype=np.int64)
         return Rules.of(problem.spreads, problem.exact, nothing, nothing)
 
@@ -149,7 +176,8 @@ class Pieces:
         if self.conditions:
             sent, each = sent + ROOT_SENT * self.cut.nodes.size * self.cut.by, CONDITIONED_BYTES
             passes += 0 if self.way == "given" else PASSES["given"]
-        return Share(level, len(self.numbers), passes, TASK_BYTES + each * self.cut.largest, sent)
+        tasks = self.cut.groups.size - 1
+        return Share(level, len(self.numbers), tasks, passes, TASK_BYTES + each * self.cut.largest_group, sent)
 
     @property
     def numbers(self) -> range:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from holdfast.arguments import LARGEST
-from holdfast.arrays import Bools, Floats, Ints, Words
+from holdfast.arrays import Array, Bools, Floats, Ints, Words
 from holdfast.noise import Independent
 from holdfast.randomness import Keys
 from holdfast.release.pieces.cut import Piece
@@ -32,7 +32,8 @@ class Rules:
     @classmethod
     def of(cls, spreads: Floats, exact: Bools, low: Ints, high: Ints) -> Rules:
         """The rules of a whole table."""
-        return cls(spreads, exact, low, high, float(spreads[~exact].min(initial=LARGEST)))
+        unit = float(spreads.min(where=~exact, initial=LARGEST))
+        return cls(alike(spreads), alike(exact), alike(low), alike(high), unit)
 
     def at(self, outputs: Ints) -> Rules:
         """The rules of some of them."""
@@ -58,6 +59,11 @@ class Work:
     rules: Rules
     drawn: Rules | None
     linear: Rules | None
+
+
+def alike(values: Array) -> Array:
+    """The same values; where all are one number, in the memory of one."""
+    return np.broadcast_to(values[0], values.shape) if (values == values[0]).all() else values
 
 
 def measured(work: Work, truth: Ints, keys: Keys) -> Ints:
