@@ -42,7 +42,7 @@ class Lines(NamedTuple):
     high: Floats
 
 
-@compiled(inner=True)
+@compiled
 def _pieces(a: Lines, w: Any, k: int, room: Any) -> tuple[int, float]:  # pragma: no cover (compiled)
     """Describe the law on line k: room[0] places, [1] energies, [2] slopes after them, [3] masses; their number, log Z.
 
@@ -146,7 +146,7 @@ def _standard(low: float, high: float, share: float) -> float:  # pragma: no cov
     return min(max(found, low), high)
 
 
-@compiled(inner=True)
+@compiled
 def _quantile(a: Lines, room: Any, count: int, share: float) -> float:  # pragma: no cover (compiled)
     """The t below which the law on a line has this share."""
     if a.square:
@@ -178,7 +178,7 @@ def _quantile(a: Lines, room: Any, count: int, share: float) -> float:  # pragma
     return min(max(found, first), last)
 
 
-@compiled(inner=True)
+@compiled
 def _log_density(a: Lines, room: Any, count: int, log_total: float, t: float) -> float:  # pragma: no cover (compiled)
     if a.square:
         place = (t - room[1, 0]) / room[1, 1]
